@@ -1,0 +1,1 @@
+"""What every Fairway program shares: quantities, resources, selectors, taints, Kubernetes access, service."""

@@ -1,0 +1,1 @@
+"""Kubernetes access: typed objects, client, reflector, dumps."""

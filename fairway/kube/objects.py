@@ -1,0 +1,160 @@
+"""Kubernetes objects as Fairway reads them: only the fields that decide something.
+
+Every field is optional, because dumps and hand-written objects leave things out; a wrong *type* is an
+error that msgspec locates (``$.spec.containers[2].resources``). Unknown fields are skipped without
+being built, which is what makes decoding about a hundred times cheaper than with the official models.
+"""
+
+import msgspec
+
+# A quantity arrives as a JSON string or, from hand-written manifests, as a bare number.
+RawQuantity = str | int | float | None
+RawResources = dict[str, RawQuantity]
+
+
+class KubeStruct(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """Base of all object types: camelCase on the wire, immutable, not tracked by the garbage collector."""
+
+
+class OwnerReference(KubeStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(KubeStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: list[OwnerReference] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class Taint(KubeStruct, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(KubeStruct, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+
+
+class NodeStatus(KubeStruct, frozen=True):
+    capacity: RawResources | None = None
+    allocatable: RawResources | None = None
+
+
+class Node(KubeStruct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class ResourceRequirements(KubeStruct, frozen=True):
+    requests: RawResources | None = None
+    limits: RawResources | None = None
+
+
+class Container(KubeStruct, frozen=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    restart_policy: str | None = None
+
+
+class PodSpec(KubeStruct, frozen=True):
+    node_name: str = ""
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    resources: ResourceRequirements | None = None
+    overhead: RawResources | None = None
+    priority_class_name: str = ""
+
+
+class ContainerStatus(KubeStruct, frozen=True):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: RawResources | None = None
+
+
+class Condition(KubeStruct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str | None = ""
+    last_transition_time: str | None = None
+
+
+class PodStatus(KubeStruct, frozen=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: RawResources | None = None
+
+
+class Pod(KubeStruct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class ScopeRequirement(KubeStruct, frozen=True):
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class ScopeSelector(KubeStruct, frozen=True):
+    match_expressions: list[ScopeRequirement] | None = None
+
+
+class ResourceQuotaSpec(KubeStruct, frozen=True):
+    scopes: list[str] | None = None
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(KubeStruct, frozen=True):
+    hard: RawResources | None = None
+    used: RawResources | None = None
+
+
+class ResourceQuota(KubeStruct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class PodTemplateOwnerSpec(KubeStruct, frozen=True):
+    template: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Deployment(KubeStruct, frozen=True):
+    """An apps/v1 Deployment; the pod template stays undecoded, because only its identity is ever compared."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodTemplateOwnerSpec = PodTemplateOwnerSpec()
+
+
+class ReplicaSet(KubeStruct, frozen=True):
+    """An apps/v1 ReplicaSet; see `Deployment`."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodTemplateOwnerSpec = PodTemplateOwnerSpec()
+
+
+KubeObject = Node | Pod | ResourceQuota | Deployment | ReplicaSet
+
+
+def object_key(metadata: ObjectMeta) -> str:
+    """``namespace/name``, or just ``name`` for a cluster-scoped object; unique within one resource."""
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
