@@ -1,0 +1,1 @@
+"""The estimator: answers karmada-scheduler's question how many more replicas a member cluster can hold."""

@@ -1,0 +1,190 @@
+"""An answer: the number, how sure it is, and why it is not larger.
+
+The value is never above what the nodes can hold; ``upper_bound`` is never below it; ``proven`` says that
+the value is the true maximum. Reasons are typed, so that metrics, logs and people read the same thing.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairway.resources import format_amount
+from fairway.taints import Taint
+
+UNBOUNDED = 2**31 - 1
+"""No limit is known. Karmada's sentinel MaxInt32, so it stays inside: the wire never carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoNodes:
+    """The cluster has no nodes at all."""
+
+    kind: ClassVar[str] = "no_nodes"
+
+    def __str__(self) -> str:
+        return "the cluster has no nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Insufficient:
+    """On so many eligible nodes not one more pod fits, for want of this resource."""
+
+    kind: ClassVar[str] = "insufficient"
+    resource: str
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"insufficient {_shown(self.resource)} on {_nodes(self.nodes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFits:
+    """No eligible node could hold the pod even if it were empty."""
+
+    kind: ClassVar[str] = "never_fits"
+    resource: str
+    needs: int
+    largest: int
+
+    def __str__(self) -> str:
+        needs, largest = (format_amount(self.resource, amount) for amount in (self.needs, self.largest))
+        return f"never fits: needs {needs} {_shown(self.resource)}, the largest eligible node has {largest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Untolerated:
+    """So many nodes carry a taint that the pod does not tolerate."""
+
+    kind: ClassVar[str] = "taint"
+    taint: Taint
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"taint {self.taint} on {_nodes(self.nodes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cordoned:
+    """So many nodes are marked unschedulable."""
+
+    kind: ClassVar[str] = "cordoned"
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"{_nodes(self.nodes)} cordoned"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatched:
+    """So many nodes do not match the node selector or the required node affinity."""
+
+    kind: ClassVar[str] = "node_selector"
+    nodes: int
+
+    def __str__(self) -> str:
+        return f"node selector or affinity matches none of {_nodes(self.nodes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldForAssumed:
+    """Room held back for workloads that Karmada has placed and whose pods are not bound yet."""
+
+    kind: ClassVar[str] = "assumed"
+    pods: int
+    workloads: int
+
+    def __str__(self) -> str:
+        return f"room held for {self.pods} pods of {self.workloads} workloads on their way"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLimit:
+    """A ResourceQuota leaves this much of a resource."""
+
+    kind: ClassVar[str] = "quota"
+    quota: str
+    resource: str
+    free: int
+    needs: int
+
+    def __str__(self) -> str:
+        free, needs = (format_amount(self.resource, amount) for amount in (self.free, self.needs))
+        return f"ResourceQuota {self.quota} leaves {free} {_shown(self.resource)}, each needs {needs}"
+
+
+@dataclass(frozen=True, slots=True)
+class GangLimit:
+    """Whole sets are limited by this component."""
+
+    kind: ClassVar[str] = "component"
+    component: str
+    replicas: int
+    fits: int
+
+    def __str__(self) -> str:
+        return f"component {_shown(self.component)} needs {self.replicas} pods a set, {self.fits} fit at all"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """The true number is not known; ``cause`` is one word for metrics, ``detail`` says what to look at."""
+
+    kind: ClassVar[str] = "doubt"
+    cause: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"in doubt ({self.cause}): {self.detail}"
+
+
+Reason = (
+    NoNodes
+    | Insufficient
+    | NeverFits
+    | Untolerated
+    | Cordoned
+    | Mismatched
+    | HeldForAssumed
+    | QuotaLimit
+    | GangLimit
+    | Doubt
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A number of replicas or sets with its bound and its reasons, most decisive first."""
+
+    value: int
+    upper_bound: int
+    proven: bool
+    reasons: tuple[Reason, ...] = ()
+
+
+def exactly(value: int, *reasons: Reason) -> Answer:
+    """An answer known to be the true maximum."""
+    value = min(value, UNBOUNDED)
+    return Answer(value, value, True, reasons)
+
+
+NO_LIMIT = exactly(UNBOUNDED)
+
+
+def lowest(first: Answer, *others: Answer) -> Answer:
+    """The answer when several limits hold at once: the lowest value, the lowest bound, all reasons.
+
+    Mirrors how Karmada's estimator merges its plugins (framework/runtime, v1.19), where a limit that
+    does not apply counts as MaxInt32. Proven when the lowest value meets the lowest bound.
+    """
+    answers = (first, *others)
+    value = min(answer.value for answer in answers)
+    bound = min(answer.upper_bound for answer in answers)
+    ordered = sorted(answers, key=lambda answer: answer.value)
+    return Answer(value, bound, value == bound, tuple(r for answer in ordered for r in answer.reasons))
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= 63 else name[:60] + "..."

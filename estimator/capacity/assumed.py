@@ -1,0 +1,80 @@
+"""Room held for workloads that Karmada has placed on the cluster and whose pods are not all bound yet.
+
+karmada-scheduler (1.18 and later, gate SchedulingOvercommitProtection) sends every workload it placed in
+the last minutes, the asking one among them, with the *total* replicas on this cluster. Pods that are bound
+hold their room on the nodes already, so charging the whole workload would charge it twice. A workload of a
+single template travels under its own name, so its bound pods are known and only the rest is charged. One
+of several components carries no name of its own: it is charged whole.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from estimator.capacity.answer import HeldForAssumed
+from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
+from estimator.capacity.room import Room
+from estimator.cluster.columns import IntVector
+
+BoundPods = Callable[[str, str], Mapping[str, int]]
+"""Pods that hold room on a node, by kind of controller, given its namespace and name."""
+
+
+def outstanding(
+    assumed: tuple[AssumedWorkload, ...], bound: BoundPods, asking: WorkloadReference | None
+) -> tuple[AssumedWorkload, ...]:
+    """The assumed workloads without the pods that are already bound, in an order of their own.
+
+    Where several controllers share the name, the kind that is asking decides; else the smallest count does,
+    since charging too much is safer than too little. The sender's order is random, ours is by content.
+    """
+    left = []
+    for workload in assumed:
+        components = tuple(
+            Component(c.name, replicas, c.shape)
+            for c in workload.components
+            if (replicas := c.replicas - _bound(workload, c, bound, asking)) > 0
+        )
+        if components:
+            left.append(AssumedWorkload(workload.namespace, components))
+    left.sort(
+        key=lambda w: (w.namespace, tuple((c.name, c.replicas, c.shape.requests) for c in w.components))
+    )
+    return tuple(left)
+
+
+def hold(room: Room, workloads: tuple[AssumedWorkload, ...]) -> tuple[HeldForAssumed, ...]:
+    """Take the room of the workloads, first fit; one that does not fit whole takes nothing.
+
+    Mirrors the assumed-workload deduction of Karmada 1.19's node resource plugin, which leaves behind what a
+    workload that did not fit had taken so far.
+    """
+    order = room.nodes.first_fit_order()
+    pods = held = 0
+    for workload in workloads:
+        taken: list[tuple[PodShape, IntVector]] = []
+        for component in workload.components:
+            placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)
+            if placed is None:
+                for other, vector in taken:
+                    room.take(other, np.negative(vector))
+                break
+            room.take(component.shape, placed)
+            taken.append((component.shape, placed))
+        else:
+            pods += sum(component.replicas for component in workload.components)
+            held += 1
+    return (HeldForAssumed(pods, held),) if held else ()
+
+
+def _bound(
+    workload: AssumedWorkload, component: Component, bound: BoundPods, asking: WorkloadReference | None
+) -> int:
+    if len(workload.components) != 1:
+        return 0
+    by_kind = bound(workload.namespace, component.name)
+    if not by_kind:
+        return 0
+    if asking and (asking.namespace, asking.name) == (workload.namespace, component.name):
+        return by_kind.get(asking.kind, 0)
+    return min(by_kind.values())

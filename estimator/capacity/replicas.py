@@ -1,0 +1,45 @@
+"""How many more pods of one shape fit: the sum over eligible nodes of what each still holds.
+
+Exact, because pods of one shape do not compete for anything but the amounts: on each node the scarcest
+resource decides. Mirrors NodeResourcesFit of kube-scheduler 1.36.
+"""
+
+import numpy as np
+
+from estimator.capacity.answer import UNBOUNDED, Answer, Insufficient, NeverFits, Reason, exactly
+from estimator.capacity.request import PodShape
+from estimator.capacity.room import Room, demand
+from fairway.resources import PODS
+
+
+def max_replicas(room: Room, shape: PodShape) -> Answer:
+    """The largest number of pods of this shape that the room holds, and what each node is short of.
+
+    O(rows x resources); some tens of microseconds at 5,000 nodes.
+    """
+    eligible = room.eligible(shape)
+    fits = room.free(PODS) * eligible.mask
+    short: list[tuple[int, str]] = []
+    held = int(np.count_nonzero(fits))
+    if held < eligible.count:
+        short.append((eligible.count - held, PODS))
+    for resource, amount in shape.requests:
+        share = room.free(resource) // amount
+        held = int(np.count_nonzero((share > 0) & eligible.mask))
+        if held < eligible.count:
+            short.append((eligible.count - held, resource))
+        np.minimum(fits, share, out=fits)
+    value = int(fits.sum())
+    short.sort(key=lambda item: -item[0])
+    reasons: list[Reason] = [Insufficient(resource, nodes) for nodes, resource in short]
+    if value == 0 and eligible.count:
+        reasons = [*_never(room, shape), *reasons]
+    return exactly(min(value, UNBOUNDED), *reasons, *eligible.blocked)
+
+
+def _never(room: Room, shape: PodShape) -> list[Reason]:
+    mask = room.eligible(shape).mask
+    largest = {name: int(room.nodes.allocatable(name)[mask].max()) for name, _ in demand(shape)}
+    return [
+        NeverFits(name, amount, largest[name]) for name, amount in demand(shape) if largest[name] < amount
+    ]

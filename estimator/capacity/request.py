@@ -1,0 +1,116 @@
+"""What is asked, in the estimator's own terms: no protobuf, no text quantities, nothing to parse.
+
+Built once at the door by `estimator.wire`. Amounts as in `fairway.resources`; only positive amounts of
+resources that kube-scheduler counts are kept, so that every one of them limits the answer.
+"""
+
+from dataclasses import dataclass, field
+
+from fairway.resources import is_extended
+from fairway.selectors import Requirement, Term
+from fairway.taints import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClaim:
+    """Which nodes a pod accepts: all of ``selector``, a term of ``affinity`` (None: any), by taints."""
+
+    selector: tuple[Requirement, ...] = ()
+    affinity: tuple[Term, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    size_bytes: int = field(default=0, compare=False)
+    """Its size on the wire: what is very large is not worth remembering."""
+
+
+ANY_NODE = NodeClaim()
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """One pod template as far as capacity is concerned: sorted (resource, amount) pairs and a node claim."""
+
+    requests: tuple[tuple[str, int], ...] = ()
+    claim: NodeClaim = ANY_NODE
+    priority_class: str = ""
+
+    @property
+    def names_device(self) -> bool:
+        """Whether the pod asks for anything that a device plugin advertises."""
+        return any(is_extended(name) for name, _ in self.requests)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """So many pods of one shape; a workload of several components is placed whole or not at all."""
+
+    name: str
+    replicas: int
+    shape: PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedWorkload:
+    """A workload that Karmada has placed on this cluster and whose pods may not be bound yet."""
+
+    namespace: str
+    components: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadReference:
+    """The workload a question is about."""
+
+    kind: str
+    namespace: str
+    name: str
+    group: str | None = None
+    """API group; None where the sender did not say (the ``object`` metadata has none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasQuestion:
+    """How many more pods of this shape fit?"""
+
+    cluster: str
+    shape: PodShape
+    namespace: str
+    assumed: tuple[AssumedWorkload, ...] = ()
+    workload: WorkloadReference | None = None
+
+    @property
+    def names_device(self) -> bool:
+        """Whether the question is about devices."""
+        return self.shape.names_device
+
+
+@dataclass(frozen=True, slots=True)
+class SetsQuestion:
+    """How many whole sets of these components fit?"""
+
+    cluster: str
+    components: tuple[Component, ...]
+    namespace: str
+    assumed: tuple[AssumedWorkload, ...] = ()
+    workload: WorkloadReference | None = None
+
+    @property
+    def names_device(self) -> bool:
+        """Whether any component asks for devices."""
+        return any(component.shape.names_device for component in self.components)
+
+
+@dataclass(frozen=True, slots=True)
+class UnschedulableQuestion:
+    """How many pods of this workload have been unschedulable for longer than the threshold?"""
+
+    cluster: str
+    workload: WorkloadReference
+    threshold_s: float
+
+    @property
+    def names_device(self) -> bool:
+        """Never: the question names a workload, not what it asks for."""
+        return False
+
+
+Question = ReplicasQuestion | SetsQuestion | UnschedulableQuestion

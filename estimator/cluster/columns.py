@@ -1,0 +1,285 @@
+"""The nodes of one cluster as columns: one contiguous int64 vector of free amounts per resource.
+
+A row is a node's slot. It outlives the node while pods are still bound to it, because pod and node
+events come in any order: what a pod holds is kept on the row, and counts once the node is there.
+Amounts are exact Python integers in the row; the columns hold ``max(0, allocatable - used)``, which
+is what every answer needs, and are changed in place: an event costs as much as the resources it names.
+
+Only names that some node has allocatable get a column, so a hostile pod cannot grow the table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from sys import intern
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimator.cluster.labels import LabelColumns
+from fairway.quantity import MAX_INT64
+from fairway.resources import Amounts
+from fairway.taints import Taint
+
+IntVector = NDArray[np.int64]
+BoolVector = NDArray[np.bool_]
+
+_INITIAL_ROWS = 64
+_ZONE_LABELS = (
+    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+)
+
+
+@dataclass(slots=True)
+class NodeRow:
+    """One node's slot: what it has, what the pods on it use (``pods`` counts as a resource)."""
+
+    name: str
+    present: bool = False
+    allocatable: Amounts = field(default_factory=dict)
+    used: Amounts = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeColumns:
+    """All nodes of one cluster. Written by its `ClusterMirror` alone; answers read it or a `copy`."""
+
+    def __init__(self) -> None:
+        self.rows: list[NodeRow | None] = []
+        self.present: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
+        self.taint_codes: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
+        self.taint_sets: list[tuple[Taint, ...]] = [()]
+        self.labels = LabelColumns(_INITIAL_ROWS)
+        self.eligibility_version = 0
+        """Changes whenever a node comes or goes or changes its labels or taints."""
+        self._free: dict[str, IntVector] = {}
+        self._allocatable: dict[str, IntVector] = {}
+        self._row_of: dict[str, int] = {}
+        self._vacant: list[int] = []
+        self._taint_code_of: dict[tuple[Taint, ...], int] = {(): 0}
+        self._node_count = 0
+        self._order: tuple[int, IntVector] | None = None
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are now."""
+        return self._node_count
+
+    @property
+    def resource_names(self) -> tuple[str, ...]:
+        """The resources that have a column."""
+        return tuple(self._free)
+
+    def free(self, resource: str) -> IntVector:
+        """Free amount per row, never negative, zero where there is no node. Not to be written or kept."""
+        column = self._free.get(resource)
+        return column if column is not None else np.zeros(self._capacity, dtype=np.int64)
+
+    def allocatable(self, resource: str) -> IntVector:
+        """Allocatable amount per row, zero where there is no node. Not to be written or kept."""
+        column = self._allocatable.get(resource)
+        return column if column is not None else np.zeros(self._capacity, dtype=np.int64)
+
+    def row_of(self, node_name: str) -> int | None:
+        """The row of the node of this name, if it is present."""
+        index = self._row_of.get(node_name)
+        return index if index is not None and self.present[index] else None
+
+    def set_node(
+        self, name: str, allocatable: Amounts, labels: Mapping[str, str], taints: tuple[Taint, ...]
+    ) -> None:
+        """A node appeared or changed."""
+        index = self._claim_row(name)
+        row = self._row(index)
+        if not row.present:
+            row.present = True
+            self.present[index] = True
+            self._node_count += 1
+            self._labels_changed(index, row, labels)
+            self._taints_changed(index, row, taints)
+            self._touch()
+        else:
+            if row.labels != labels:
+                self._labels_changed(index, row, labels)
+                self._touch()
+            if row.taints != taints:
+                self._taints_changed(index, row, taints)
+                self._touch()
+        changed = row.allocatable.keys() | allocatable.keys()
+        row.allocatable = allocatable
+        for resource in changed:
+            self._write(index, row, resource)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; what its pods hold stays noted until they go too."""
+        index = self._row_of.get(name)
+        if index is None or not self.present[index]:
+            return
+        row = self._row(index)
+        resources = tuple(row.allocatable)
+        row.present = False
+        row.allocatable, row.labels, row.taints = {}, {}, ()
+        self.present[index] = False
+        self._node_count -= 1
+        for resource in resources:
+            self._write(index, row, resource)
+        self._touch()
+        self._release_row(index, row)
+
+    def hold(self, node_name: str, amounts: Mapping[str, int]) -> None:
+        """A pod takes these amounts (its own slot among them, as ``pods``) of the node, known or not."""
+        index = self._claim_row(node_name)
+        row = self._row(index)
+        for resource, amount in amounts.items():
+            row.used[resource] = row.used.get(resource, 0) + amount
+            self._write(index, row, resource)
+
+    def release(self, node_name: str, amounts: Mapping[str, int]) -> None:
+        """A pod gives back exactly what `hold` took."""
+        index = self._row_of[node_name]
+        row = self._row(index)
+        for resource, amount in amounts.items():
+            left = row.used[resource] - amount
+            if left:
+                row.used[resource] = left
+            else:
+                del row.used[resource]
+            self._write(index, row, resource)
+        self._release_row(index, row)
+
+    def first_fit_order(self) -> IntVector:
+        """Rows of present nodes in the order the stock estimator walks them: zones in turn, one node of each.
+
+        Mirrors the node tree of kube-scheduler 1.26, which Karmada's estimator lifted.
+        """
+        if self._order is None or self._order[0] != self.eligibility_version:
+            self._order = (self.eligibility_version, self._zone_order())
+        return self._order[1]
+
+    def copy(self) -> "NodeColumns":
+        """An independent snapshot for work on another thread; rows stay shared and must not be read there."""
+        twin = NodeColumns.__new__(NodeColumns)
+        twin.rows = list(self.rows)
+        twin.present = self.present.copy()
+        twin.taint_codes = self.taint_codes.copy()
+        twin.taint_sets = list(self.taint_sets)
+        twin.labels = self.labels.copy()
+        twin.eligibility_version = self.eligibility_version
+        twin._free = {name: column.copy() for name, column in self._free.items()}
+        twin._allocatable = {name: column.copy() for name, column in self._allocatable.items()}
+        twin._row_of = dict(self._row_of)
+        twin._vacant = []
+        twin._taint_code_of = {}
+        twin._node_count = self._node_count
+        twin._order = (self.eligibility_version, self.first_fit_order())
+        return twin
+
+    @property
+    def _capacity(self) -> int:
+        return len(self.present)
+
+    def _row(self, index: int) -> NodeRow:
+        row = self.rows[index]
+        assert row is not None
+        return row
+
+    def _claim_row(self, name: str) -> int:
+        index = self._row_of.get(name)
+        if index is None:
+            if self._vacant:
+                index = self._vacant.pop()
+                self.rows[index] = NodeRow(name)
+            else:
+                index = len(self.rows)
+                self.rows.append(NodeRow(name))
+                if index >= self._capacity:
+                    self._grow()
+            self._row_of[name] = index
+        return index
+
+    def _release_row(self, index: int, row: NodeRow) -> None:
+        if not row.present and not row.used:
+            del self._row_of[row.name]
+            self.rows[index] = None
+            self._vacant.append(index)
+
+    def _grow(self) -> None:
+        size = self._capacity * 2
+        self.present = _grown(self.present, size)
+        self.taint_codes = _grown(self.taint_codes, size)
+        self.labels.grow(size)
+        self._free = {name: _grown(column, size) for name, column in self._free.items()}
+        self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
+
+    def _write(self, index: int, row: NodeRow, resource: str) -> None:
+        column = self._free.get(resource)
+        if column is None:
+            if resource not in row.allocatable:
+                return
+            column = self._add_column(resource)
+        has = row.allocatable.get(resource, 0)
+        self._allocatable[resource][index] = max(0, has)
+        column[index] = min(MAX_INT64, max(0, has - row.used.get(resource, 0)))
+
+    def _add_column(self, resource: str) -> IntVector:
+        # Rows that lack the resource have none of it free, whatever their pods hold: zero is right for them.
+        self._free[intern(resource)] = np.zeros(self._capacity, dtype=np.int64)
+        self._allocatable[intern(resource)] = np.zeros(self._capacity, dtype=np.int64)
+        return self._free[resource]
+
+    def _labels_changed(self, index: int, row: NodeRow, labels: Mapping[str, str]) -> None:
+        row.labels = labels
+        self.labels.set_row(index, labels)
+
+    def _taints_changed(self, index: int, row: NodeRow, taints: tuple[Taint, ...]) -> None:
+        row.taints = taints
+        code = self._taint_code_of.get(taints)
+        if code is None:
+            if len(self.taint_sets) > 2 * self._capacity:
+                self._forget_unused_taint_sets()
+            code = self._taint_code_of[taints] = len(self.taint_sets)
+            self.taint_sets.append(taints)
+        self.taint_codes[index] = code
+
+    def _forget_unused_taint_sets(self) -> None:
+        # Taints whose values change without end must not make the table grow without end.
+        used, codes = np.unique(self.taint_codes, return_inverse=True)
+        self.taint_sets = [self.taint_sets[code] for code in used.tolist()]
+        self.taint_codes = codes.astype(np.int32)
+        self._taint_code_of = {taints: code for code, taints in enumerate(self.taint_sets)}
+
+    def _touch(self) -> None:
+        self.eligibility_version += 1
+
+    def _zone_order(self) -> IntVector:
+        zones: dict[tuple[str, ...], list[int]] = {}
+        for index, row in enumerate(self.rows):
+            if row is not None and row.present:
+                zones.setdefault(zone_of(row.labels), []).append(index)
+        order: list[int] = []
+        queues = [iter(rows) for rows in zones.values()]
+        while queues:
+            alive = []
+            for queue in queues:
+                for index in queue:
+                    order.append(index)
+                    alive.append(queue)
+                    break
+            queues = alive
+        return np.array(order, dtype=np.int64)
+
+
+def zone_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Region and zone of a node, empty where unlabelled; the older beta labels win, as in kube-scheduler."""
+    return tuple(labels.get(beta) or labels.get(stable) or "" for stable, beta in _ZONE_LABELS)
+
+
+_Item = TypeVar("_Item", np.bool_, np.int32, np.int64)
+
+
+def _grown(column: NDArray[_Item], size: int) -> NDArray[_Item]:
+    grown = np.zeros(size, dtype=column.dtype)
+    grown[: len(column)] = column
+    return grown

@@ -1,0 +1,23 @@
+"""The mirror of one member cluster: typed objects in, columns and indexes out, changed in place per event.
+
+It has one writer, the cluster's source, and all of it happens on the event loop; answers read it there, or
+read a copy elsewhere. Objects may come in any order and more than once: equal objects, equal mirror.
+"""
+
+from estimator.cluster.columns import NodeColumns
+from estimator.cluster.nodes import NodeMirror
+from estimator.cluster.pods import PodMirror
+from estimator.cluster.quotas import QuotaMirror
+from estimator.cluster.report import Report
+from estimator.cluster.workloads import Controllers
+
+
+class ClusterMirror:
+    """Everything an estimator knows of one member cluster."""
+
+    def __init__(self, report: Report) -> None:
+        self.columns = NodeColumns()
+        self.controllers = Controllers()
+        self.nodes = NodeMirror(self.columns, report)
+        self.pods = PodMirror(self.columns, self.controllers, report)
+        self.quotas = QuotaMirror(report)

@@ -1,0 +1,122 @@
+"""What every pod holds, reduced at the door: the pod objects themselves are never kept.
+
+A pod holds room on the node it is bound to, or on the node it is nominated to. Pods that are neither hold
+nothing; of those only the ones that kube-scheduler has declared unschedulable are remembered.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from sys import intern
+
+import msgspec
+
+from estimator.cluster.columns import NodeColumns
+from estimator.cluster.report import Report
+from estimator.cluster.workloads import Controllers
+from fairway.kube.objects import Pod, object_key
+from fairway.resources import PODS, ResourceError, is_scheduled, pod_request
+
+_MAX_FOOTPRINTS = 65536
+_ONE_SLOT = {PODS: 1}
+
+
+class _Held(msgspec.Struct, frozen=True, gc=False):
+    node: str
+    footprint: dict[str, int]
+    controller: tuple[str, str, str, str] | None
+    unschedulable_since_s: float | None
+
+
+class PodMirror:
+    """The pods of one cluster; the reflector's sink for them, and the only writer of what they hold."""
+
+    def __init__(self, columns: NodeColumns, controllers: Controllers, report: Report) -> None:
+        self._columns = columns
+        self._controllers = controllers
+        self._report = report
+        self._pods: dict[str, _Held] = {}
+        self._footprints: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+
+    def keys(self) -> Collection[str]:
+        """Keys of all pods known."""
+        return self._pods.keys()
+
+    def upsert(self, pod: Pod) -> None:
+        """A pod appeared or changed."""
+        key = object_key(pod.metadata)
+        if pod.status.phase in ("Succeeded", "Failed"):
+            self.delete(key)
+            return
+        held = self._reduce(key, pod)
+        before = self._pods.get(key)
+        if held == before:
+            return
+        if before is not None:
+            self._forget(key, before)
+        self._pods[key] = held
+        if held.node:
+            self._columns.hold(held.node, held.footprint)
+        if held.controller and held.node:
+            self._controllers.bind(held.controller)
+        if held.controller and held.unschedulable_since_s is not None:
+            self._controllers.mark_unschedulable(held.controller, key, held.unschedulable_since_s)
+
+    def delete(self, key: str) -> None:
+        """A pod is gone."""
+        held = self._pods.pop(key, None)
+        if held is not None:
+            self._forget(key, held)
+
+    def _forget(self, key: str, held: _Held) -> None:
+        if held.node:
+            self._columns.release(held.node, held.footprint)
+        if held.controller and held.node:
+            self._controllers.unbind(held.controller)
+        if held.controller and held.unschedulable_since_s is not None:
+            self._controllers.unmark_unschedulable(held.controller, key)
+
+    def _reduce(self, key: str, pod: Pod) -> _Held:
+        node = pod.spec.node_name or pod.status.nominated_node_name
+        controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
+        return _Held(
+            node=intern(node),
+            footprint=self._footprint(key, pod) if node else _ONE_SLOT,
+            controller=None
+            if controller is None
+            else (
+                intern(pod.metadata.namespace),
+                intern(controller.name),
+                intern(controller.kind),
+                intern(controller.api_version.rpartition("/")[0]),
+            ),
+            unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
+        )
+
+    def _footprint(self, key: str, pod: Pod) -> dict[str, int]:
+        try:
+            request = pod_request(pod)
+        except ResourceError as error:
+            self._report("pods", key, f"{error}; the pod is counted as one pod without requests")
+            return _ONE_SLOT
+        kept = [(name, amount) for name, amount in request.items() if amount > 0 and is_scheduled(name)]
+        kept.append((PODS, 1))
+        content = tuple(kept)
+        known = self._footprints.get(content)
+        if known is None:
+            if len(self._footprints) >= _MAX_FOOTPRINTS:
+                self._footprints.clear()
+            known = self._footprints[content] = dict(content)
+        return known
+
+
+def _unschedulable_since_s(pod: Pod) -> float | None:
+    """When kube-scheduler found that the pod fits nowhere, in seconds since the epoch; None if it did not."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled":
+            if condition.status != "False" or condition.reason != "Unschedulable":
+                return None
+            try:
+                return datetime.fromisoformat(condition.last_transition_time or "").timestamp()
+            except ValueError:
+                return None
+    return None

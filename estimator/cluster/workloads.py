@@ -1,0 +1,177 @@
+"""Which controller each pod belongs to: how many of its pods hold room, which of them cannot be placed.
+
+Pods of a Deployment belong to its ReplicaSets, so those are mirrored too, reduced to the identity of their
+pod template: the Deployment's current ReplicaSet is the oldest with its template.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import msgspec
+
+from fairway.kube.objects import Deployment, ObjectMeta, ReplicaSet, object_key
+
+ControllerKey = tuple[str, str, str, str]
+"""Namespace, name, kind and API group of a controller."""
+
+_HASH_LABEL = "pod-template-hash"
+
+
+@dataclass(slots=True)
+class _Pods:
+    bound: int = 0
+    unschedulable_since_s: dict[str, float] = field(default_factory=dict)
+
+
+class Controllers:
+    """Pods by controller, and ReplicaSets by Deployment."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[tuple[str, str], dict[tuple[str, str], _Pods]] = {}
+        self._replica_sets: dict[tuple[str, str], dict[str, _Template]] = {}
+        self.deployments = DeploymentMirror()
+        self.replica_sets = ReplicaSetMirror(self._replica_sets)
+
+    def bind(self, key: ControllerKey) -> None:
+        """A pod of the controller holds room on a node."""
+        self._pods(key).bound += 1
+
+    def unbind(self, key: ControllerKey) -> None:
+        """One holds room no more."""
+        self._pods(key).bound -= 1
+        self._drop_if_empty(key)
+
+    def mark_unschedulable(self, key: ControllerKey, pod: str, since_s: float) -> None:
+        """A pod of the controller has been unschedulable since then."""
+        self._pods(key).unschedulable_since_s[pod] = since_s
+
+    def unmark_unschedulable(self, key: ControllerKey, pod: str) -> None:
+        """It no longer is."""
+        self._pods(key).unschedulable_since_s.pop(pod, None)
+        self._drop_if_empty(key)
+
+    def bound_pods(self, namespace: str, name: str) -> Mapping[str, int]:
+        """Pods holding room, by kind of the controller of this name; a Deployment's are its ReplicaSets'."""
+        found: dict[str, int] = {}
+        for (kind, _), pods in self._by_name.get((namespace, name), {}).items():
+            found[kind] = found.get(kind, 0) + pods.bound
+        replica_sets = self._replica_sets.get((namespace, name))
+        if replica_sets:
+            found["Deployment"] = sum(self._bound_of(namespace, replica_set) for replica_set in replica_sets)
+        return found
+
+    def unschedulable_since_s(self, namespace: str, name: str, kind: str, group: str) -> Collection[float]:
+        """Since when each of the workload's pods has been unschedulable, in seconds since the epoch.
+
+        For a Deployment the pods of its current ReplicaSet; for any other kind the pods that name it as
+        their controller. Mirrors pkg/estimator/server/replica of Karmada 1.19, which knows Deployments only.
+        """
+        if (kind, group) == ("Deployment", "apps"):
+            current = self._current_replica_set(namespace, name)
+            if current is None:
+                return ()
+            name, kind = current, "ReplicaSet"
+        pods = self._by_name.get((namespace, name), {}).get((kind, group))
+        return pods.unschedulable_since_s.values() if pods else ()
+
+    def _current_replica_set(self, namespace: str, deployment: str) -> str | None:
+        wanted = self.deployments.template_of(namespace, deployment)
+        same = [
+            (template.created, name)
+            for name, template in self._replica_sets.get((namespace, deployment), {}).items()
+            if template.digest == wanted
+        ]
+        return min(same)[1] if same else None
+
+    def _bound_of(self, namespace: str, replica_set: str) -> int:
+        pods = self._by_name.get((namespace, replica_set), {}).get(("ReplicaSet", "apps"))
+        return pods.bound if pods else 0
+
+    def _pods(self, key: ControllerKey) -> _Pods:
+        namespace, name, kind, group = key
+        return self._by_name.setdefault((namespace, name), {}).setdefault((kind, group), _Pods())
+
+    def _drop_if_empty(self, key: ControllerKey) -> None:
+        namespace, name, kind, group = key
+        kinds = self._by_name[namespace, name]
+        pods = kinds[kind, group]
+        if not pods.bound and not pods.unschedulable_since_s:
+            del kinds[kind, group]
+            if not kinds:
+                del self._by_name[namespace, name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    digest: bytes
+    created: str
+
+
+class DeploymentMirror:
+    """The pod template of every Deployment; the reflector's sink for them."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, bytes] = {}
+
+    def keys(self) -> Collection[str]:
+        """Keys of all Deployments known."""
+        return self._digests.keys()
+
+    def upsert(self, deployment: Deployment) -> None:
+        """A Deployment appeared or changed."""
+        self._digests[object_key(deployment.metadata)] = template_digest(deployment.spec.template)
+
+    def delete(self, key: str) -> None:
+        """A Deployment is gone."""
+        self._digests.pop(key, None)
+
+    def template_of(self, namespace: str, name: str) -> bytes | None:
+        """The identity of its pod template."""
+        return self._digests.get(object_key(ObjectMeta(namespace=namespace, name=name)))
+
+
+class ReplicaSetMirror:
+    """The ReplicaSets of every Deployment; the reflector's sink for them."""
+
+    def __init__(self, by_deployment: dict[tuple[str, str], dict[str, _Template]]) -> None:
+        self._by_deployment = by_deployment
+        self._owner_of: dict[str, tuple[str, str] | None] = {}
+
+    def keys(self) -> Collection[str]:
+        """Keys of all ReplicaSets known."""
+        return self._owner_of.keys()
+
+    def upsert(self, replica_set: ReplicaSet) -> None:
+        """A ReplicaSet appeared or changed."""
+        metadata = replica_set.metadata
+        key = object_key(metadata)
+        self.delete(key)
+        owner = next(
+            (o for o in metadata.owner_references or () if o.controller and o.kind == "Deployment"), None
+        )
+        if owner is None:
+            self._owner_of[key] = None
+            return
+        deployment = self._owner_of[key] = (metadata.namespace, owner.name)
+        template = _Template(template_digest(replica_set.spec.template), metadata.creation_timestamp or "")
+        self._by_deployment.setdefault(deployment, {})[metadata.name] = template
+
+    def delete(self, key: str) -> None:
+        """A ReplicaSet is gone."""
+        owner = self._owner_of.pop(key, None)
+        if owner is not None:
+            siblings = self._by_deployment[owner]
+            del siblings[key.rpartition("/")[2]]
+            if not siblings:
+                del self._by_deployment[owner]
+
+
+def template_digest(template: msgspec.Raw) -> bytes:
+    """The identity of a pod template: the same whatever the order of its fields or its hash label."""
+    content = msgspec.json.decode(template)
+    if isinstance(content, dict):
+        metadata = content.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("labels"), dict):
+            metadata["labels"].pop(_HASH_LABEL, None)
+    return blake2b(msgspec.json.encode(content, order="sorted"), digest_size=16).digest()

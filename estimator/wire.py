@@ -1,0 +1,272 @@
+"""Karmada's protobuf messages to questions and back, for every generation of the contract at once.
+
+Karmada <= 1.17 fills typed fields, 1.18 those and their serialised twins, >= 1.19 the twins alone; the twin
+wins where it is present. Nothing here trusts its input: whatever cannot be read is a `WireError` that names
+the field and still says, as far as it can be seen, whether the request asks for devices.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.request import (
+    ANY_NODE,
+    AssumedWorkload,
+    Component,
+    NodeClaim,
+    PodShape,
+    ReplicasQuestion,
+    SetsQuestion,
+    UnschedulableQuestion,
+    WorkloadReference,
+)
+from estimator.pb import estimator_pb2 as pb
+from fairway.quantity import QuantityError, milli, parse_nano, units
+from fairway.resources import CPU, is_extended, is_scheduled
+from fairway.selectors import Requirement, SelectorError, Term, equality, field_requirement, label_requirement
+from fairway.taints import Toleration
+
+NO_OPINION = -1
+"""Karmada's UnauthenticReplica: only the scheduler's own general estimate counts for this cluster."""
+
+LARGEST = UNBOUNDED - 1
+"""MaxInt32 itself is Karmada's sentinel for "nobody answered" and never leaves this process."""
+
+RawRequirement = tuple[str, str, tuple[str, ...]]
+RawTerm = tuple[tuple[RawRequirement, ...], tuple[RawRequirement, ...]]
+RawToleration = tuple[str, str, str, str]
+_KNOWN_CLAIM_BYTES = 16384
+_M = TypeVar("_M", bound=Message)
+
+
+class WireError(ValueError):
+    """A request cannot be read; ``names_device`` tells whether it visibly asks for devices."""
+
+    def __init__(self, message: str, *, names_device: bool = False) -> None:
+        super().__init__(message)
+        self.names_device = names_device
+
+
+def decode_replicas(data: bytes, object_text: str | None) -> ReplicasQuestion:
+    """The question in a MaxAvailableReplicasRequest. Raises WireError.
+
+    ``object_text`` is the call's ``object`` metadata; it names the workload, and its namespace where the
+    message leaves that out, as Karmada does unless its own quota gate is on.
+    """
+    message = _parse(pb.MaxAvailableReplicasRequest, data)
+    requirements = message.replica_requirements
+    workload = parse_object(object_text)
+    with _Devices(lambda: _requested([requirements])):
+        shape = _shape(requirements, "replicaRequirements")
+        assumed = _assumed(message.assumed_workloads)
+    namespace = requirements.namespace or (workload.namespace if workload else "")
+    return ReplicasQuestion(message.cluster, shape, namespace, assumed, workload)
+
+
+def decode_sets(data: bytes, object_text: str | None) -> SetsQuestion:
+    """The question in a MaxAvailableComponentSetsRequest. Raises WireError."""
+    message = _parse(pb.MaxAvailableComponentSetsRequest, data)
+    with _Devices(lambda: _requested(c.replica_requirements for c in message.components)):
+        components = _components(message.components, "components")
+        assumed = _assumed(message.assumed_workloads)
+    return SetsQuestion(message.cluster, components, message.namespace, assumed, parse_object(object_text))
+
+
+def decode_unschedulable(data: bytes) -> UnschedulableQuestion:
+    """The question in an UnschedulableReplicasRequest. Raises WireError, also where no resource is named."""
+    message = _parse(pb.UnschedulableReplicasRequest, data)
+    resource = message.resource
+    if not resource.kind or not resource.name:
+        raise WireError("resource: expected the kind and name of a workload, found none")
+    group = resource.api_version.rpartition("/")[0]
+    workload = WorkloadReference(resource.kind, resource.namespace, resource.name, group)
+    return UnschedulableQuestion(message.cluster, workload, message.unschedulable_threshold / 1e9)
+
+
+def encode_replicas(value: int) -> bytes:
+    """A MaxAvailableReplicasResponse."""
+    return pb.MaxAvailableReplicasResponse(max_replicas=_int32(value)).SerializeToString()
+
+
+def encode_sets(value: int) -> bytes:
+    """A MaxAvailableComponentSetsResponse."""
+    return pb.MaxAvailableComponentSetsResponse(max_sets=_int32(value)).SerializeToString()
+
+
+def encode_unschedulable(value: int) -> bytes:
+    """An UnschedulableReplicasResponse."""
+    return pb.UnschedulableReplicasResponse(unschedulable_replicas=_int32(value)).SerializeToString()
+
+
+@lru_cache(maxsize=4096)
+def parse_object(text: str | None) -> WorkloadReference | None:
+    """The workload in ``kind=Deployment, name=default/web``, or None where the text is not of that form."""
+    if not text or len(text) > 1024:
+        return None
+    kind, comma, rest = text.partition(", name=")
+    namespace, slash, name = rest.partition("/")
+    if not (comma and slash and name and kind.startswith("kind=") and len(kind) > len("kind=")):
+        return None
+    return WorkloadReference(kind.removeprefix("kind="), namespace, name)
+
+
+def _int32(value: int) -> int:
+    return NO_OPINION if value < 0 else min(value, LARGEST)
+
+
+def _parse(message: type[_M], data: bytes) -> _M:
+    try:
+        return message.FromString(data)
+    except DecodeError:
+        raise WireError(
+            f"{len(data)} bytes are not a {message.__name__}: expected protobuf as Karmada >= 1.10 sends it"
+        ) from None
+
+
+_Requirements = pb.ReplicaRequirements | pb.ComponentReplicaRequirements
+
+
+class _Devices:
+    """Adds to a WireError whether the request names devices; looks only when there is an error."""
+
+    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        self._names = names
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, WireError):
+            error.names_device = any(is_extended(name) for name in self._names())
+
+
+def _requested(requirements: Iterable[_Requirements]) -> Iterable[str]:
+    for r in requirements:
+        yield from r.resource_request_bytes
+        yield from r.resource_request
+
+
+def _assumed(workloads: Iterable[pb.AssumedWorkload]) -> tuple[AssumedWorkload, ...]:
+    return tuple(
+        AssumedWorkload(w.namespace, _components(w.components, f"assumedWorkloads[{index}].components"))
+        for index, w in enumerate(workloads)
+        if w.components
+    )
+
+
+def _components(components: Iterable[pb.Component], path: str) -> tuple[Component, ...]:
+    return tuple(
+        Component(c.name, c.replicas, _shape(c.replica_requirements, f"{path}[{index}].replicaRequirements"))
+        for index, c in enumerate(components)
+    )
+
+
+def _shape(requirements: _Requirements, path: str) -> PodShape:
+    requests: list[tuple[str, int]] = []
+    twins = requirements.resource_request_bytes
+    if twins:
+        for name, data in twins.items():
+            requests.append((name, _twin_amount(name, data, path)))
+    else:
+        for name, quantity in requirements.resource_request.items():
+            requests.append((name, _amount(name, quantity.string, path)))
+    kept = tuple(sorted((name, amount) for name, amount in requests if amount > 0 and is_scheduled(name)))
+    claim = _claim(requirements.node_claim, path) if requirements.HasField("node_claim") else ANY_NODE
+    return PodShape(kept, claim, requirements.priority_class_name)
+
+
+def _twin_amount(name: str, data: bytes, path: str) -> int:
+    try:
+        return _cached_twin(name == CPU, data) if len(data) <= 64 else _read_twin(name == CPU, data)
+    except (DecodeError, QuantityError) as error:
+        raise WireError(f"{path}.resourceRequestBytes[{name[:63]}]: {error}") from None
+
+
+def _amount(name: str, text: str, path: str) -> int:
+    try:
+        return _cached_amount(name == CPU, text) if len(text) <= 64 else _read_amount(name == CPU, text)
+    except QuantityError as error:
+        raise WireError(f"{path}.resourceRequest[{name[:63]}]: {error}") from None
+
+
+def _read_amount(is_cpu: bool, text: str) -> int:
+    nano = parse_nano(text)
+    return milli(nano) if is_cpu else units(nano)
+
+
+def _read_twin(is_cpu: bool, data: bytes) -> int:
+    return _read_amount(is_cpu, pb.Quantity.FromString(data).string)
+
+
+_cached_amount = lru_cache(maxsize=16384)(_read_amount)
+_cached_twin = lru_cache(maxsize=16384)(_read_twin)
+
+
+def _claim(claim: pb.NodeClaim, path: str) -> NodeClaim:
+    try:
+        affinity = (
+            pb.NodeSelector.FromString(claim.node_affinity_bytes)
+            if claim.node_affinity_bytes
+            else claim.node_affinity
+            if claim.HasField("node_affinity")
+            else None
+        )
+        tolerations: Iterable[pb.Toleration] = (
+            [pb.Toleration.FromString(data) for data in claim.tolerations_bytes]
+            if claim.tolerations_bytes
+            else claim.tolerations
+        )
+    except DecodeError as error:
+        raise WireError(f"{path}.nodeClaim: {error}") from None
+    size_bytes = claim.ByteSize()
+    canonical = _known_claim if size_bytes <= _KNOWN_CLAIM_BYTES else _canonical_claim
+    return canonical(
+        tuple(sorted(claim.node_selector.items())),
+        # Karmada >= 1.19 cannot tell an affinity without terms from none, and Kubernetes refuses one.
+        tuple(_raw_term(term) for term in affinity.node_selector_terms) if affinity else (),
+        tuple((t.key, t.operator, t.value, t.effect) for t in tolerations),
+        size_bytes,
+    )
+
+
+def _raw_term(term: pb.NodeSelectorTerm) -> RawTerm:
+    return (
+        tuple((r.key, r.operator, tuple(r.values)) for r in term.match_expressions),
+        tuple((r.key, r.operator, tuple(r.values)) for r in term.match_fields),
+    )
+
+
+def _canonical_claim(
+    selector: tuple[tuple[str, str], ...],
+    affinity: tuple[RawTerm, ...],
+    tolerations: tuple[RawToleration, ...],
+    size_bytes: int,
+) -> NodeClaim:
+    terms: list[Term] = []
+    for labels, fields in affinity:
+        if not labels and not fields:
+            continue  # an empty term matches nothing
+        try:
+            terms.append(
+                Term(_requirements(labels, label_requirement), _requirements(fields, field_requirement))
+            )
+        except SelectorError:
+            continue  # nor does one that Kubernetes cannot parse, while the others still count
+    return NodeClaim(
+        tuple(equality(key, value) for key, value in selector),
+        tuple(terms) if affinity else None,
+        tuple(Toleration(*fields) for fields in tolerations),
+        size_bytes,
+    )
+
+
+_known_claim = lru_cache(maxsize=1024)(_canonical_claim)
+
+
+def _requirements(
+    raw: tuple[RawRequirement, ...], parse: Callable[[str, str, tuple[str, ...]], Requirement]
+) -> tuple[Requirement, ...]:
+    return tuple(parse(key, operator, values) for key, operator, values in raw)
