@@ -58,7 +58,7 @@ def eligibility(nodes: NodeColumns, claim: NodeClaim) -> Eligibility:
     mask = _untainted(nodes, claim, blocked)
     tolerable = int(np.count_nonzero(mask))
     for requirement in claim.selector:
-        mask &= nodes.labels.matching(requirement)
+        mask &= _labelled(nodes, requirement)
     if claim.affinity is not None:
         any_term = np.zeros(len(mask), dtype=np.bool_)
         for term in claim.affinity:
@@ -90,10 +90,14 @@ def _untainted(nodes: NodeColumns, claim: NodeClaim, blocked: list[Reason]) -> B
 def _term(nodes: NodeColumns, term: Term) -> BoolVector:
     mask = np.ones(len(nodes.present), dtype=np.bool_)
     for requirement in term.labels:
-        mask &= nodes.labels.matching(requirement)
+        mask &= _labelled(nodes, requirement)
     for requirement in term.fields:
         mask &= _field(nodes, requirement)
     return mask
+
+
+def _labelled(nodes: NodeColumns, requirement: Requirement) -> BoolVector:
+    return nodes.labels.matching(requirement)[: len(nodes.rows)]
 
 
 def _field(nodes: NodeColumns, requirement: Requirement) -> BoolVector:

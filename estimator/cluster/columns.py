@@ -48,12 +48,13 @@ class NodeColumns:
 
     def __init__(self) -> None:
         self.rows: list[NodeRow | None] = []
-        self.present: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
-        self.taint_codes: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.labels = LabelColumns(_INITIAL_ROWS)
         self.eligibility_version = 0
-        """Changes whenever a node comes or goes or changes its labels or taints."""
+        """Changes whenever a row is added, or a node comes, goes or changes its labels or taints."""
+        # Vectors have room to spare; readers see as much of them as there are rows.
+        self._present: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
+        self._taint_codes: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
         self._free: dict[str, IntVector] = {}
         self._allocatable: dict[str, IntVector] = {}
         self._row_of: dict[str, int] = {}
@@ -68,6 +69,16 @@ class NodeColumns:
         return self._node_count
 
     @property
+    def present(self) -> BoolVector:
+        """Which rows are nodes. Not to be written or kept."""
+        return self._present[: len(self.rows)]
+
+    @property
+    def taint_codes(self) -> NDArray[np.int32]:
+        """Which of ``taint_sets`` each row carries. Not to be written or kept."""
+        return self._taint_codes[: len(self.rows)]
+
+    @property
     def resource_names(self) -> tuple[str, ...]:
         """The resources that have a column."""
         return tuple(self._free)
@@ -75,17 +86,17 @@ class NodeColumns:
     def free(self, resource: str) -> IntVector:
         """Free amount per row, never negative, zero where there is no node. Not to be written or kept."""
         column = self._free.get(resource)
-        return column if column is not None else np.zeros(self._capacity, dtype=np.int64)
+        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
 
     def allocatable(self, resource: str) -> IntVector:
         """Allocatable amount per row, zero where there is no node. Not to be written or kept."""
         column = self._allocatable.get(resource)
-        return column if column is not None else np.zeros(self._capacity, dtype=np.int64)
+        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
 
     def row_of(self, node_name: str) -> int | None:
         """The row of the node of this name, if it is present."""
         index = self._row_of.get(node_name)
-        return index if index is not None and self.present[index] else None
+        return index if index is not None and self._present[index] else None
 
     def set_node(
         self, name: str, allocatable: Amounts, labels: Mapping[str, str], taints: tuple[Taint, ...]
@@ -95,7 +106,7 @@ class NodeColumns:
         row = self._row(index)
         if not row.present:
             row.present = True
-            self.present[index] = True
+            self._present[index] = True
             self._node_count += 1
             self._labels_changed(index, row, labels)
             self._taints_changed(index, row, taints)
@@ -115,13 +126,13 @@ class NodeColumns:
     def remove_node(self, name: str) -> None:
         """A node is gone; what its pods hold stays noted until they go too."""
         index = self._row_of.get(name)
-        if index is None or not self.present[index]:
+        if index is None or not self._present[index]:
             return
         row = self._row(index)
         resources = tuple(row.allocatable)
         row.present = False
         row.allocatable, row.labels, row.taints = {}, {}, ()
-        self.present[index] = False
+        self._present[index] = False
         self._node_count -= 1
         for resource in resources:
             self._write(index, row, resource)
@@ -162,8 +173,8 @@ class NodeColumns:
         """An independent snapshot for work on another thread; rows stay shared and must not be read there."""
         twin = NodeColumns.__new__(NodeColumns)
         twin.rows = list(self.rows)
-        twin.present = self.present.copy()
-        twin.taint_codes = self.taint_codes.copy()
+        twin._present = self._present.copy()
+        twin._taint_codes = self._taint_codes.copy()
         twin.taint_sets = list(self.taint_sets)
         twin.labels = self.labels.copy()
         twin.eligibility_version = self.eligibility_version
@@ -178,7 +189,7 @@ class NodeColumns:
 
     @property
     def _capacity(self) -> int:
-        return len(self.present)
+        return len(self._present)
 
     def _row(self, index: int) -> NodeRow:
         row = self.rows[index]
@@ -194,6 +205,8 @@ class NodeColumns:
             else:
                 index = len(self.rows)
                 self.rows.append(NodeRow(name))
+                # Vectors have become longer, so that nothing computed before fits them any more.
+                self._touch()
                 if index >= self._capacity:
                     self._grow()
             self._row_of[name] = index
@@ -207,8 +220,8 @@ class NodeColumns:
 
     def _grow(self) -> None:
         size = self._capacity * 2
-        self.present = _grown(self.present, size)
-        self.taint_codes = _grown(self.taint_codes, size)
+        self._present = _grown(self._present, size)
+        self._taint_codes = _grown(self._taint_codes, size)
         self.labels.grow(size)
         self._free = {name: _grown(column, size) for name, column in self._free.items()}
         self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
@@ -241,13 +254,13 @@ class NodeColumns:
                 self._forget_unused_taint_sets()
             code = self._taint_code_of[taints] = len(self.taint_sets)
             self.taint_sets.append(taints)
-        self.taint_codes[index] = code
+        self._taint_codes[index] = code
 
     def _forget_unused_taint_sets(self) -> None:
         # Taints whose values change without end must not make the table grow without end.
-        used, codes = np.unique(self.taint_codes, return_inverse=True)
+        used, codes = np.unique(self._taint_codes, return_inverse=True)
         self.taint_sets = [self.taint_sets[code] for code in used.tolist()]
-        self.taint_codes = codes.astype(np.int32)
+        self._taint_codes = codes.astype(np.int32)
         self._taint_code_of = {taints: code for code, taints in enumerate(self.taint_sets)}
 
     def _touch(self) -> None:

@@ -1,0 +1,72 @@
+# Every target sets itself up: the first run creates .venv and installs the locked dependencies.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PROTO := estimator/pb/estimator.proto estimator/pb/service.proto
+FUZZ_SECONDS ?= 600
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types imports proto proto-check unit fuzz bench lock clean
+
+help: ## Show this help
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+demo: $(VENV)/.run ## Start the real server on a sample fleet, ask it as Karmada would, show the answers
+	@$(BIN)/python -m estimator.demo
+
+test: lint types imports proto-check unit ## Everything that CI checks
+
+lint: $(VENV)/.dev ## Style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## mypy, strict
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev ## The floors of the house
+	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+
+unit: $(VENV)/.dev ## The test suite
+	$(BIN)/python -m pytest
+
+proto: $(VENV)/.dev ## Generate the protobuf code again
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. $(PROTO)
+
+proto-check: $(VENV)/.dev ## Is the checked-in protobuf code what the sources generate?
+	@rm -rf build/proto && mkdir -p build/proto
+	@$(BIN)/python -m grpc_tools.protoc -I proto --python_out=build/proto --pyi_out=build/proto $(PROTO)
+	@for f in $$(cd build/proto && find . -type f); do \
+		cmp -s "build/proto/$$f" "$$f" || { echo "$$f is not what proto/ generates: run 'make proto' and commit"; exit 1; }; \
+	done; echo "generated protobuf code is up to date"
+
+fuzz: $(VENV)/.dev ## Random and hostile requests against a real server, FUZZ_SECONDS=600 long
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+bench: $(VENV)/.dev ## All benchmarks, about six minutes; BENCH='--quick' for one
+	$(BIN)/python -m benchmarks $(BENCH)
+
+lock: $(VENV)/.dev ## Resolve the dependencies again
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		pyproject.toml -o requirements/run.txt
+	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--group dev pyproject.toml -o requirements/dev.txt
+
+clean: ## Remove what make has made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Fairway needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try make PYTHON=python3.12"; exit 1; }
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
+	@echo "Installing what running needs"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
+	@echo "Installing what development needs"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@ $(VENV)/.run

@@ -1,0 +1,319 @@
+"""The estimator's command line: every flag of karmada-scheduler-estimator, and ours beside them.
+
+Names, defaults and meanings of the stock flags are those of Karmada 1.19 (cmd/scheduler-estimator/app,
+pkg/sharedcli, k8s.io/component-base/logs); those without effect here are in ``estimator.inert_flags``.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from estimator.cluster_flags import (
+    StockCluster,
+    cluster_sources,
+    parse_cluster,
+    parse_snapshot,
+)
+from estimator.feature_gates import HEEDED, parse_feature_gates, resolve
+from estimator.inert_flags import INERT
+from estimator.settings import (
+    ApiSettings,
+    ClusterSource,
+    EndpointSettings,
+    LiveCluster,
+    LogSettings,
+    OnDoubt,
+    Settings,
+)
+from fairway.service.addresses import MAX_PORT, parse_bind_address
+from fairway.service.certificates import TlsFiles
+from fairway.service.durations import parse_duration_s
+from fairway.service.goflags import (
+    CommandLine,
+    Flag,
+    FlagError,
+    FlagGroup,
+    flag_error,
+    int_between,
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_line,
+    parse_text,
+    render_help,
+)
+from fairway.service.logs import LogFormat
+
+PROGRAM: Final = "karmada-scheduler-estimator"
+
+
+def _parse_logging_format(text: str) -> LogFormat:
+    if text == "text":
+        return "text"
+    if text == "json":
+        return "json"
+    raise ValueError("expected text or json")
+
+
+def _parse_on_doubt(text: str) -> OnDoubt:
+    if text == "auto":
+        return "auto"
+    if text == "zero":
+        return "zero"
+    if text == "skip":
+        return "skip"
+    raise ValueError("expected auto, zero or skip")
+
+
+def _parse_stale_after_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if seconds <= 0:
+        raise ValueError("expected a duration above 0, such as 90s, 2m, 1h30m")
+    return seconds
+
+
+_CLUSTER_NAME: Final = Flag(
+    "cluster-name", parse_text, "", "Name of the member cluster, as registered in Karmada.", "NAME"
+)
+_KUBECONFIG: Final = Flag(
+    "kubeconfig",
+    parse_text,
+    "",
+    "Kubeconfig of the member cluster. Without it and --master, the pod's own service account is used.",
+    "FILE",
+)
+_MASTER: Final = Flag(
+    "master",
+    parse_text,
+    "",
+    "Address of the member cluster's API server; overrides the one in the kubeconfig.",
+    "URL",
+)
+_CLUSTER: Final = Flag(
+    "cluster", parse_cluster, "", "A further member cluster; may be repeated.", "NAME=KUBECONFIG"
+)
+_SNAPSHOT: Final = Flag(
+    "snapshot",
+    parse_snapshot,
+    "",
+    "A cluster read from the output of 'kubectl get nodes,pods -A -o json' (or yaml, or gzip of either) "
+    "instead of an API server; re-read when it changes; may be repeated. NAME defaults to --cluster-name for "
+    "a single file, else to the file's name without its extension.",
+    "[NAME=]FILE",
+)
+_QPS: Final = Flag(
+    "kube-api-qps",
+    parse_float,
+    "20",
+    "Requests a second to each member API server; 0 is 5, negative is no limit.",
+    "N",
+)
+_BURST: Final = Flag("kube-api-burst", parse_int, "30", "Requests at once to each; 0 is 10.", "N")
+
+_SERVER_PORT: Final = Flag(
+    "server-port", int_between(0, MAX_PORT, "a port"), "10352", "Port of the gRPC server.", "PORT"
+)
+_CERTIFICATE: Final = Flag(
+    "grpc-auth-cert-file",
+    parse_text,
+    "",
+    "Certificate chain of the gRPC server, PEM, re-read when it changes. TLS needs this and the key; "
+    "without them the server speaks plaintext.",
+    "FILE",
+)
+_KEY: Final = Flag("grpc-auth-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE")
+_CLIENT_CA: Final = Flag(
+    "grpc-client-ca-file",
+    parse_text,
+    "",
+    "Authorities of client certificates, PEM, re-read when it changes; with it, clients need a certificate.",
+    "FILE",
+)
+_SKIP_VERIFY: Final = Flag(
+    "insecure-skip-grpc-client-verify",
+    parse_bool,
+    "false",
+    "Do not ask clients for certificates in spite of --grpc-client-ca-file.",
+    switch=True,
+)
+
+_GATES: Final = Flag(
+    "feature-gates",
+    parse_feature_gates,
+    "",
+    f"Feature gates of Karmada. Heeded: {', '.join(HEEDED)} (alpha, both false by default).",
+    "A=true,B=false",
+)
+_ON_DOUBT: Final = Flag(
+    "on-doubt",
+    _parse_on_doubt,
+    "auto",
+    "What to answer about a cluster whose state is not known: zero keeps it out of placement, skip leaves it "
+    "to Karmada's general estimate, auto is zero for requests that name an accelerator and skip for others.",
+    "auto|zero|skip",
+)
+_STALE_AFTER: Final = Flag(
+    "stale-after",
+    _parse_stale_after_s,
+    "2m",
+    "Age at which the last known state of a cluster is no longer trusted.",
+    "DURATION",
+)
+
+_HEALTH: Final = Flag(
+    "health-probe-bind-address",
+    parse_bind_address,
+    ":10351",
+    'Address of /healthz and /readyz; "0" is off.',
+    "ADDRESS",
+)
+_METRICS: Final = Flag(
+    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
+)
+_ENABLE_PPROF: Final = Flag(
+    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
+)
+_PROFILING: Final = Flag(
+    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
+)
+
+_LOGGING_FORMAT: Final = Flag(
+    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
+)
+_VERBOSITY: Final = Flag(
+    "v",
+    int_between(0, 2**31 - 1, "a verbosity"),
+    "0",
+    "Verbosity of the log: 4 and above adds debugging records.",
+    "LEVEL",
+    letter="v",
+)
+_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+
+GROUPS: Final = (
+    FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
+    FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
+    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER)),
+    FlagGroup("Health, metrics, profiling", (_HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING)),
+    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
+    FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
+    FlagGroup("Others", (_HELP,)),
+)
+_SPLIT_IN_TWO = "gone since Karmada 1.12: use --health-probe-bind-address and --metrics-bind-address"
+_GONE: Final = {"bind-address": _SPLIT_IN_TWO, "secure-port": _SPLIT_IN_TWO}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
+
+    text: str
+
+
+def parse(
+    argv: Sequence[str],
+    *,
+    version: str,
+    width: int = 100,
+    is_file: Callable[[Path], bool] = Path.is_file,
+) -> Settings | Text:
+    """Read the arguments after the program's name.
+
+    ``version`` is the text that the ``version`` sub-command shows, ``width`` the columns of the help,
+    ``is_file`` tells whether a named file is there. Raises FlagError; stock programs exit 1 then.
+    """
+    flags = [flag for group in GROUPS for flag in group.flags]
+    line = parse_line(flags, argv, gone=_GONE)
+    if line.value(_HELP) or line.arguments == ("help",):
+        return Text(help_text(width))
+    if line.arguments == ("version",):
+        return Text(f"{PROGRAM} version: {version}")
+    if line.arguments:
+        raise FlagError(
+            f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: expected flags only, version or help"
+        )
+    return _settings(line, is_file)
+
+
+def help_text(width: int) -> str:
+    """The help: what the program is, how to call it, and each flag with its default."""
+    return (
+        "Answers karmada-scheduler's question how many more replicas, or whole component sets, fit into a "
+        "member\ncluster, exactly and at once, for one cluster or many.\n\n"
+        f"Usage:\n  {PROGRAM} --cluster-name NAME [--kubeconfig FILE] [flags]\n"
+        f"  {PROGRAM} --cluster NAME=KUBECONFIG [--cluster ...] [flags]\n"
+        f"  {PROGRAM} --snapshot [NAME=]FILE [--snapshot ...] [flags]\n"
+        f"  {PROGRAM} version\n\n" + render_help(GROUPS, width=width)
+    )
+
+
+def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
+    stock = StockCluster(line.value(_CLUSTER_NAME), line.value(_KUBECONFIG), line.value(_MASTER))
+    clusters = cluster_sources(stock, line.values(_CLUSTER), line.values(_SNAPSHOT))
+    for source in clusters:
+        _require_file(source, stock, is_file)
+    return Settings(
+        clusters=clusters,
+        server_port=line.value(_SERVER_PORT),
+        tls=_tls(line, is_file),
+        api=ApiSettings(line.value(_QPS), line.value(_BURST)),
+        endpoints=EndpointSettings(
+            health=line.value(_HEALTH),
+            metrics=line.value(_METRICS),
+            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
+        ),
+        gates=resolve(line.values(_GATES)),
+        on_doubt=line.value(_ON_DOUBT),
+        stale_after_s=line.value(_STALE_AFTER),
+        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+        notices=_notices(line),
+    )
+
+
+def _require_file(source: ClusterSource, stock: StockCluster, is_file: Callable[[Path], bool]) -> None:
+    if isinstance(source, LiveCluster):
+        if source.kubeconfig is None or is_file(source.kubeconfig):
+            return
+        if source.name == stock.name:
+            raise flag_error("kubeconfig", stock.kubeconfig, "no such file: expected a kubeconfig")
+        raise flag_error(
+            "cluster", f"{source.name}={source.kubeconfig}", "no such file: expected a kubeconfig"
+        )
+    if not is_file(source.file):
+        raise flag_error("snapshot", f"{source.file}", "no such file: expected output of kubectl get -o json")
+
+
+def _tls(line: CommandLine, is_file: Callable[[Path], bool]) -> TlsFiles | None:
+    if not (line.value(_CERTIFICATE) and line.value(_KEY)):
+        return None
+    for flag in (_CERTIFICATE, _KEY, _CLIENT_CA):
+        if line.value(flag) and not is_file(Path(line.value(flag))):
+            raise line.error(flag, "no such file: expected PEM")
+    client_ca = line.value(_CLIENT_CA)
+    return TlsFiles(
+        certificate=Path(line.value(_CERTIFICATE)),
+        key=Path(line.value(_KEY)),
+        client_ca=Path(client_ca) if client_ca else None,
+        verify_clients=not line.value(_SKIP_VERIFY),
+    )
+
+
+def _notices(line: CommandLine) -> tuple[str, ...]:
+    notices = [f"--{flag.name} has no effect: {reason}" for flag, reason in INERT if line.is_set(flag)]
+    other_gates = sorted({name for gates in line.values(_GATES) for name in gates} - {*HEEDED, "AllAlpha"})
+    if other_gates:
+        notices.append(f"--feature-gates: {', '.join(other_gates)} has no effect on an estimator")
+    certificate, key, client_ca = (bool(line.value(flag)) for flag in (_CERTIFICATE, _KEY, _CLIENT_CA))
+    if certificate != key:
+        present, absent = (_CERTIFICATE, _KEY) if certificate else (_KEY, _CERTIFICATE)
+        notices.append(f"--{present.name} is given without --{absent.name}: gRPC is served in plaintext")
+    elif client_ca and not certificate:
+        notices.append(
+            f"--{_CLIENT_CA.name} is given without a server certificate: gRPC is served in plaintext"
+        )
+    elif client_ca and line.value(_SKIP_VERIFY):
+        notices.append(f"--{_SKIP_VERIFY.name}: clients are not asked for certificates")
+    if line.is_set(_PROFILING) and not line.value(_ENABLE_PPROF):
+        notices.append(f"--{_PROFILING.name} has no effect without --{_ENABLE_PPROF.name}")
+    return tuple(notices)

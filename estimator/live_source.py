@@ -1,0 +1,113 @@
+"""A live member cluster as the source of a mirror: one reflector per resource, and what their states mean."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+from estimator.cluster.freshness import Freshness
+from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
+from fairway.kube import resource
+from fairway.kube.client import KubeClient
+from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
+from fairway.kube.reflector import Reflector, Sink
+from fairway.kube.resource import KubeObjectLike, ResourceKind
+
+_T = TypeVar("_T", bound=KubeObjectLike)
+
+# A list that has brought nothing for so long is no reason to wait for it.
+_STUCK_AFTER_S = 5.0
+
+
+class LiveSource:
+    """Keeps a member's mirror equal to its API server. ``clock`` is monotonic, in seconds."""
+
+    def __init__(
+        self,
+        member: MemberCluster,
+        client: KubeClient,
+        metrics: ReflectorMetrics,
+        *,
+        with_quotas: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self._member = member
+        self._client = client
+        self._metrics = metrics
+        self._clock = clock
+        self._contacts: dict[str, _Contact] = {}
+        mirror = member.mirror
+        self._follow(NODES, resource.NODES, mirror.nodes)
+        self._follow(PODS, resource.PODS, mirror.pods)
+        self._follow(DEPLOYMENTS, resource.DEPLOYMENTS, mirror.controllers.deployments)
+        self._follow(REPLICA_SETS, resource.REPLICA_SETS, mirror.controllers.replica_sets)
+        if with_quotas:
+            self._follow(QUOTAS, resource.RESOURCE_QUOTAS, mirror.quotas)
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with self._client, asyncio.TaskGroup() as group:
+            for contact in self._contacts.values():
+                group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
+
+    def watch_lag_s(self) -> dict[str, float]:
+        """Per resource, how long ago the API server was last heard of."""
+        now_s = self._clock()
+        return {name: now_s - contact.last_contact_s for name, contact in self._contacts.items()}
+
+    def _follow(self, name: str, kind: ResourceKind[_T], sink: Sink[_T]) -> None:
+        reflector = Reflector(
+            self._client,
+            kind,
+            sink,
+            metrics=self._metrics,
+            on_state=lambda state: self._note(name, state),
+            clock=self._clock,
+        )
+        contact = _Contact(name, reflector.run, lambda: reflector.state, self._clock)
+        self._contacts[name] = contact
+        self._member.watch(name, contact.freshness)
+
+    def _note(self, name: str, state: ReflectorState) -> None:
+        self._contacts[name].note(state)
+        self._member.changed()
+
+
+class _Contact:
+    """One reflector, and since when it has been out of contact."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], Coroutine[None, None, None]],
+        state: Callable[[], ReflectorState],
+        clock: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.run = run
+        self._state = state
+        self._clock = clock
+        self._started_s = clock()
+        self._lost_since_s: float | None = self._started_s
+
+    @property
+    def last_contact_s(self) -> float:
+        last_s = self._state().last_contact_s
+        return self._started_s if last_s is None else last_s
+
+    def note(self, state: ReflectorState) -> None:
+        if state.phase is Phase.WATCHING:
+            self._lost_since_s = None
+        elif self._lost_since_s is None:
+            self._lost_since_s = state.since_s
+
+    def freshness(self) -> Freshness:
+        state = self._state()
+        now_s = self._clock()
+        is_listing = state.phase is Phase.LISTING
+        recovering = is_listing and now_s - max(state.since_s, self.last_contact_s) < _STUCK_AFTER_S
+        if self._lost_since_s is None:
+            return Freshness(state.synced_once, None, recovering, "")
+        lost_s = now_s - self._lost_since_s
+        doing = state.last_error or ("reading the list" if is_listing else "connecting")
+        detail = f"{self.name}: out of contact for {lost_s:.0f} s: {doing}"
+        return Freshness(state.synced_once, lost_s, recovering, detail)

@@ -1,0 +1,98 @@
+"""A member cluster as this process serves it: its mirror, how fresh that is, and who waits for it.
+
+The source (`estimator.live_source`, `estimator.snapshot_source`) is the only writer; questions read.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+from estimator.capacity.eligibility import EligibilityCache
+from estimator.capacity.room import Room
+from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
+from estimator.cluster.mirror import ClusterMirror
+
+NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
+DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
+RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
+
+
+class MemberCluster:
+    """One cluster. ``clock`` is monotonic, in seconds."""
+
+    def __init__(self, name: str, mirror: ClusterMirror, clock: Callable[[], float]) -> None:
+        self.name = name
+        self.mirror = mirror
+        self._eligible = EligibilityCache()
+        self._clock = clock
+        self._known: dict[str, Callable[[], Freshness]] = {}
+        self._started_s = clock()
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def install(self, mirror: ClusterMirror) -> None:
+        """Replace the whole mirror at once, as a source does that reads all or nothing."""
+        self.mirror = mirror
+        self._eligible = EligibilityCache()
+
+    def watch(self, resource: str, freshness: Callable[[], Freshness]) -> None:
+        """Ask this whenever the freshness of a resource matters."""
+        self._known[resource] = freshness
+
+    def changed(self) -> None:
+        """The freshness of some resource has changed: whoever waits shall look again."""
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def room(self) -> Room:
+        """The free room now; valid until the event loop runs on."""
+        return Room(self.mirror.columns, self._eligible)
+
+    def snapshot(self) -> Room:
+        """The free room as it is now, for work on another thread."""
+        return Room(self.mirror.columns.copy(), EligibilityCache())
+
+    def freshness(self, resources: Iterable[str]) -> Freshness:
+        """How fresh all of these resources are."""
+        return worst(tuple(self._freshness_of(resource) for resource in resources))
+
+    async def settle(
+        self, resources: tuple[str, ...], stale_after_s: float, within_s: float
+    ) -> Freshness | None:
+        """None once the resources are fresh enough to answer from; else, in doubt, what is known of them.
+
+        Waits at most ``within_s``, and only while a complete state may come soon.
+        """
+        deadline_s = self._clock() + within_s
+        while True:
+            freshness = self.freshness(resources)
+            match verdict(freshness, stale_after_s):
+                case Verdict.ANSWER:
+                    return None
+                case Verdict.DOUBT:
+                    return freshness
+                case Verdict.WAIT:
+                    left_s = deadline_s - self._clock()
+                    if left_s <= 0:
+                        return freshness
+                    await self._change(left_s)
+
+    async def synced(self, resources: tuple[str, ...]) -> None:
+        """Return once all of these resources have been read completely, however long that takes."""
+        while not self.freshness(resources).synced:
+            await self._change(None)
+
+    async def _change(self, within_s: float | None) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            await asyncio.wait((future,), timeout=within_s)
+        finally:
+            self._waiting.discard(future)
+
+    def _freshness_of(self, resource: str) -> Freshness:
+        known = self._known.get(resource)
+        if known is not None:
+            return known()
+        waited_s = self._clock() - self._started_s
+        return Freshness(synced=False, lost_s=waited_s, recovering=False, detail=f"{resource}: not read yet")

@@ -1,0 +1,359 @@
+"""Every metric of the estimator, in one place: the stock names for existing dashboards, and our own.
+
+Stock names, labels and bucket bounds are those of Karmada 1.19 (pkg/estimator/server/metrics/metrics.go,
+pkg/metrics/version.go). Ours start with ``fairway_estimator_``.
+
+Calls only bump counters, whose children are kept, so that one costs about a microsecond. What can be asked
+for (states, ages, sizes) is read when somebody scrapes, through the ``watch_`` methods.
+"""
+
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, Literal, TypeVar, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
+
+from fairway.service.certificates import CertificateReading
+from fairway.service.lifecycle import StallReading
+
+Rpc = Literal["MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"]
+Step = Literal[
+    "ListNodesByNodeClaim",
+    "MaxAvailableReplicas",
+    "GetObjectFromCache",
+    "GetWorkloadUnschedulablePods",
+    "Total",
+]
+ExtensionPoint = Literal["estimate_replicas", "estimate_components"]
+
+UNKNOWN_CLUSTER: Final = "(unknown)"
+
+_STOCK: Final = "karmada_scheduler_estimator_estimating_"
+_OWN: Final = "fairway_estimator_"
+
+
+def _exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Bounds by repeated multiplication as in client_golang, so that they agree to the last digit."""
+    bounds = [start]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)
+
+
+ALGORITHM_BUCKETS_S: Final = _exponential(0.001, 2, 10)
+EXTENSION_POINT_BUCKETS_S: Final = _exponential(0.0001, 2, 12)
+PLUGIN_BUCKETS_S: Final = _exponential(0.00001, 1.5, 20)
+LIST_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReading:
+    """One cluster's mirror now.
+
+    ``synced``: complete and fresh enough to answer from. ``staleness_s``: age of the last news of it.
+    ``resources``: columns, one for each resource name seen. ``watch_lag_s``: per watched resource, how long
+    ago its watch was last heard of.
+    """
+
+    synced: bool
+    staleness_s: float
+    nodes: int
+    pods: int
+    resources: int
+    watch_lag_s: Mapping[str, float] = field(default_factory=dict)
+
+
+class EstimatorMetrics:
+    """The counters of one estimator process. Used on the event loop only."""
+
+    def __init__(self, registry: CollectorRegistry, clusters: Iterable[str], *, version: str) -> None:
+        """Register everything; a name outside ``clusters`` is labelled ``(unknown)``.
+
+        A request may name any cluster, and each name would otherwise stay a time series for ever.
+        """
+        # A switch of the whole library: the creation time of each child doubles a scrape and says nothing.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._clusters = frozenset(clusters)
+        self._readings = _Readings()
+        registry.register(self._readings)
+        _register_build_info(registry, version)
+
+        requests = Counter(
+            f"{_STOCK}request_total",
+            "Number of scheduler estimator requests",
+            ["result", "type"],
+            registry=registry,
+        )
+        algorithm = Histogram(
+            f"{_STOCK}algorithm_duration_seconds",
+            "Estimating algorithm latency in seconds for each step",
+            ["result", "type", "step"],
+            buckets=ALGORITHM_BUCKETS_S,
+            registry=registry,
+        )
+        extension_points = Histogram(
+            f"{_STOCK}plugin_extension_point_duration_seconds",
+            "Latency for running all plugins of a specific extension point.",
+            ["estimating_plugin_extension_point"],
+            buckets=EXTENSION_POINT_BUCKETS_S,
+            registry=registry,
+        )
+        plugins = Histogram(
+            f"{_STOCK}plugin_execution_duration_seconds",
+            "Duration for running a plugin at a specific extension point.",
+            ["estimating_plugin", "estimating_plugin_extension_point"],
+            buckets=PLUGIN_BUCKETS_S,
+            registry=registry,
+        )
+        answers = Counter(
+            f"{_OWN}answers_total",
+            "Answers by what they were",
+            ["cluster", "rpc", "kind"],
+            registry=registry,
+        )
+        doubts = Counter(
+            f"{_OWN}doubts_total",
+            "Answers given in doubt, by its cause",
+            ["cluster", "rpc", "cause"],
+            registry=registry,
+        )
+        bad_objects = Counter(
+            f"{_OWN}bad_objects_total",
+            "Objects, or parts of them, that could not be understood and were left out",
+            ["cluster", "resource"],
+            registry=registry,
+        )
+        self._requests = _children(requests)
+        self._algorithm = _children(algorithm)
+        self._extension_points = _children(extension_points)
+        self._plugins = _children(plugins)
+        self._answers = _children(answers)
+        self._doubts = _children(doubts)
+        self._bad_objects = _children(bad_objects)
+        self._watches = _WatchCounters(registry)
+
+        for rpc in get_args(Rpc):
+            for result in ("success", "error"):
+                self._requests(result, rpc)
+
+    def request(self, rpc: Rpc, *, ok: bool, duration_s: float) -> None:
+        """One call was answered, ``ok`` unless with a gRPC error."""
+        result = "success" if ok else "error"
+        self._requests(result, rpc).inc()
+        self._algorithm(result, rpc, "Total").observe(duration_s)
+
+    def step(self, rpc: Rpc, step: Step, *, ok: bool, duration_s: float) -> None:
+        """A part of a call took this long."""
+        self._algorithm("success" if ok else "error", rpc, step).observe(duration_s)
+
+    def extension_point(self, point: ExtensionPoint, duration_s: float) -> None:
+        """The whole estimation behind a call took this long."""
+        self._extension_points(point).observe(duration_s)
+
+    def plugin(self, plugin: str, point: ExtensionPoint, duration_s: float) -> None:
+        """One part of an estimation took this long: ``NodeResourceEstimator``, ``ResourceQuotaEstimator``."""
+        self._plugins(plugin, point).observe(duration_s)
+
+    def answer(self, cluster: str, rpc: Rpc, kind: str) -> None:
+        """One answer; ``kind`` is one of a small fixed set of words."""
+        self._answers(self._known(cluster), rpc, kind).inc()
+
+    def doubt(self, cluster: str, rpc: Rpc, cause: str) -> None:
+        """One answer in doubt; ``cause`` is one of a small fixed set of words."""
+        self._doubts(self._known(cluster), rpc, cause).inc()
+
+    def bad_object(self, cluster: str, resource: str) -> None:
+        """An object, or a part of it, was not understood; the rest counts."""
+        self._bad_objects(self._known(cluster), resource).inc()
+
+    def reflector(self, cluster: str) -> "WatchMetrics":
+        """The counters that a cluster's reflectors use, each naming its resource."""
+        return WatchMetrics(self._watches, cluster)
+
+    def watch_cluster(self, cluster: str, read: Callable[[], ClusterReading]) -> None:
+        """Ask ``read`` about the cluster at each scrape."""
+        self._readings.clusters[cluster] = read
+
+    def watch_stalls(self, read: Callable[[], StallReading]) -> None:
+        """Ask ``read`` about the event loop at each scrape."""
+        self._readings.stalls = read
+
+    def watch_certificates(self, read: Callable[[], CertificateReading]) -> None:
+        """Ask ``read`` about the server's certificates at each scrape."""
+        self._readings.certificates = read
+
+    def _known(self, cluster: str) -> str:
+        return cluster if cluster in self._clusters else UNKNOWN_CLUSTER
+
+
+class _WatchCounters:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, help_text: str, *labels: str) -> Counter:
+            return Counter(
+                f"{_OWN}watch_{name}", help_text, ["cluster", "resource", *labels], registry=registry
+            )
+
+        self.events = _children(counter("events_total", "Watch events applied, by type", "type"))
+        self.dropped = _children(
+            counter("dropped_events_total", "Watch events that were duplicates or out of order")
+        )
+        self.undecodable = _children(
+            counter("undecodable_total", "Items and events that could not be decoded and were skipped")
+        )
+        self.relists = _children(
+            counter("relists_total", "Lists made because the watch could not go on, by reason", "reason")
+        )
+        self.half_open = _children(
+            counter("half_open_total", "Watches given up because nothing was heard for too long")
+        )
+        self.errors = _children(
+            counter("errors_total", "Failed attempts to list or watch, by reason", "reason")
+        )
+        self.missed = _children(counter("missed_deletions_total", "Deletions that only a later list showed"))
+        lists = Histogram(
+            f"{_OWN}watch_list_duration_seconds",
+            "Time that a complete list took",
+            ["cluster", "resource"],
+            buckets=LIST_BUCKETS_S,
+            registry=registry,
+        )
+        self.lists = _children(lists)
+
+
+class WatchMetrics:
+    """One cluster's watches; made to be the ``ReflectorMetrics`` of ``fairway.kube.observation``."""
+
+    def __init__(self, counters: _WatchCounters, cluster: str) -> None:
+        self._counters = counters
+        self._cluster = cluster
+
+    def event(self, resource: str, type: str) -> None:
+        """One watch event was applied."""
+        self._counters.events(self._cluster, resource, type).inc()
+
+    def dropped(self, resource: str) -> None:
+        """One event was a duplicate or out of order."""
+        self._counters.dropped(self._cluster, resource).inc()
+
+    def undecodable(self, resource: str) -> None:
+        """One item or event could not be decoded."""
+        self._counters.undecodable(self._cluster, resource).inc()
+
+    def listed(self, resource: str, objects: int, deleted: int, duration_s: float) -> None:
+        """A list is complete; ``deleted`` objects had vanished unseen."""
+        self._counters.lists(self._cluster, resource).observe(duration_s)
+        self._counters.missed(self._cluster, resource).inc(deleted)
+
+    def relist(self, resource: str, reason: str) -> None:
+        """The position in the history was given up."""
+        self._counters.relists(self._cluster, resource, reason).inc()
+
+    def half_open(self, resource: str) -> None:
+        """A stream was silent for too long."""
+        self._counters.half_open(self._cluster, resource).inc()
+
+    def error(self, resource: str, reason: str) -> None:
+        """An attempt failed."""
+        self._counters.errors(self._cluster, resource, reason).inc()
+
+
+class _Readings(Collector):
+    """Metrics made at scrape time from what was asked for."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[str, Callable[[], ClusterReading]] = {}
+        self.stalls: Callable[[], StallReading] | None = None
+        self.certificates: Callable[[], CertificateReading] | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._cluster_metrics()
+        if self.stalls is not None:
+            yield from _stall_metrics(self.stalls())
+        if self.certificates is not None:
+            yield from _certificate_metrics(self.certificates())
+
+    def _cluster_metrics(self) -> Iterator[Metric]:
+        def gauge(name: str, help_text: str, *labels: str) -> GaugeMetricFamily:
+            return GaugeMetricFamily(f"{_OWN}{name}", help_text, labels=["cluster", *labels])
+
+        synced = gauge("cluster_synced", "1 when answers come from the cluster's present state, else 0")
+        staleness = gauge("cluster_staleness_seconds", "Age of the last news of the cluster")
+        nodes = gauge("cluster_nodes", "Nodes mirrored")
+        pods = gauge("cluster_pods", "Pods mirrored")
+        resources = gauge("cluster_resources", "Resource columns, one for each resource name seen")
+        lag = gauge("watch_lag_seconds", "Time since the watch of a resource was last heard of", "resource")
+        for cluster, read in self.clusters.items():
+            now = read()
+            synced.add_metric([cluster], float(now.synced))
+            staleness.add_metric([cluster], now.staleness_s)
+            nodes.add_metric([cluster], now.nodes)
+            pods.add_metric([cluster], now.pods)
+            resources.add_metric([cluster], now.resources)
+            for resource, lag_s in now.watch_lag_s.items():
+                lag.add_metric([cluster, resource], lag_s)
+        yield from (synced, staleness, nodes, pods, resources, lag)
+
+
+def _stall_metrics(now: StallReading) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        f"{_OWN}loop_stalls_total", "Times the event loop was more than 20 ms late", value=now.stalls
+    )
+    yield GaugeMetricFamily(
+        f"{_OWN}loop_worst_delay_seconds",
+        "Longest delay of the event loop in the last minute",
+        value=now.worst_last_minute_s,
+    )
+
+
+def _certificate_metrics(now: CertificateReading) -> Iterator[Metric]:
+    expiry = GaugeMetricFamily(
+        f"{_OWN}certificate_expiry_timestamp_seconds",
+        "When the certificate expires, seconds since the epoch; the earliest of several",
+        labels=["certificate"],
+    )
+    expiry.add_metric(["server"], now.certificate_expires_s)
+    if now.client_ca_expires_s is not None:
+        expiry.add_metric(["client_ca"], now.client_ca_expires_s)
+    yield expiry
+    yield CounterMetricFamily(
+        f"{_OWN}certificate_reloads_total", "Changed certificate files put in force", value=now.reloads
+    )
+    yield CounterMetricFamily(
+        f"{_OWN}certificate_reload_failures_total",
+        "Looks at changed certificate files that could not be used",
+        value=now.failures,
+    )
+
+
+def _register_build_info(registry: CollectorRegistry, version: str) -> None:
+    labels = {
+        "git_version": f"v{version}",
+        "git_commit": "unknown",
+        "git_short_commit": "unknown",
+        "git_tree_state": "unknown",
+        "build_date": "unknown",
+        "go_version": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation(),
+        "platform": f"{sys.platform}/{platform.machine()}",
+    }
+    gauge = Gauge(
+        "karmada_build_info",
+        "Karmada build metadata exposed as labels with a constant value of 1.",
+        list(labels),
+        registry=registry,
+    )
+    gauge.labels(**labels).set(1)
+
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+
+def _children(metric: M) -> Callable[..., M]:
+    """``metric.labels`` with its children kept: a plain cache hit instead of checks and a lock."""
+    return cache(metric.labels)

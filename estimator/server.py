@@ -1,0 +1,223 @@
+"""The estimator process: everything put together, started in the right order, and ended cleanly.
+
+The port is open before any cluster has been read: a call that comes early waits inside its own deadline,
+while a refused connection would void every other cluster's answer.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AsyncExitStack
+
+import grpc
+from google.protobuf.internal import api_implementation
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from estimator.answering import Answering, Policy
+from estimator.capacity.doubt import OnDoubt
+from estimator.cluster.freshness import Verdict, verdict
+from estimator.cluster.mirror import ClusterMirror
+from estimator.live_source import LiveSource
+from estimator.member import NODES, PODS, MemberCluster
+from estimator.metrics import ClusterReading, EstimatorMetrics
+from estimator.pb import service_pb2
+from estimator.service import SERVICE, EstimatorService
+from estimator.settings import ApiSettings, LiveCluster, Settings, SnapshotCluster
+from estimator.snapshot_source import SnapshotSource
+from fairway.kube.client import KubeClient
+from fairway.service import logs
+from fairway.service.certificates import TlsError
+from fairway.service.http import Check, EndpointError, serve_endpoints
+from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
+from fairway.service.lifecycle import run as run_process
+from fairway.service.tls import ServerCertificates
+from fairway.service.version import release
+
+logger = logging.getLogger(__name__)
+
+MAX_REQUEST_BYTES = 16 << 20
+_STOP_WITHIN_S = 5.0
+_THREADS = 2
+_OPTIONS = (
+    # A second server on the same port must fail, not silently take every other connection.
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+)
+
+
+_SayStopping = Callable[[], Awaitable[None]]
+
+
+class StartError(RuntimeError):
+    """The server cannot start; the message says what and where."""
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code."""
+    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
+    tune_interpreter()
+    try:
+        return run_process(lambda stop: serve(settings, stop))
+    except (StartError, EndpointError, TlsError) as error:
+        logger.error("cannot start: %s", error)
+        return 1
+
+
+async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int], None] | None = None) -> int:
+    """Serve until ``stop`` is set, then finish the calls in flight.
+
+    ``started`` is called with the port once the server listens. Raises StartError, EndpointError, TlsError.
+    """
+    if api_implementation.Type() != "upb":
+        raise StartError("protobuf runs in pure Python, a hundred times too slow; install its binary wheel")
+    for notice in settings.notices:
+        logger.warning(notice)
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    names = [cluster.name for cluster in settings.clusters]
+    metrics = EstimatorMetrics(registry, names, version=release())
+    members = [_Member(cluster, settings, metrics) for cluster in settings.clusters]
+    stalls = StallMonitor()
+    metrics.watch_stalls(stalls.reading)
+    async with AsyncExitStack() as stack:
+        executor = stack.enter_context(ThreadPoolExecutor(_THREADS, thread_name_prefix="capacity"))
+        server, port, say_stopping = await _listen(settings, members, metrics, executor)
+        stack.push_async_callback(server.stop, _STOP_WITHIN_S)
+        await stack.enter_async_context(
+            serve_endpoints(
+                health=settings.endpoints.health,
+                metrics=settings.endpoints.metrics,
+                profiling=settings.endpoints.profiling,
+                checks=lambda: [member.check() for member in members],
+                registry=registry,
+            )
+        )
+        logger.info("serving", extra={"port": port, "tls": settings.tls is not None, "clusters": names})
+        if started is not None:
+            started(port)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(member.run(), name=member.name) for member in members]
+            tasks.append(group.create_task(stalls.run(), name="stalls"))
+            tasks.append(group.create_task(_freeze_when_synced(members), name="freeze"))
+            await stop.wait()
+            await say_stopping()
+            await server.stop(_STOP_WITHIN_S)
+            for task in tasks:
+                task.cancel()
+    logger.info("stopped")
+    return 0
+
+
+class _Member:
+    """One cluster of this process with its source."""
+
+    def __init__(
+        self, cluster: LiveCluster | SnapshotCluster, settings: Settings, metrics: EstimatorMetrics
+    ) -> None:
+        self.name = cluster.name
+        self._metrics = metrics
+        self._stale_after_s = settings.stale_after_s
+        self.member = MemberCluster(cluster.name, ClusterMirror(self._report), time.monotonic)
+        self._source: LiveSource | SnapshotSource
+        if isinstance(cluster, SnapshotCluster):
+            self._source = SnapshotSource(self.member, cluster.file, self._report, clock=time.monotonic)
+        else:
+            self._source = LiveSource(
+                self.member,
+                _client(cluster, settings.api),
+                metrics.reflector(cluster.name),
+                with_quotas=settings.gates.resource_quota_estimate,
+                clock=time.monotonic,
+            )
+        metrics.watch_cluster(cluster.name, self._reading)
+
+    async def run(self) -> None:
+        await self._source.run()
+
+    def check(self) -> Check:
+        """Ready once the cluster has been read, or has failed for too long for others to wait for it."""
+        freshness = self.member.freshness((NODES, PODS))
+        gave_up = verdict(freshness, self._stale_after_s) is Verdict.DOUBT
+        detail = freshness.detail or f"{self.member.mirror.columns.node_count} nodes"
+        return Check(f"cluster {self.name}", freshness.synced or gave_up, detail)
+
+    def _reading(self) -> ClusterReading:
+        freshness = self.member.freshness((NODES, PODS))
+        mirror = self.member.mirror
+        return ClusterReading(
+            synced=verdict(freshness, self._stale_after_s) is Verdict.ANSWER,
+            staleness_s=freshness.lost_s or 0.0,
+            nodes=mirror.columns.node_count,
+            pods=len(mirror.pods.keys()),
+            resources=len(mirror.columns.resource_names),
+            watch_lag_s=self._source.watch_lag_s() if isinstance(self._source, LiveSource) else {},
+        )
+
+    def _report(self, resource: str, key: str, problem: str) -> None:
+        self._metrics.bad_object(self.name, resource)
+        logger.warning("%s %s: %s", resource, key[:253], problem[:500], extra={"cluster": self.name})
+
+
+def _client(cluster: LiveCluster, api: ApiSettings) -> KubeClient:
+    if cluster.kubeconfig is None and not cluster.master:
+        return KubeClient.in_cluster(qps=api.qps, burst=api.burst)
+    path = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
+    return KubeClient.from_kubeconfig(path, master=cluster.master or None, qps=api.qps, burst=api.burst)
+
+
+async def _listen(
+    settings: Settings, members: list[_Member], metrics: EstimatorMetrics, executor: Executor
+) -> tuple[grpc.aio.Server, int, _SayStopping]:
+    policy = Policy(settings.gates, OnDoubt(settings.on_doubt), settings.stale_after_s)
+    answering = Answering(
+        [member.member for member in members],
+        policy,
+        metrics,
+        executor,
+        clock=time.monotonic,
+        wall_clock=time.time,
+    )
+    server = grpc.aio.server(options=_OPTIONS)
+    server.add_generic_rpc_handlers(
+        (EstimatorService(answering, policy.on_doubt, metrics, executor).handlers(),)
+    )
+    health_service = health.aio.HealthServicer()  # type: ignore[attr-defined]  # public, if not to mypy
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)  # type: ignore[no-untyped-call]
+    for name in ("", SERVICE):
+        # Always serving while it listens: taking it out of a Service would void every other cluster's answer.
+        await health_service.set(name, health_pb2.HealthCheckResponse.SERVING)
+    reflection.enable_server_reflection(  # type: ignore[no-untyped-call]
+        (
+            service_pb2.DESCRIPTOR.services_by_name["Estimator"].full_name,
+            health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+            reflection.SERVICE_NAME,
+        ),
+        server,
+    )
+    address = f"[::]:{settings.server_port}"
+    try:
+        if settings.tls is None:
+            port = server.add_insecure_port(address)
+        else:
+            certificates = ServerCertificates(settings.tls)
+            metrics.watch_certificates(certificates.reading)
+            port = server.add_secure_port(address, certificates.credentials())
+    except RuntimeError as error:
+        raise StartError(
+            f"--server-port {settings.server_port}: cannot listen on {address} ({error}): "
+            "is another process using it?"
+        ) from None
+    await server.start()
+    return server, port, health_service.enter_graceful_shutdown
+
+
+async def _freeze_when_synced(members: list[_Member]) -> None:
+    """Take what was just read out of the garbage collector's sight, once."""
+    for member in members:
+        await member.member.synced((NODES, PODS))
+    freeze_long_lived()

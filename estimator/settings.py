@@ -1,0 +1,85 @@
+"""Everything a running estimator was told, checked and immutable. ``estimator.flags`` makes it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from estimator.feature_gates import Gates
+from fairway.service.addresses import BindAddress
+from fairway.service.certificates import TlsFiles
+from fairway.service.logs import LogFormat
+
+OnDoubt = Literal["auto", "zero", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCluster:
+    """A member cluster read through its API server.
+
+    ``kubeconfig`` is ``None`` and ``master`` empty for the service account of the pod itself; ``master``
+    overrides the server address of the kubeconfig, or stands alone without credentials.
+    """
+
+    name: str
+    kubeconfig: Path | None
+    master: str
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotCluster:
+    """A cluster read from a file of ``kubectl get ... -o json|yaml``, which is re-read when it changes."""
+
+    name: str
+    file: Path
+
+
+ClusterSource = LiveCluster | SnapshotCluster
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """``verbosity`` is klog's ``-v``."""
+
+    format: LogFormat
+    verbosity: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """The pace of requests to each member API server: ``qps`` a second on average, ``burst`` at once.
+
+    As in client-go, 0 stands for its own defaults (5 and 10) and a negative ``qps`` for no limit.
+    """
+
+    qps: float
+    burst: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """Where the HTTP endpoints listen; ``None`` is off."""
+
+    health: BindAddress | None
+    metrics: BindAddress | None
+    profiling: BindAddress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole configuration of an estimator process.
+
+    ``clusters`` has at least one entry, names unique, live ones first. ``tls`` is ``None`` for plaintext.
+    After ``stale_after_s`` without news of a cluster its answers are doubtful, and ``on_doubt`` says what to
+    answer then. ``notices`` are sentences to log once at startup.
+    """
+
+    clusters: tuple[ClusterSource, ...]
+    server_port: int
+    tls: TlsFiles | None
+    api: ApiSettings
+    endpoints: EndpointSettings
+    gates: Gates
+    on_doubt: OnDoubt
+    stale_after_s: float
+    logs: LogSettings
+    notices: tuple[str, ...]

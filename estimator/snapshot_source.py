@@ -1,0 +1,125 @@
+"""A dump file as the source of a mirror: read whole, installed whole, and read again when it changes.
+
+A file that cannot be read leaves the last good state in place, which then ages like that of a cluster out of
+contact. Reading happens on a thread; the mirror is filled in slices, so that the loop keeps answering.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+from estimator.cluster.freshness import Freshness
+from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.report import Report
+from estimator.member import RESOURCES, MemberCluster
+from fairway.kube.dumps import Dump, DumpError, read_dump
+
+logger = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 1.0
+_SLICE_S = 0.003
+
+_Stamp = tuple[int, int, int]
+
+
+class SnapshotSource:
+    """Keeps a member's mirror equal to a file. ``clock`` is monotonic, in seconds."""
+
+    def __init__(
+        self,
+        member: MemberCluster,
+        file: Path,
+        report: Report,
+        *,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._member = member
+        self._file = file
+        self._report = report
+        self._clock = clock
+        self._sleep = sleep
+        self._stamp: _Stamp | None = None
+        self._synced = False
+        self._failing_since_s: float | None = clock()
+        self._reading = False
+        self._problem = "not read yet"
+        for resource in RESOURCES:
+            member.watch(resource, self.freshness)
+
+    async def run(self) -> None:
+        """Follow the file until cancelled."""
+        while True:
+            stamp = _stamp(self._file)
+            if stamp is None or stamp != self._stamp:
+                await self._read(stamp)
+            await self._sleep(_LOOK_EVERY_S)
+
+    def freshness(self) -> Freshness:
+        """A file that could be read is as fresh as it will ever be."""
+        lost_s = None if self._failing_since_s is None else self._clock() - self._failing_since_s
+        detail = "" if lost_s is None else f"{self._file}: {self._problem}"
+        return Freshness(self._synced, lost_s, self._reading, detail)
+
+    async def _read(self, stamp: _Stamp | None) -> None:
+        self._reading = True
+        try:
+            dump = await asyncio.to_thread(read_dump, self._file)
+        except DumpError as error:
+            if self._problem != str(error) or stamp != self._stamp:
+                logger.error("%s", error, extra={"cluster": self._member.name})
+            self._problem = str(error)
+            if self._failing_since_s is None:
+                self._failing_since_s = self._clock()
+        else:
+            await self._install(dump)
+        finally:
+            self._reading = False
+            self._stamp = stamp
+            self._member.changed()
+
+    async def _install(self, dump: Dump) -> None:
+        for problem in dump.problems:
+            logger.warning("%s", problem, extra={"cluster": self._member.name})
+        mirror = ClusterMirror(self._report)
+        slice_ends_s = self._clock() + _SLICE_S
+        for _ in _fill(mirror, dump):
+            if self._clock() >= slice_ends_s:
+                await asyncio.sleep(0)
+                slice_ends_s = self._clock() + _SLICE_S
+        self._member.install(mirror)
+        self._synced = True
+        self._failing_since_s = None
+        self._problem = ""
+        logger.info(
+            "snapshot read",
+            extra={"cluster": self._member.name, "nodes": len(dump.nodes), "pods": len(dump.pods)},
+        )
+
+
+def _fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
+    """Put everything into the mirror, one object at each step."""
+    for node in dump.nodes:
+        mirror.nodes.upsert(node)
+        yield
+    for pod in dump.pods:
+        mirror.pods.upsert(pod)
+        yield
+    for quota in dump.quotas:
+        mirror.quotas.upsert(quota)
+        yield
+    for deployment in dump.deployments:
+        mirror.controllers.deployments.upsert(deployment)
+        yield
+    for replica_set in dump.replica_sets:
+        mirror.controllers.replica_sets.upsert(replica_set)
+        yield
+
+
+def _stamp(file: Path) -> _Stamp | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,1 @@
+"""What a long-running process needs: logging, metrics, health, TLS, lifecycle."""

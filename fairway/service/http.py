@@ -1,0 +1,149 @@
+"""The small HTTP endpoints of a service: health, readiness, metrics and profiling, on the service's own loop.
+
+``/healthz`` says that the loop turns, nothing more, so that a slow member cluster never gets a pod killed;
+``/readyz`` lists every check with a reason. Metrics and health may share one address, as in Karmada's
+components (cmd/scheduler-estimator/app, 1.19).
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from fairway.service.addresses import BindAddress
+from fairway.service.profiling import add_profiling_routes
+
+Checks = Callable[[], Sequence["Check"]]
+
+
+class EndpointError(RuntimeError):
+    """An address that cannot be listened on; the message names the purpose, the address and the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition of readiness: whether it holds, and why or why not."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where the endpoints really listen, with chosen ports filled in; ``None`` for one that is off."""
+
+    health: BindAddress | None
+    metrics: BindAddress | None
+    profiling: BindAddress | None
+
+
+@contextlib.asynccontextmanager
+async def serve_endpoints(
+    *,
+    health: BindAddress | None,
+    metrics: BindAddress | None,
+    profiling: BindAddress | None,
+    checks: Checks,
+    registry: CollectorRegistry,
+) -> AsyncIterator[Endpoints]:
+    """Serve while the context is open; endpoints with equal addresses share a listener.
+
+    ``checks`` is asked on every ``/readyz``; ``registry`` is collected on every ``/metrics``.
+    Raises EndpointError.
+    """
+    apps: dict[BindAddress, web.Application] = {}
+    purposes: dict[BindAddress, list[str]] = {}
+
+    def on(address: BindAddress | None, purpose: str, add_routes: Callable[[web.Application], None]) -> None:
+        if address is not None:
+            add_routes(apps.setdefault(address, web.Application()))
+            purposes.setdefault(address, []).append(purpose)
+
+    on(health, "health", lambda app: _add_health_routes(app, checks))
+    on(metrics, "metrics", lambda app: _add_metrics_route(app, registry))
+    on(profiling, "profiling", add_profiling_routes)
+
+    async with contextlib.AsyncExitStack() as stack:
+        bound: dict[BindAddress | None, BindAddress | None] = {None: None}
+        for address, app in apps.items():
+            listener = _listen(address, " and ".join(purposes[address]))
+            bound[address] = BindAddress(address.host, listener.getsockname()[1])
+            runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.SockSite(runner, listener).start()
+        yield Endpoints(bound[health], bound[metrics], bound[profiling])
+
+
+def _listen(address: BindAddress, purpose: str) -> socket.socket:
+    wildcard = not address.host
+    try:
+        if wildcard and socket.has_dualstack_ipv6():
+            with contextlib.suppress(_NoIPv6):
+                return _dual_stack(address.port)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family, backlog=128)
+    except OSError as error:
+        raise EndpointError(f"cannot serve {purpose} on {address}: {error.strerror or error}") from error
+
+
+class _NoIPv6(Exception):
+    """IPv6 is compiled in but switched off on this host, as in many containers."""
+
+
+def _dual_stack(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
+    except OSError as error:
+        if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+            raise _NoIPv6 from error
+        raise
+
+
+def _add_health_routes(app: web.Application, checks: Checks) -> None:
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_: web.Request) -> web.Response:
+        results = checks()
+        ready = all(check.ok for check in results)
+        return web.Response(status=200 if ready else 503, text=describe_checks(results))
+
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+
+
+def describe_checks(checks: Sequence[Check]) -> str:
+    """One line a check as the Kubernetes API server writes them, ``[+]name ok: detail``, then the verdict."""
+    lines = [
+        f"[{'+' if check.ok else '-'}]{check.name} {'ok' if check.ok else 'failed'}"
+        + (f": {check.detail}" if check.detail else "")
+        for check in checks
+    ]
+    return "\n".join([*lines, "ready" if all(check.ok for check in checks) else "not ready"]) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Collected(Collector):
+    metrics: tuple[Metric, ...]
+
+    def collect(self) -> Iterable[Metric]:
+        return self.metrics
+
+
+def _add_metrics_route(app: web.Application, registry: CollectorRegistry) -> None:
+    async def metrics(request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", [])))
+        # Values are read on the loop, where their writers are; the text, the longer job, is made in a thread.
+        body = await asyncio.to_thread(encode, _Collected(tuple(registry.collect())))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    app.router.add_get("/metrics", metrics)
