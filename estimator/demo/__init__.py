@@ -1,0 +1,1 @@
+"""Sample clusters, and a demonstration that asks the real server about them."""

@@ -1,0 +1,1 @@
+"""A bounded storm of random requests, objects and faults against a real server process."""
