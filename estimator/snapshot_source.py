@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 1.0
 _SLICE_S = 0.003
+_SHOWN_PROBLEMS = 20
 
 _Stamp = tuple[int, int, int]
 
@@ -65,23 +66,31 @@ class SnapshotSource:
     async def _read(self, stamp: _Stamp | None) -> None:
         self._reading = True
         try:
-            dump = await asyncio.to_thread(read_dump, self._file)
+            await self._install(await asyncio.to_thread(read_dump, self._file))
         except DumpError as error:
-            if self._problem != str(error) or stamp != self._stamp:
-                logger.error("%s", error, extra={"cluster": self._member.name})
-            self._problem = str(error)
-            if self._failing_since_s is None:
-                self._failing_since_s = self._clock()
-        else:
-            await self._install(dump)
+            self._failed(str(error))
+        except Exception as error:
+            # A defect in reading one file must not end the service of the other clusters.
+            logger.exception("%s: reading failed", self._file, extra={"cluster": self._member.name})
+            self._failed(f"{type(error).__name__}: {error}")
         finally:
             self._reading = False
             self._stamp = stamp
             self._member.changed()
 
+    def _failed(self, problem: str) -> None:
+        if problem != self._problem:
+            logger.error("%s", problem, extra={"cluster": self._member.name})
+        self._problem = problem
+        if self._failing_since_s is None:
+            self._failing_since_s = self._clock()
+
     async def _install(self, dump: Dump) -> None:
-        for problem in dump.problems:
+        for problem in dump.problems[:_SHOWN_PROBLEMS]:
             logger.warning("%s", problem, extra={"cluster": self._member.name})
+        if len(dump.problems) > _SHOWN_PROBLEMS:
+            more = len(dump.problems) - _SHOWN_PROBLEMS
+            logger.warning("%s: %d more problems", self._file, more, extra={"cluster": self._member.name})
         mirror = ClusterMirror(self._report)
         slice_ends_s = self._clock() + _SLICE_S
         for _ in _fill(mirror, dump):
