@@ -91,6 +91,8 @@ class SnapshotSource:
         if len(dump.problems) > _SHOWN_PROBLEMS:
             more = len(dump.problems) - _SHOWN_PROBLEMS
             logger.warning("%s: %d more problems", self._file, more, extra={"cluster": self._member.name})
+        if dump.nodes and not dump.pods:
+            logger.warning("%s holds nodes but no pods: every node counts as empty", self._file)
         mirror = ClusterMirror(self._report)
         slice_ends_s = self._clock() + _SLICE_S
         for _ in _fill(mirror, dump):

@@ -12,9 +12,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from estimator.capacity.answer import HeldForAssumed
-from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
+from estimator.capacity.request import (
+    AssumedWorkload,
+    Component,
+    NodeClaim,
+    PodShape,
+    WorkloadReference,
+)
 from estimator.capacity.room import Room
 from estimator.cluster.columns import IntVector
+from fairway.selectors import Requirement
 
 BoundPods = Callable[[str, str], Mapping[str, int]]
 """Pods that hold room on a node, by kind of controller, given its namespace and name."""
@@ -37,9 +44,7 @@ def outstanding(
         )
         if components:
             left.append(AssumedWorkload(workload.namespace, components))
-    left.sort(
-        key=lambda w: (w.namespace, tuple((c.name, c.replicas, c.shape.requests) for c in w.components))
-    )
+    left.sort(key=_content)
     return tuple(left)
 
 
@@ -65,6 +70,23 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...]) -> tuple[HeldForAss
             pods += sum(component.replicas for component in workload.components)
             held += 1
     return (HeldForAssumed(pods, held),) if held else ()
+
+
+def _content(workload: AssumedWorkload) -> tuple[object, ...]:
+    """All that decides where its pods go, as something that sorts the same in every process."""
+    return (
+        workload.namespace,
+        tuple((c.name, c.replicas, c.shape.requests, _nodes(c.shape.claim)) for c in workload.components),
+    )
+
+
+def _nodes(claim: NodeClaim) -> tuple[object, ...]:
+    terms = tuple((_values(term.labels), _values(term.fields)) for term in claim.affinity or ())
+    return (_values(claim.selector), claim.affinity is None, terms, claim.tolerations)
+
+
+def _values(requirements: tuple[Requirement, ...]) -> tuple[object, ...]:
+    return tuple((r.key, sorted(r.values), r.complement, r.allows_absent, str(r.bound)) for r in requirements)
 
 
 def _bound(

@@ -9,7 +9,7 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED, Answer, Insufficient, NeverFits, Reason, exactly
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
-from fairway.resources import PODS
+from fairway.resources import PODS, is_extended
 
 
 def max_replicas(room: Room, shape: PodShape) -> Answer:
@@ -31,15 +31,18 @@ def max_replicas(room: Room, shape: PodShape) -> Answer:
         np.minimum(fits, share, out=fits)
     value = int(fits.sum())
     short.sort(key=lambda item: -item[0])
-    reasons: list[Reason] = [Insufficient(resource, nodes) for nodes, resource in short]
-    if value == 0 and eligible.count:
-        reasons = [*_never(room, shape), *reasons]
-    return exactly(min(value, UNBOUNDED), *reasons, *eligible.blocked)
+    never = _never(room, shape) if value == 0 and eligible.count else []
+    hopeless = {reason.resource for reason in never}
+    reasons: list[Reason] = [
+        Insufficient(resource, nodes) for nodes, resource in short if resource not in hopeless
+    ]
+    return exactly(min(value, UNBOUNDED), *never, *reasons, *eligible.blocked)
 
 
-def _never(room: Room, shape: PodShape) -> list[Reason]:
+def _never(room: Room, shape: PodShape) -> list[NeverFits]:
+    """What no eligible node has enough of even when empty, devices first: they are seldom the smaller worry."""
     mask = room.eligible(shape).mask
     largest = {name: int(room.nodes.allocatable(name)[mask].max()) for name, _ in demand(shape)}
-    return [
-        NeverFits(name, amount, largest[name]) for name, amount in demand(shape) if largest[name] < amount
-    ]
+    short = [(name, amount) for name, amount in demand(shape) if largest[name] < amount]
+    short.sort(key=lambda item: not is_extended(item[0]))
+    return [NeverFits(name, amount, largest[name]) for name, amount in short]

@@ -141,7 +141,7 @@ def _gateway(ctx: Context) -> tuple[list[Json], list[Json]]:
 def _bravo(ctx: Context) -> list[Json]:
     zones = ("us-east1-b", "us-east1-c", "us-east1-d")
     reserved = taint(GPU, "present")
-    maintenance = taint("maintenance.example.com/window", "firmware", "NoExecute")
+    maintenance = taint("example.com/maintenance", "firmware", "NoExecute")
     taints = [[reserved], [reserved], [reserved], [reserved], [reserved, maintenance], [reserved], [], []]
     nodes = [
         node(ctx, f"h100-{n}", machines.H100, zone=zones[n % 3], taints=own, cordoned=n == 5)

@@ -1,0 +1,187 @@
+"""Dumps of a cluster: what ``kubectl get ... -A -o json|yaml`` wrote, read without a cluster.
+
+Takes a ``List``, lists of one kind (``PodList``), single objects, several documents in one file, and gzip of
+any of these. A file that cannot be read at all is an error; a broken object among good ones is a `Problem`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from fairway.kube.dump_document import Document, JsonText, MalformedDump, is_list_kind, kind_of_items
+from fairway.kube.dump_items import Flaw, ItemReader, read_head, shown, title, with_own_template
+from fairway.kube.dump_json import json_documents
+from fairway.kube.dump_text import dump_text
+from fairway.kube.dump_yaml import yaml_documents
+from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
+from fairway.kube.resource import KubeObjectLike
+
+T = TypeVar("T", bound=KubeObjectLike)
+
+_REMEDY = "write it with: kubectl get nodes,pods,resourcequotas,deployments,replicasets -A -o json"
+_WHOLE_FILE = -1
+_SHOWN_KINDS = 8
+_SNIFFED_BYTES = 4096
+
+
+class DumpError(ValueError):
+    """Nothing can be read from a file; the message names it, says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a dump that could not be taken as it is.
+
+    ``index`` counts the items of the file from 0 and is -1 for the file as a whole; ``object`` is the kind
+    and name where they can be read; ``field`` is a path such as ``spec.containers[0].resources``, or empty;
+    ``detail`` says what was expected and what is made of it.
+    """
+
+    file: str
+    index: int
+    object: str
+    field: str
+    detail: str
+
+    def __str__(self) -> str:
+        item = "" if self.index == _WHOLE_FILE else f": item {self.index}"
+        name = f" ({self.object})" if self.object else ""
+        field = f": {self.field}" if self.field else ""
+        return f"{self.file}{item}{name}{field}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """The objects of one cluster that Fairway reads, in the order of the file."""
+
+    nodes: tuple[Node, ...]
+    pods: tuple[Pod, ...]
+    quotas: tuple[ResourceQuota, ...]
+    deployments: tuple[Deployment, ...]
+    replica_sets: tuple[ReplicaSet, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_dump(path: Path) -> Dump:
+    """Read a dump, in JSON or YAML, plain or gzip, whatever its name says. Blocks; raises DumpError.
+
+    Needs as much memory as the file unpacked, and the result. Objects of other kinds are passed over; of
+    two objects of the same kind and name the later counts.
+    """
+    reader = _Reader(str(path))
+    try:
+        data = dump_text(path)
+        is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
+        for document in json_documents(data) if is_json else yaml_documents(data):
+            reader.read(document)
+        return reader.dump()
+    except MalformedDump as error:
+        raise DumpError(f"{path}: {error}; {_REMEDY}") from None
+
+
+class _Shelf(Generic[T]):
+    """The objects of one kind, by key. ``finish`` may raise RecursionError for one that is too deep."""
+
+    def __init__(self, kind: type[T], finish: Callable[[T], T] | None = None) -> None:
+        self._reader = ItemReader(kind)
+        self._finish = finish
+        self._objects: dict[str, T] = {}
+
+    def add(self, text: JsonText) -> list[Flaw]:
+        """Put the object in its place; what is wrong with it."""
+        read, flaws = self._reader.read(text)
+        if read is None:
+            return flaws
+        if not read.metadata.name:
+            return [*flaws, Flaw("metadata.name", "expected a name, found none; the item is skipped")]
+        if self._finish is not None:
+            try:
+                read = self._finish(read)
+            except RecursionError:
+                return [*flaws, Flaw("spec.template", "nested too deeply; the item is skipped")]
+        key = object_key(read.metadata)
+        if key in self._objects:
+            flaws.append(Flaw("", "expected each object once, found it before; the later one counts"))
+        self._objects[key] = read
+        return flaws
+
+    def objects(self) -> tuple[T, ...]:
+        """All of them, in the order of their first appearance."""
+        return tuple(self._objects.values())
+
+
+class _Reader:
+    """Collects the objects of one file."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._nodes = _Shelf(Node)
+        self._pods = _Shelf(Pod)
+        self._quotas = _Shelf(ResourceQuota)
+        self._deployments = _Shelf(Deployment, with_own_template)
+        self._replica_sets = _Shelf(ReplicaSet, with_own_template)
+        self._add: dict[str, tuple[str, Callable[[JsonText], list[Flaw]]]] = {
+            "Node": ("", self._nodes.add),
+            "Pod": ("", self._pods.add),
+            "ResourceQuota": ("", self._quotas.add),
+            "Deployment": ("apps", self._deployments.add),
+            "ReplicaSet": ("apps", self._replica_sets.add),
+        }
+        self._index = 0
+        self._knows_kind = False
+        self._others: Counter[str] = Counter()
+        self._problems: list[Problem] = []
+
+    def read(self, document: Document) -> None:
+        """Take everything from the next document."""
+        if document.item_kind in self._add:
+            self._knows_kind = True
+        if document.is_partial:
+            detail = "expected the whole list, found one page of it; objects are missing"
+            self._note(_WHOLE_FILE, f"{shown(document.item_kind)}List", [Flaw("metadata.continue", detail)])
+        for text in document.items:
+            flaws, kind = self._read_item(document.item_kind, text)
+            if flaws:
+                self._note(self._index, title(kind, text), flaws)
+            self._index += 1
+
+    def dump(self) -> Dump:
+        """Everything read. Raises MalformedDump where that is nothing."""
+        dump = Dump(
+            self._nodes.objects(),
+            self._pods.objects(),
+            self._quotas.objects(),
+            self._deployments.objects(),
+            self._replica_sets.objects(),
+            tuple(self._problems),
+        )
+        has_objects = dump.nodes or dump.pods or dump.quotas or dump.deployments or dump.replica_sets
+        if self._problems and not has_objects:
+            raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
+        if not self._knows_kind:
+            kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
+            raise MalformedDump(f"expected the objects of a cluster, found {kinds or 'none'}")
+        return dump
+
+    def _read_item(self, promised_kind: str, text: JsonText) -> tuple[list[Flaw], str]:
+        head = read_head(text)
+        if isinstance(head, Flaw):
+            return [head], promised_kind
+        kind = head.kind or promised_kind
+        if not kind:
+            return [Flaw("kind", "expected the kind of the object, found none; the item is skipped")], ""
+        group, _, version = head.api_version.rpartition("/")
+        if kind in self._add and (group == self._add[kind][0] or not version):
+            self._knows_kind = True
+            return self._add[kind][1](text), kind
+        if is_list_kind(kind) and kind_of_items(kind) in (*self._add, ""):
+            return [
+                Flaw("items", "expected objects in an array that is in no other; the item is skipped")
+            ], kind
+        self._others[shown(f"{head.api_version} {kind}" if kind in self._add else kind)] += 1
+        return [], kind
+
+    def _note(self, index: int, title_: str, flaws: Iterable[Flaw]) -> None:
+        self._problems.extend(Problem(self._file, index, title_, flaw.field, flaw.detail) for flaw in flaws)
