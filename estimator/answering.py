@@ -13,8 +13,9 @@ from functools import partial
 
 from estimator.capacity.answer import Answer, Doubt, exactly, lowest
 from estimator.capacity.assumed import hold, outstanding
-from estimator.capacity.component_sets import Expired, max_sets
+from estimator.capacity.component_sets import max_sets
 from estimator.capacity.doubt import OnDoubt, doubtful
+from estimator.capacity.first_fit import Expired
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (

@@ -112,7 +112,8 @@ def pod_template_request(spec: PodSpec) -> Amounts:
     if spec.resources:
         pod_level = parse_nano_list(spec.resources.requests)
         for name, value in parse_nano_list(spec.resources.limits).items():
-            pod_level.setdefault(name, total.get(name, value))
+            may_overcommit = not name.startswith(HUGEPAGES_PREFIX)
+            pod_level.setdefault(name, total.get(name, value) if may_overcommit else value)
         total.update((name, value) for name, value in pod_level.items() if _is_pod_level(name))
     _add(total, parse_nano_list(spec.overhead))
     return amounts(total)

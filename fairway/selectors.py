@@ -15,7 +15,7 @@ from enum import StrEnum
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 
 FIELD_NAME = "metadata.name"
 
@@ -85,9 +85,7 @@ def label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requi
         case Operator.IN | Operator.NOT_IN:
             if not values:
                 raise SelectorError(f"{operator} on {key} names no values: expected at least one")
-            for value in values:
-                if not _is_label_value(value):
-                    raise SelectorError(f"{operator} on {key}: {_shown(value)} is not a label value")
+            _check_label_values(key, operator, values)
             negative = operator == Operator.NOT_IN
             return Requirement(key, frozenset(values), negative, allows_absent=negative)
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
@@ -99,6 +97,7 @@ def label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requi
             bound = parse_int64(values[0]) if len(values) == 1 else None
             if bound is None:
                 raise SelectorError(f"{operator} on {key}: expected exactly one integer")
+            _check_label_values(key, operator, values)  # which an integer with a sign is not
             return Requirement(key, frozenset(), operator == Operator.LT, allows_absent=False, bound=bound)
         case _:
             raise SelectorError(
@@ -125,9 +124,10 @@ def equality(key: str, value: str) -> Requirement:
 
 def parse_int64(text: str) -> int | None:
     """The decimal integer, or None where Go's ParseInt(text, 10, 64) would fail."""
-    if not _INTEGER.fullmatch(text):
+    match = _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    number = int(text)
+    number = int("".join(match.groups()))
     return number if -(2**63) <= number < 2**63 else None
 
 
@@ -137,6 +137,12 @@ def is_label_key(key: str) -> bool:
     if slash and not (0 < len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix)):
         return False
     return len(name) <= 63 and _NAME.fullmatch(name) is not None
+
+
+def _check_label_values(key: str, operator: str, values: tuple[str, ...]) -> None:
+    for value in values:
+        if not _is_label_value(value):
+            raise SelectorError(f"{operator} on {key}: {_shown(value)} is not a label value")
 
 
 def _is_label_value(value: str) -> bool:

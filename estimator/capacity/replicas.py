@@ -40,7 +40,7 @@ def max_replicas(room: Room, shape: PodShape) -> Answer:
 
 
 def _never(room: Room, shape: PodShape) -> list[NeverFits]:
-    """What no eligible node has enough of even when empty, devices first: they are seldom the smaller worry."""
+    """What no eligible node has enough of even when empty; devices first, as they matter most."""
     mask = room.eligible(shape).mask
     largest = {name: int(room.nodes.allocatable(name)[mask].max()) for name, _ in demand(shape)}
     short = [(name, amount) for name, amount in demand(shape) if largest[name] < amount]

@@ -169,9 +169,13 @@ class ReplicaSetMirror:
 
 def template_digest(template: msgspec.Raw) -> bytes:
     """The identity of a pod template: the same whatever the order of its fields or its hash label."""
-    content = msgspec.json.decode(template)
-    if isinstance(content, dict):
-        metadata = content.get("metadata")
-        if isinstance(metadata, dict) and isinstance(metadata.get("labels"), dict):
-            metadata["labels"].pop(_HASH_LABEL, None)
-    return blake2b(msgspec.json.encode(content, order="sorted"), digest_size=16).digest()
+    try:
+        content = msgspec.json.decode(template)
+        if isinstance(content, dict):
+            metadata = content.get("metadata")
+            if isinstance(metadata, dict) and isinstance(metadata.get("labels"), dict):
+                metadata["labels"].pop(_HASH_LABEL, None)
+        text = msgspec.json.encode(content, order="sorted")
+    except (msgspec.DecodeError, RecursionError):
+        text = bytes(template)  # what cannot be taken apart, say 1e999, can still be compared as it is
+    return blake2b(text, digest_size=16).digest()

@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from estimator.capacity.component_sets import first_fit, max_sets
+from estimator.capacity.component_sets import max_sets
 from estimator.capacity.eligibility import EligibilityCache
+from estimator.capacity.first_fit import first_fit
 from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
 from estimator.demo.__main__ import write_dumps

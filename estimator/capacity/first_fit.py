@@ -1,0 +1,161 @@
+"""Whole sets placed one after the other, each pod on the first node that takes it: what upstream does.
+
+Two ideas make it cheap. Free room only shrinks while sets are placed, so a node that cannot take a pod of a
+component never will again: each component keeps a pointer that only moves forward. And while no pointer
+moves, every set takes the same from the same nodes, so many sets are placed in one step.
+Mirrors pkg/estimator/scheduling_simulator_components.go of Karmada 1.19.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.request import Component, PodShape
+from estimator.capacity.room import Room, demand
+
+Expired = Callable[[], bool]
+"""Tells whether the time for the answer is up; what has been found by then is the answer."""
+
+Placement = dict[tuple[int, int], int]
+"""Pods per (component index, row)."""
+
+_CHUNK_BITS = 6
+
+
+def first_fit(room: Room, needed: list[tuple[int, Component]], expired: Expired) -> tuple[int, Placement]:
+    """Sets placed one after the other, each pod on the first node that takes it. O(components x nodes)."""
+    nodes = _OrderedNodes(room, {name for _, component in needed for name, _ in demand(component.shape)})
+    walkers = [_Walker(index, component, nodes) for index, component in needed]
+    placed: Placement = {}
+    sets = 0
+    positions = -1
+    while sets < UNBOUNDED - 1:
+        one_set = _place_set(walkers, expired)
+        if one_set is None:
+            break
+        before, positions = positions, sum(walker.at for walker in walkers)
+        times = 1 + (_repeat(walkers, one_set) if positions == before else 0)
+        for key, pods in one_set.items():
+            placed[key] = placed.get(key, 0) + pods * times
+        sets += times
+    return sets, {(index, nodes.rows[position]): pods for (index, position), pods in placed.items()}
+
+
+class _OrderedNodes:
+    """The free amounts of the nodes, by their position in first-fit order, as lists of exact integers.
+
+    Positions stand in chunks; ``peaks`` holds for each chunk an amount that none of its nodes exceeds, so
+    that a component passes over many exhausted nodes in one step. Room only shrinks: an old peak stays true.
+    """
+
+    def __init__(self, room: Room, resources: set[str]) -> None:
+        self._room = room
+        self._order = room.nodes.first_fit_order()
+        self._fitting: dict[PodShape, Sequence[int]] = {}
+        self.rows: list[int] = self._order.tolist()
+        self.free: dict[str, list[int]] = {}
+        self.peaks: dict[str, list[int]] = {}
+        starts = np.arange(0, len(self.rows), 1 << _CHUNK_BITS)
+        for resource in resources:
+            column = room.free(resource)[self._order]
+            self.free[resource] = column.tolist()
+            self.peaks[resource] = np.maximum.reduceat(column, starts).tolist()
+
+    def fitting(self, shape: PodShape) -> Sequence[int]:
+        """Positions that held at least one pod of the shape at the outset; found when first needed.
+
+        Compact, because a request may name thousands of shapes.
+        """
+        known = self._fitting.get(shape)
+        if known is None:
+            fits = self._room.fits(shape)[self._order]
+            known = self._fitting[shape] = array("i", np.flatnonzero(fits).astype(np.intc).tobytes())
+        return known
+
+
+class _Walker:
+    """One component on its way over the nodes; no candidate before ``at`` can take another of its pods."""
+
+    __slots__ = ("at", "candidates", "index", "nodes", "replicas", "shape", "takes")
+
+    def __init__(self, index: int, component: Component, nodes: _OrderedNodes) -> None:
+        self.index = index
+        self.replicas = component.replicas
+        self.shape = component.shape
+        self.nodes = nodes
+        self.at = 0
+        self.candidates: Sequence[int] | None = None
+        # Devices last in name order are first to run out: looking at them first ends most looks at once.
+        self.takes = [
+            (nodes.free[name], amount, nodes.peaks[name]) for name, amount in reversed(demand(self.shape))
+        ]
+
+    def skip(self) -> None:
+        """Go on to the next candidate that its chunk's peaks do not rule out."""
+        assert self.candidates is not None
+        candidates, takes = self.candidates, self.takes
+        left = candidates[self.at] >> _CHUNK_BITS
+        at = self.at + 1
+        if at == len(candidates) or candidates[at] >> _CHUNK_BITS != left:
+            self._refresh(left)
+            while at < len(candidates):
+                chunk = candidates[at] >> _CHUNK_BITS
+                if all(peaks[chunk] >= amount for _, amount, peaks in takes):
+                    break
+                at = bisect_left(candidates, (chunk + 1) << _CHUNK_BITS, at)
+        self.at = at
+
+    def _refresh(self, chunk: int) -> None:
+        start = chunk << _CHUNK_BITS
+        for column, _, peaks in self.takes:
+            peaks[chunk] = max(column[start : start + (1 << _CHUNK_BITS)])
+
+
+def _place_set(walkers: list[_Walker], expired: Expired) -> Placement | None:
+    placed: Placement = {}
+    for walker in walkers:
+        if expired():
+            return None
+        candidates = walker.candidates
+        if candidates is None:
+            candidates = walker.candidates = walker.nodes.fitting(walker.shape)
+        left, takes = walker.replicas, walker.takes
+        while left:
+            if walker.at == len(candidates):
+                return None
+            position = candidates[walker.at]
+            fits = left
+            for column, amount, _ in takes:
+                room = column[position] // amount
+                if room < fits:
+                    fits = room
+                    if not fits:
+                        break
+            if not fits:
+                walker.skip()
+                continue
+            for column, amount, _ in takes:
+                column[position] -= amount * fits
+            placed[walker.index, position] = fits
+            left -= fits
+    return placed
+
+
+def _repeat(walkers: list[_Walker], one_set: Placement) -> int:
+    """How many more sets go exactly where the last one went, no walker having moved; takes their room."""
+    per_set: dict[tuple[int, int], tuple[list[int], int, int]] = {}
+    for walker in walkers:
+        assert walker.candidates is not None
+        position = walker.candidates[walker.at]
+        pods = one_set[walker.index, position]
+        for column, amount, _ in walker.takes:
+            key = (id(column), position)
+            taken = per_set[key][2] if key in per_set else 0
+            per_set[key] = (column, position, taken + amount * pods)
+    times = min(column[position] // taken for column, position, taken in per_set.values())
+    for column, position, taken in per_set.values():
+        column[position] -= taken * times
+    return times

@@ -1,0 +1,308 @@
+"""What must hold of MaxAvailableComponentSets on every cluster, and of room held for assumed workloads."""
+
+from functools import cache
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from estimator.capacity import first_fit as first_fit_module
+from estimator.capacity.answer import UNBOUNDED, HeldForAssumed
+from estimator.capacity.assumed import hold, outstanding
+from estimator.capacity.component_sets import max_sets
+from estimator.capacity.first_fit import first_fit
+from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
+from estimator.capacity.room import Room
+from estimator.cluster.mirror import ClusterMirror
+from tests.builders import (
+    NodeBuilder,
+    Thing,
+    assumed,
+    cluster,
+    component,
+    deployment,
+    free_on,
+    never,
+    node,
+    pod,
+    replica_set,
+    replicas_of,
+    room_of,
+    sets_of,
+    shape,
+)
+from tests.estimator import packing
+
+CI = settings(max_examples=200, derandomize=True, deadline=None)
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods")
+
+AMOUNTS = st.integers(0, 8)
+GPUS, SLOTS = st.sampled_from([0, 2, 4, 8]), st.sampled_from([1, 2, 3, 20])
+AB = st.sampled_from("ab")
+
+
+@st.composite
+def fleets(draw: st.DrawFn, most: int) -> ClusterMirror:
+    """Nodes of two zones, some of them tainted, some cordoned."""
+    built: list[NodeBuilder] = []
+    for index in range(draw(st.integers(0, most))):
+        one = node(f"n{index}").has(
+            cpu=draw(AMOUNTS), memory=draw(AMOUNTS), gpu=draw(st.sampled_from([0, 2, 4, 8]))
+        )
+        one = one.pods(draw(st.sampled_from([1, 2, 3, 20]))).label(zone=draw(st.sampled_from("ab")))
+        one = one.label({"topology.kubernetes.io/zone": draw(st.sampled_from("xy"))})
+        built.append(one.taint("gpu:NoSchedule") if draw(st.sampled_from([False, False, True])) else one)
+    return cluster(*built)
+
+
+@cache
+def a_shape(cpu: int, memory: int, gpu: int, zone: str, toleration: str) -> PodShape:
+    selector = {"zone": zone} if zone else {}
+    return shape(cpu=cpu, memory=memory, gpu=gpu, selector=selector, tolerations=filter(None, [toleration]))
+
+
+SHAPES = st.builds(
+    a_shape,
+    st.sampled_from([0, 1, 2, 3]),
+    st.sampled_from([0, 0, 1, 3]),
+    st.sampled_from([0, 0, 1, 2, 4]),
+    st.sampled_from(["", "", "a"]),
+    st.sampled_from(["", "gpu"]),
+)
+
+
+def components(most: int, replicas: int) -> st.SearchStrategy[tuple[Component, ...]]:
+    def named(parts: list[tuple[int, PodShape]]) -> tuple[Component, ...]:
+        return tuple(Component(f"c{index}", count, asked) for index, (count, asked) in enumerate(parts))
+
+    return st.lists(st.tuples(st.integers(0, replicas), SHAPES), min_size=1, max_size=most).map(named)
+
+
+def needed(asked: tuple[Component, ...]) -> list[tuple[int, Component]]:
+    return [(index, c) for index, c in enumerate(asked) if c.replicas > 0]
+
+
+@CI
+@given(fleets(12), components(4, 4), st.sampled_from([0, 1, 6]))
+def test_first_fit_places_every_pod_where_the_naive_walk_does(
+    mirror: ClusterMirror, asked: tuple[Component, ...], chunk_bits: int
+) -> None:
+    if needed(asked):
+        with patch.object(first_fit_module, "_CHUNK_BITS", chunk_bits):
+            found = first_fit(room_of(mirror), needed(asked), never)
+        assert found == packing.first_fit(room_of(mirror), asked)
+
+
+@CI
+@given(fleets(12), components(4, 4))
+def test_sets_have_a_witness_and_lie_between_first_fit_and_the_bound(
+    mirror: ClusterMirror, asked: tuple[Component, ...]
+) -> None:
+    found = sets_of(mirror, asked)
+    answer = found.answer
+    if not needed(asked):
+        assert (answer.value, found.placement) == (UNBOUNDED, None)
+        return
+    assert found.placement is not None
+    assert packing.flaws(room_of(mirror), asked, answer.value, found.placement) == []
+    assert packing.first_fit(room_of(mirror), asked)[0] <= answer.value <= answer.upper_bound
+    assert answer.proven is (answer.value == answer.upper_bound)
+    assert answer.reasons
+
+
+@CI
+@given(fleets(3), components(3, 2))
+def test_the_best_there_is_lies_between_the_sets_and_the_bound(
+    mirror: ClusterMirror, asked: tuple[Component, ...]
+) -> None:
+    if needed(asked):
+        answer = sets_of(mirror, asked).answer
+        assert answer.value <= packing.best(room_of(mirror), asked, 4) or answer.value > 4
+        assert min(answer.upper_bound, 4) >= packing.best(room_of(mirror), asked, 4)
+
+
+@CI
+@given(fleets(6), components(1, 3))
+def test_sets_of_one_pod_are_replicas(mirror: ClusterMirror, asked: tuple[Component, ...]) -> None:
+    one = (Component("one", 1, asked[0].shape),)
+    answer = sets_of(mirror, one).answer
+    assert answer.value == replicas_of(mirror, asked[0].shape).value
+    assert answer.proven
+
+
+@CI
+@given(fleets(6), components(3, 3), st.integers(0, 40))
+def test_an_expired_deadline_cuts_the_search_and_not_the_truth(
+    mirror: ClusterMirror, asked: tuple[Component, ...], looks: int
+) -> None:
+    if not needed(asked):
+        return
+    clock = iter([False] * looks)
+    cut = max_sets(room_of(mirror), asked, lambda: next(clock, True))
+    whole = sets_of(mirror, asked).answer
+    assert cut.placement is not None
+    assert packing.flaws(room_of(mirror), asked, cut.answer.value, cut.placement) == []
+    assert cut.answer.value <= whole.upper_bound
+    assert cut.answer.upper_bound >= whole.value
+
+
+def free_vectors(room: Room) -> dict[str, list[int]]:
+    return {name: room.free(name).tolist() for name in RESOURCES}
+
+
+WORKLOADS = st.lists(
+    st.builds(
+        lambda namespace, parts: AssumedWorkload(namespace, parts),
+        st.sampled_from(["a", "b"]),
+        components(2, 3),
+    ),
+    max_size=4,
+)
+
+
+@CI
+@given(fleets(5), WORKLOADS.flatmap(lambda given: st.tuples(st.just(given), st.permutations(given))))
+def test_assumed_workloads_hold_the_same_room_in_any_order(
+    mirror: ClusterMirror, orders: tuple[list[AssumedWorkload], list[AssumedWorkload]]
+) -> None:
+    rooms = []
+    for order in orders:
+        room = room_of(mirror)
+        hold(room, outstanding(tuple(order), mirror.controllers.bound_pods, None))
+        rooms.append(free_vectors(room))
+    assert rooms[0] == rooms[1]
+
+
+@CI
+@given(fleets(5), WORKLOADS)
+def test_each_assumed_workload_takes_its_whole_room_or_none(
+    mirror: ClusterMirror, workloads: list[AssumedWorkload]
+) -> None:
+    room = room_of(mirror)
+    before = free_vectors(room)
+    for workload in workloads:
+        charged = outstanding((workload,), mirror.controllers.bound_pods, None)
+        found, _ = packing.first_fit(room, workload.components, most=1)
+        held = hold(room, charged)
+        after = free_vectors(room)
+        pods = sum(max(0, c.replicas) for c in workload.components)
+        assert bool(held) is (found == 1 and pods > 0)
+        assert sum(before["pods"]) - sum(after["pods"]) == (pods if held else 0)
+        assert all(min(column, default=0) >= 0 for column in after.values())
+        if not held:
+            assert after == before
+        before = after
+
+
+@CI
+@given(fleets(5), WORKLOADS, components(2, 2))
+def test_assumed_workloads_never_raise_replicas(
+    mirror: ClusterMirror, workloads: list[AssumedWorkload], asked: tuple[Component, ...]
+) -> None:
+    wanted = asked[0].shape
+    assert replicas_of(mirror, wanted, workloads).value <= replicas_of(mirror, wanted).value
+
+
+def test_workloads_alike_but_for_where_they_may_go_hold_the_same_room_in_any_order() -> None:
+    mirror = cluster(node("a").cpu(4).label(zone="a"), node("b").cpu(4))
+    anywhere = assumed("ml", component("worker", 1, cpu=4))
+    fussy = assumed("ml", component("worker", 1, cpu=4, selector={"zone": "a"}))
+    one, other = ([anywhere, fussy], [fussy, anywhere])
+    assert replicas_of(mirror, shape(cpu=1), one) == replicas_of(mirror, shape(cpu=1), other)
+
+
+def test_a_workload_that_does_not_fit_whole_leaves_no_trace() -> None:
+    mirror = cluster(node("a").has(cpu=4, gpu=2), node("b").has(cpu=4))
+    gang = assumed("ml", component("launcher", 1, cpu=3), component("worker", 3, cpu=1, gpu=1))
+    room = room_of(mirror)
+    before = free_vectors(room)
+    assert hold(room, (gang,)) == ()
+    assert free_vectors(room) == before
+
+
+def test_the_mirror_itself_is_never_charged() -> None:
+    mirror = cluster(node("a").cpu(4))
+    room = room_of(mirror)
+    assert hold(room, (assumed("d", component("web", 3, cpu=1)),)) == (HeldForAssumed(3, 1),)
+    assert room.free("cpu").tolist() == [1000]
+    assert free_on(mirror, "a") == {"cpu": 4000, "pods": 110}
+
+
+def test_a_fork_and_its_origin_do_not_share_what_they_take() -> None:
+    room = room_of(cluster(node("a").cpu(4)))
+    wanted = shape(cpu=1)
+    fork = room.fork()
+    fork.take(wanted, np.array([3]))
+    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([4000], [1000])
+    room.take(wanted, np.array([1]))
+    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([3000], [1000])
+
+
+# --- pods of an assumed workload that are bound already ----------------------------------------------------
+
+WEB = component("web", 5, cpu=1)
+PLACED = (assumed("default", WEB),)
+
+
+def bound(kind: str, owner: str, count: int, namespace: str = "default") -> list[Thing]:
+    return [
+        pod(f"{owner}-{kind}-{index}", namespace).on("n").requests(cpu=1).owned_by(kind, owner)
+        for index in range(count)
+    ]
+
+
+SELF = WorkloadReference("Deployment", "default", "web")
+DEPLOYED: list[Thing] = [deployment("web"), replica_set("web-1", "web"), replica_set("web-2", "web")]
+
+# Pods on the node, who asks, replicas of 1 core left on 20 cores when 5 of "web" are assumed.
+CHARGES: dict[str, tuple[list[Thing], WorkloadReference | None, int]] = {
+    "none is bound: all are charged": ([], SELF, 15),
+    "a Deployment's bound pods are its ReplicaSets'": (
+        [*DEPLOYED, *bound("ReplicaSet", "web-1", 2)],
+        SELF,
+        15,
+    ),
+    "of all its ReplicaSets": (
+        [*DEPLOYED, *bound("ReplicaSet", "web-1", 2), *bound("ReplicaSet", "web-2", 3)],
+        SELF,
+        15,
+    ),
+    "more bound than assumed charge nothing": ([*DEPLOYED, *bound("ReplicaSet", "web-1", 7)], SELF, 13),
+    "whoever asks": ([*DEPLOYED, *bound("ReplicaSet", "web-1", 2)], None, 15),
+    "another namespace's pods are not its own": (bound("StatefulSet", "web", 2, "other"), SELF, 13),
+    "another name's neither": (bound("StatefulSet", "shop", 2), SELF, 13),
+    "the only kind of that name": (bound("StatefulSet", "web", 2), None, 15),
+    "of two kinds the smaller count": (
+        [*bound("StatefulSet", "web", 2), *bound("Job", "web", 1)],
+        None,
+        13,
+    ),
+    "unless one of them asks": (
+        [*bound("StatefulSet", "web", 2), *bound("Job", "web", 1)],
+        WorkloadReference("StatefulSet", "default", "web"),
+        14,
+    ),
+    "a kind that asks and has none bound is charged whole": (bound("StatefulSet", "web", 2), SELF, 13),
+}
+
+
+@pytest.mark.parametrize(("things", "asking", "left"), CHARGES.values(), ids=CHARGES)
+def test_bound_pods_are_not_charged_again(
+    things: list[Thing], asking: WorkloadReference | None, left: int
+) -> None:
+    mirror = cluster(node("n").cpu(20), *things)
+    assert replicas_of(mirror, shape(cpu=1), PLACED, asking).value == left
+
+
+def test_nominated_pods_hold_their_room_already() -> None:
+    waiting = pod("web-0").nominated("n").requests(cpu=1).owned_by("StatefulSet", "web")
+    mirror = cluster(node("n").cpu(20), waiting)
+    assert replicas_of(mirror, shape(cpu=1), PLACED).value == 15
+
+
+def test_a_workload_of_several_components_is_charged_whole() -> None:
+    gang = assumed("default", component("web", 2, cpu=1), component("worker", 3, cpu=1))
+    mirror = cluster(node("n").cpu(20), *bound("StatefulSet", "web", 2))
+    assert replicas_of(mirror, shape(cpu=1), (gang,)).value == 13
