@@ -1,0 +1,45 @@
+"""Which objects a reflector follows: where they are served, how they are typed, which of them are wanted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from fairway.kube.objects import Deployment, Node, ObjectMeta, Pod, ReplicaSet, ResourceQuota
+
+
+class KubeObjectLike(Protocol):
+    """Anything with object metadata."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Name, namespace and resourceVersion are what reading a list or a watch needs."""
+
+
+T = TypeVar("T", bound=KubeObjectLike)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind(Generic[T]):
+    """One resource of one API server.
+
+    ``name`` is its plural (metric label, messages), ``path`` the collection's URL path, ``params`` the
+    query parameters that select objects (``fieldSelector``, ``labelSelector``).
+    """
+
+    name: str
+    path: str
+    type: type[T]
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+NODES = ResourceKind("nodes", "/api/v1/nodes", Node)
+PODS = ResourceKind(
+    # A finished pod holds nothing any more, and clusters keep thousands of them.
+    "pods",
+    "/api/v1/pods",
+    Pod,
+    {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+)
+RESOURCE_QUOTAS = ResourceKind("resourcequotas", "/api/v1/resourcequotas", ResourceQuota)
+DEPLOYMENTS = ResourceKind("deployments", "/apis/apps/v1/deployments", Deployment)
+REPLICA_SETS = ResourceKind("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)

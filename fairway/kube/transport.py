@@ -1,0 +1,65 @@
+"""The HTTP session: sockets that notice a dead peer, who we say we are, and failures as our own errors."""
+
+import importlib.metadata
+import platform
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+
+from fairway.kube.errors import Unreachable
+
+_READ_BUFFER_BYTES = 256 << 10
+_KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
+
+
+class TimedOut(Unreachable):
+    """A time limit passed before the server answered."""
+
+
+def open_session() -> aiohttp.ClientSession:
+    """A session without credentials or TLS settings: those go with each request, so that they can change."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(socket_factory=keepalive_socket),
+        headers={"User-Agent": user_agent()},
+        cookie_jar=aiohttp.DummyCookieJar(),
+        read_bufsize=_READ_BUFFER_BYTES,
+    )
+
+
+def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """A socket on which a dead peer is noticed within half a minute: 15 s idle, then 3 probes 5 s apart."""
+    family, kind, protocol, _, _ = address
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE:
+        # Only Linux has all three.
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
+
+
+def user_agent() -> str:
+    """``fairway/<version> (<system>/<machine>)``, as API server audit logs show it."""
+    try:
+        version = importlib.metadata.version("fairway")
+    except importlib.metadata.PackageNotFoundError:
+        version = "uninstalled"
+    return f"fairway/{version} ({platform.system().lower()}/{platform.machine()})"
+
+
+@contextmanager
+def transport_errors(where: str) -> Iterator[None]:
+    """Turn what the HTTP library raises into Unreachable; ``where`` says ``server: METHOD path``."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise TimedOut(
+            f"{where}: no answer in time; expected one: is the server overloaded, or the network cut?"
+        ) from error
+    except (aiohttp.ClientError, OSError) as error:
+        text = str(error) or type(error).__name__
+        raise Unreachable(
+            f"{where}: {text}; expected an HTTP answer: check the address, the network and the TLS files"
+        ) from error

@@ -1,0 +1,73 @@
+"""Answers as bytes: objects, Status errors, watch events, bookmarks."""
+
+import gzip
+from collections.abc import Mapping
+
+import msgspec
+from aiohttp import web
+
+from tests.fakeapi.selection import Selection
+from tests.fakeapi.store import ApiFault, Collection, Event, Obj
+
+_COMPRESSED_FROM_BYTES = 128 << 10
+REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+}
+SUCCESS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}'
+
+
+def json(code: int, body: bytes, request_headers: Mapping[str, str] | None = None) -> web.Response:
+    """Large lists are compressed, as fast as possible, for those who accept that."""
+    headers = {"Content-Type": "application/json"}
+    accepted = (request_headers or {}).get("Accept-Encoding", "")
+    if "gzip" in accepted and len(body) >= _COMPRESSED_FROM_BYTES:
+        body = gzip.compress(body, 1)
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(status=code, body=body, headers=headers)
+
+
+def failure(fault: ApiFault) -> web.Response:
+    answer = json(fault.code, status(fault))
+    if fault.retry_after_s is not None:
+        answer.headers["Retry-After"] = str(fault.retry_after_s)
+    return answer
+
+
+def status(fault: ApiFault) -> bytes:
+    body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    body |= {"message": str(fault), "reason": fault.reason, "code": fault.code}
+    if fault.retry_after_s is not None:
+        body["details"] = {"retryAfterSeconds": fault.retry_after_s}
+    return msgspec.json.encode(body)
+
+
+def event(type: str, obj: bytes) -> bytes:
+    return b'{"type":"%s","object":%s}\n' % (type.encode(), obj)
+
+
+def bookmark(collection: Collection, version: int, *, ends_initial_events: bool = False) -> bytes:
+    metadata: Obj = {"resourceVersion": str(version), "creationTimestamp": None}
+    if ends_initial_events:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    typed = {"kind": collection.kind, "apiVersion": collection.api_version, "metadata": metadata}
+    return event("BOOKMARK", msgspec.json.encode(typed))
+
+
+def change(collection: Collection, wanted: Selection, happened: Event) -> bytes:
+    """The line that tells of a change, or nothing if it does not concern this watch.
+
+    Crossing the border of a selection looks like coming into being, or like being deleted.
+    """
+    old = happened.old if happened.old is not None and wanted.matches(happened.old) else None
+    new = happened.new if happened.new is not None and wanted.matches(happened.new) else None
+    if new is not None:
+        return event("ADDED" if old is None else "MODIFIED", collection.typed(new))
+    if old is not None:
+        return event("DELETED", collection.typed(old.at(happened.version)))
+    return happened.verbatim
