@@ -89,6 +89,20 @@ CASES = {
     "A23": Case(
         8, asked=shape(cpu=1, memory="2Gi", affinity=[term(fields=[("metadata.name", "In", ["machine3"])])])
     ),
+    "A23 all but that one": Case(
+        4,
+        asked=shape(cpu=1, memory="2Gi", affinity=[term(fields=[("metadata.name", "NotIn", ["machine3"])])]),
+    ),
+    "A23 or another": Case(
+        10,
+        asked=shape(
+            cpu=1,
+            memory="2Gi",
+            affinity=[
+                term(fields=[("metadata.name", "In", [name])]) for name in ("machine3", "machine1", "ghost")
+            ],
+        ),
+    ),
     "A24 cpu to milli": Case(10, cluster(node("n").cpu(1)), shape(cpu="99.1m")),
     "A24 memory to bytes": Case(1, cluster(node("n").memory(5)), shape(memory="2.5")),
     "A24 binary fractions": Case(2, cluster(node("n").memory("3Gi")), shape(memory="1.5Gi")),

@@ -53,6 +53,7 @@ CASES: dict[str, tuple[Thing, timedelta, int]] = {
     ),
     "exactly at the threshold": (stuck("p", since=5 * MINUTE), 5 * MINUTE, 0),
     "in the future": (stuck("p", since=-5 * MINUTE), timedelta(0), 0),
+    "in the future, and a negative threshold": (stuck("p", since=-MINUTE), -5 * MINUTE, 0),
     "with an offset": (
         pod("p").unschedulable("2026-06-01T13:50:00+02:00").owned_by("ReplicaSet", "web-2"),
         5 * MINUTE,

@@ -1,6 +1,6 @@
-"""What is left of a node of 8 cores, 32 Gi and 8 GPUs under each kind of pod, as kube-scheduler then finds it.
+"""What each kind of pod leaves of a node of 8 cores, 32 Gi and 8 GPUs, as kube-scheduler then finds it.
 
-Measured on a cluster of 150 nodes, these are the pods that a simple sum over containers gets wrong.
+Most of these are pods that a plain sum over containers gets wrong.
 """
 
 import pytest

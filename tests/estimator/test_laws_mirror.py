@@ -1,6 +1,7 @@
 """A mirror knows what its objects are now, and nothing of how they came to be so."""
 
 from dataclasses import dataclass
+from random import Random
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -35,7 +36,7 @@ from tests.builders import (
     typed,
     upsert,
 )
-from tests.estimator.fleets import GHOST, NODE_NAMES, asks, nodes, pods
+from tests.estimator.fleets import GHOST, NODE_NAMES, a_node, a_pod, asks, seeded
 
 CI = settings(max_examples=150, derandomize=True, deadline=None)
 OWNERS = (("ReplicaSet", "web-1"), ("ReplicaSet", "web-2"), ("Job", "web"), ("StatefulSet", "web"))
@@ -51,41 +52,42 @@ class Event:
     """Whether a question comes in before the next event."""
 
 
-@st.composite
-def owned_pods(draw: st.DrawFn, name: str) -> PodBuilder:
-    built = draw(pods(name))
-    if draw(st.booleans()):
-        built = built.owned_by(*draw(st.sampled_from(OWNERS)))
-    if draw(st.sampled_from([False, False, True])):
-        built = built.unschedulable(
-            draw(st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", None]))
-        )
+def owned_pod(name: str, rng: Random) -> PodBuilder:
+    built = a_pod(name, rng)
+    if rng.random() < 0.5:
+        built = built.owned_by(*rng.choice(OWNERS))
+    if rng.random() < 0.3:
+        built = built.unschedulable(rng.choice(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", None]))
     return built
 
 
-@st.composite
-def quotas(draw: st.DrawFn) -> QuotaBuilder:
-    built = quota(draw(st.sampled_from(["q1", "q2"])), draw(st.sampled_from(["a", "b"])))
-    built = built.hard(cpu=draw(st.integers(0, 9)), pods=draw(st.integers(0, 9)))
-    return built.scope("PriorityClass", "In", "high") if draw(st.booleans()) else built
+def a_quota(rng: Random) -> QuotaBuilder:
+    built = quota(rng.choice(["q1", "q2"]), rng.choice(["a", "b"]))
+    built = built.hard(cpu=rng.randint(0, 9), pods=rng.randint(0, 9))
+    return built.scope("PriorityClass", "In", "high") if rng.random() < 0.5 else built
+
+
+def a_thing(rng: Random) -> Thing:
+    template = rng.choice([{"a": 1}, {"b": 2}])
+    match rng.choice(["node", "node", "pod", "pod", "pod", "quota", "deployment", "replica set"]):
+        case "node":
+            return a_node(rng.choice(NODE_NAMES), rng)
+        case "pod":
+            return owned_pod(rng.choice(["p0", "p1", "p2", "p3"]), rng)
+        case "quota":
+            return a_quota(rng)
+        case "deployment":
+            return deployment("web", template)
+        case _:
+            return replica_set(rng.choice(["web-1", "web-2"]), rng.choice(["web", "shop", None]), template)
 
 
 LABELS = (equality("zone", "a"), equality("zone", ""), label_requirement("generation", "Gt", ("1",)))
-TEMPLATES = st.sampled_from([{"a": 1}, {"b": 2}])
-THINGS: st.SearchStrategy[Thing] = st.one_of(
-    st.sampled_from(NODE_NAMES).flatmap(nodes),
-    st.sampled_from(["p0", "p1", "p2", "p3"]).flatmap(owned_pods),
-    st.sampled_from(["p0", "p1", "p2", "p3"]).flatmap(owned_pods),
-    quotas(),
-    st.builds(lambda template: deployment("web", template), TEMPLATES),
-    st.builds(
-        lambda name, owner, template: replica_set(name, owner, template),
-        st.sampled_from(["web-1", "web-2"]),
-        st.sampled_from(["web", "shop", None]),
-        TEMPLATES,
-    ),
+EVENTS = st.lists(
+    seeded(lambda rng: Event(a_thing(rng), gone=rng.random() < 0.25, asked_then=rng.random() < 0.5)),
+    min_size=5,
+    max_size=30,
 )
-EVENTS = st.lists(st.builds(Event, THINGS, st.sampled_from([False, False, True]), st.booleans()), max_size=25)
 
 
 class World:
@@ -140,6 +142,7 @@ def known(mirror: ClusterMirror) -> dict[str, object]:
             for requirement in LABELS
         ],
         "count": (columns.node_count, int(columns.present.sum()), len(columns.first_fit_order())),
+        "phantoms": sum(int(columns.free(name)[~columns.present].sum()) for name in columns.resource_names),
         "order": sorted(columns.first_fit_order().tolist()) == sorted(rows.values()),
         "quotas": {(space, q) for space in ("a", "b", "c") for q in mirror.quotas.of(space)},
         "bound": {

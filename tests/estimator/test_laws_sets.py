@@ -231,13 +231,14 @@ def test_the_mirror_itself_is_never_charged() -> None:
 
 
 def test_a_fork_and_its_origin_do_not_share_what_they_take() -> None:
-    room = room_of(cluster(node("a").cpu(4)))
+    room = room_of(cluster(node("a").cpu(8)))
     wanted = shape(cpu=1)
+    room.take(wanted, np.array([1]))
     fork = room.fork()
     fork.take(wanted, np.array([3]))
-    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([4000], [1000])
-    room.take(wanted, np.array([1]))
-    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([3000], [1000])
+    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([7000], [4000])
+    room.take(wanted, np.array([2]))
+    assert (room.free("cpu").tolist(), fork.free("cpu").tolist()) == ([5000], [4000])
 
 
 # --- pods of an assumed workload that are bound already ----------------------------------------------------

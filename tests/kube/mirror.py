@@ -22,7 +22,8 @@ class Mirror(NullReflectorMetrics, Generic[T]):
     reflector would have slept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, last_pause: int | None = None) -> None:
+        self._last_pause = last_pause
         self.objects: dict[str, T] = {}
         self.calls: list[tuple[str, str]] = []
         self.counts: Counter[str] = Counter()
@@ -83,9 +84,11 @@ class Mirror(NullReflectorMetrics, Generic[T]):
         self._changed.set()
 
     async def sleep(self, pause_s: float) -> None:
-        """Instead of sleeping: note how long, and let everything else run."""
+        """Instead of sleeping: note how long, and let everything else run; the last pause does not end."""
         self.pauses_s.append(pause_s)
         self._changed.set()
+        if len(self.pauses_s) == self._last_pause:
+            await asyncio.Event().wait()
         await asyncio.sleep(0)
 
     async def until(self, condition: Callable[[], bool]) -> None:

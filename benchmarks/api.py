@@ -1,0 +1,40 @@
+"""The fake API server with the cluster of `benchmarks.cluster` in it, as a process of its own.
+
+Prints two URLs on one line once everything is loaded. Both serve the same objects: the first streams a list
+as part of the watch (WatchList), the second refuses that, as older servers do, so that lists come in pages.
+Keeps about 6 kB a pod in memory. Ends when it is terminated.
+"""
+
+import argparse
+import asyncio
+import gc
+
+from benchmarks import cluster
+from benchmarks.cluster import Scale
+from tests.fakeapi.server import FakeApi
+
+
+async def serve(scale: Scale) -> None:
+    """Load and serve until cancelled."""
+    # A collection over so many objects would pause this server, and its watchers would get the blame.
+    gc.disable()
+    async with FakeApi() as streaming, FakeApi() as paging:
+        paging.store = streaming.store
+        paging.disable_watchlist()
+        for path, objects in (
+            ("/api/v1/nodes", cluster.nodes(scale)),
+            ("/api/v1/pods", cluster.pods(scale)),
+            ("/apis/apps/v1/deployments", cluster.deployments(scale)),
+            ("/apis/apps/v1/replicasets", cluster.replica_sets(scale)),
+        ):
+            streaming.load(path, objects)
+        print(streaming.url, paging.url, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="a fake Kubernetes API server with a large cluster")
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--pods", type=int, required=True)
+    asked = parser.parse_args()
+    asyncio.run(serve(Scale(asked.nodes, asked.pods)))

@@ -1,0 +1,152 @@
+"""The processes that a measurement needs: started, waited for within bounds, and ended whatever happens."""
+
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.caller import Address
+from benchmarks.cluster import Scale
+
+CLUSTER = "member1"
+Metrics = dict[tuple[str, str], float]
+"""Values by name and ``kind`` label, which is empty where there is none; summed over other labels."""
+
+_API_WITHIN_S = 120.0
+_LISTENS_WITHIN_S = 30.0
+_ENDS_WITHIN_S = 10.0
+_LOOPBACK = "127.0.0.1"
+
+
+class StartFailed(RuntimeError):
+    """A process did not come up; the message ends with the last lines of what it said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A running fake API server: ``url`` offers WatchList, ``paging_url`` the same objects in pages only."""
+
+    url: str
+    paging_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """A running estimator of ours. ``started_s`` is when its process was created (``time.perf_counter``)."""
+
+    address: Address
+    metrics_url: str
+    started_s: float
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self.process.pid
+
+    def last_words(self) -> str:
+        """The end of its log."""
+        return _tail(self.log)
+
+    def metrics(self) -> Metrics:
+        """Its metrics now."""
+        with urllib.request.urlopen(self.metrics_url, timeout=10) as response:
+            text = response.read().decode()
+        found: Metrics = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                key = (sample.name, sample.labels.get("kind", ""))
+                found[key] = found.get(key, 0.0) + sample.value
+        return found
+
+
+@contextmanager
+def running_api(scale: Scale) -> Iterator[Api]:
+    """A fake API server with a cluster of this scale. Raises StartFailed."""
+    command = ["benchmarks.api", "--nodes", str(scale.nodes), "--pods", str(scale.pods)]
+    with _process(command) as (process, log):
+        assert process.stdout is not None
+        readable, _, _ = select.select([process.stdout], [], [], _API_WITHIN_S)
+        urls = process.stdout.readline().decode().split() if readable else []
+        if len(urls) != 2:
+            raise StartFailed(f"the fake API server did not load {scale}:\n{_tail(log)}")
+        yield Api(*urls)
+
+
+@contextmanager
+def starting_estimator(master_url: str) -> Iterator[Estimator]:
+    """An estimator of the API server at this URL, right after its process was created."""
+    port, metrics_port = _free_ports(2)
+    command = ["estimator", "--cluster-name", CLUSTER, "--master", master_url, "--server-port", str(port)]
+    command += ["--metrics-bind-address", f"{_LOOPBACK}:{metrics_port}", "--health-probe-bind-address", "0"]
+    started_s = time.perf_counter()
+    with _process(command) as (process, log):
+        metrics_url = f"http://{_LOOPBACK}:{metrics_port}/metrics"
+        yield Estimator(Address(_LOOPBACK, port), metrics_url, started_s, log, process)
+
+
+def await_listening(estimator: Estimator) -> None:
+    """Return once it accepts connections. Raises StartFailed."""
+    address = (estimator.address.host, estimator.address.port)
+    while True:
+        try:
+            socket.create_connection(address, 1).close()
+            return
+        except OSError:
+            waited_s = time.perf_counter() - estimator.started_s
+            if waited_s > _LISTENS_WITHIN_S or estimator.process.poll() is not None:
+                raise StartFailed(
+                    f"the estimator does not listen on {estimator.address} after {waited_s:.0f} s:\n"
+                    f"{estimator.last_words()}"
+                ) from None
+            time.sleep(0.002)
+
+
+@contextmanager
+def _process(module_and_arguments: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
+        log = Path(directory, "log")
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.child", *module_and_arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+        try:
+            yield process, log
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server((_LOOPBACK, 0)) for _ in range(count)]
+    ports: list[int] = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-10:])
