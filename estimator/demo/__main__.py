@@ -19,7 +19,7 @@ from estimator.demo.asking import Reply, ask
 from estimator.demo.fleet import fleet
 from estimator.demo.objects import Json, as_list
 from estimator.demo.questions import Question, questions
-from estimator.demo.report import NEXT_STEPS, answers_by_rpc, output
+from estimator.demo.report import answers_by_rpc, next_steps, output
 from estimator.demo.server_process import Server, ServerError, serving
 
 
@@ -42,8 +42,14 @@ def main() -> int:
             return 1
     console.print(f"\nThe server read them and answered {len(answers) * len(dumps)} gRPC calls:\n")
     console.print(answers_by_rpc(answers))
-    console.print(Text(NEXT_STEPS))
+    console.print(Text(next_steps(_interpreter())))
     return 0
+
+
+def _interpreter() -> str:
+    """The running Python, as one would type it here."""
+    python = Path(sys.executable)
+    return str(python.relative_to(Path.cwd())) if python.is_relative_to(Path.cwd()) else str(python)
 
 
 def write_dumps(clusters: Mapping[str, list[Json]], folder: Path) -> dict[str, Path]:

@@ -19,15 +19,18 @@ _MEANINGS = {
     "GetUnschedulableReplicas": "how many pods of a workload have had no node for over 5 minutes",
 }
 
-NEXT_STEPS = """\
+
+def next_steps(python: str) -> str:
+    """What to do after the demonstration; ``python`` is the interpreter to run."""
+    return f"""\
 Try it on a cluster of your own; nothing but this dump is read:
 
   kubectl get nodes,pods,resourcequotas,deployments,replicasets -A -o json > member1.json
-  python -m estimator --snapshot member1=member1.json
+  {python} -m estimator --snapshot member1=member1.json
 
 or on a live cluster, in place of karmada-scheduler-estimator, with the same flags:
 
-  python -m estimator --cluster-name member1 --kubeconfig member1.kubeconfig
+  {python} -m estimator --cluster-name member1 --kubeconfig member1.kubeconfig
 
 docs/estimator.md tells what the answers mean, and how to let Karmada ask."""
 
