@@ -191,7 +191,10 @@ class Connection:
             raise CallFailed(f"{self._address}: {error or type(error).__name__}") from None
         if not data:
             raise CallFailed(f"{self._address}: the server closed the connection")
-        reply = self._exchange.receive(data)
+        try:
+            reply = self._exchange.receive(data)
+        except CallFailed as error:
+            raise CallFailed(f"{self._address}: {error}") from None
         self._flush()
         return reply
 

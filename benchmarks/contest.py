@@ -88,8 +88,6 @@ class Contest:
 def contest(sides: Sides, questions: Questions, clients: int, seconds: float) -> Contest:
     """Ask both sides in turn, for ``seconds`` each. Raises CallFailed where ours does not answer."""
     with ExitStack() as stack:
-        ours = stack.enter_context(Clients(sides.ours, clients))
-        ours.ask(questions, seconds * _WARM_UP_SHARE)
         other: Clients | None = None
         only: list[Round] = []
         failure = ""
@@ -102,6 +100,9 @@ def contest(sides: Sides, questions: Questions, clients: int, seconds: float) ->
             else:
                 if max(first.waited_s) > _PATIENCE_S:
                     other, only = None, [first]
+        # Connected only now, since a server gives up connections that were silent for so long.
+        ours = stack.enter_context(Clients(sides.ours, clients))
+        ours.ask(questions, seconds * _WARM_UP_SHARE)
         if other is None:
             return Contest([ours.ask(questions, seconds / _ROUNDS) for _ in range(_ROUNDS)], only, failure)
         return _in_turn(ours, other, questions, seconds / _ROUNDS)
@@ -113,7 +114,12 @@ def _in_turn(ours: Clients, other: Clients, questions: Questions, seconds: float
         # Who is asked first changes, too.
         turns = [(ours, played[0]), (other, played[1])]
         for asked, rounds in turns if number % 2 == 0 else reversed(turns):
-            rounds.append(asked.ask(questions, seconds))
+            try:
+                rounds.append(asked.ask(questions, seconds))
+            except CallFailed as error:
+                if asked is ours:
+                    raise
+                return Contest(played[0] or [ours.ask(questions, seconds)], (), str(error))
     return Contest(*played)
 
 

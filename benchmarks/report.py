@@ -63,14 +63,14 @@ def print_result(console: Console, result: Result) -> None:
     """A row for each case, faults and notes below."""
     table = Table(title=result.title, title_justify="left", title_style="bold")
     table.add_column("case")
-    first = result.cases[0].figures if result.cases else ()
-    for figure in first:
+    compared = {f.name for case in result.cases for f in case.figures if f.other is not None}
+    for figure in result.cases[0].figures if result.cases else ():
         table.add_column(f"{figure.name}, {figure.unit}" if figure.unit else figure.name, justify="right")
-        if any(f.other is not None for case in result.cases for f in case.figures if f.name == figure.name):
+        if figure.name in compared:
             table.add_column("other", justify="right")
             table.add_column("ours/other", justify="right")
     for case in result.cases:
-        table.add_row(case.label, *(cell for figure in case.figures for cell in _cells(figure)))
+        table.add_row(case.label, *(cell for f in case.figures for cell in _cells(f, f.name in compared)))
     console.print(table)
     for case in result.cases:
         for fault in case.faults:
@@ -95,14 +95,14 @@ def write_json(file: Path, results: Iterable[Result]) -> None:
     file.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=2))
 
 
-def _cells(figure: Figure) -> list[Text]:
+def _cells(figure: Figure, compared: bool) -> list[Text]:
     own = Text(_number(figure.value))
     if figure.target is not None:
         held = figure.target.holds(figure.value)
         own.append(f"  {'ok' if held else 'MISSED'} ({figure.target})", style="green" if held else "bold red")
-    if figure.other is None or figure.ratio is None:
+    if not compared:
         return [own]
-    return [own, Text(_number(figure.other)), Text(f"{_number(figure.ratio)}")]
+    return [own, *(Text("-" if value is None else _number(value)) for value in (figure.other, figure.ratio))]
 
 
 def _number(value: float) -> str:

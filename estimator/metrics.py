@@ -78,7 +78,7 @@ class EstimatorMetrics:
         A request may name any cluster, and each name would otherwise stay a time series for ever.
         """
         # A switch of the whole library: the creation time of each child doubles a scrape and says nothing.
-        disable_created_metrics()  # type: ignore[no-untyped-call]
+        disable_created_metrics()
         self._clusters = frozenset(clusters)
         self._readings = _Readings()
         registry.register(self._readings)

@@ -187,11 +187,11 @@ async def _listen(
         (EstimatorService(answering, policy.on_doubt, metrics, executor).handlers(),)
     )
     health_service = health.aio.HealthServicer()  # type: ignore[attr-defined]  # public, if not to mypy
-    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)  # type: ignore[no-untyped-call]
+    health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
     for name in ("", SERVICE):
         # Always serving while it listens: taking it out of a Service would void every other cluster's answer.
         await health_service.set(name, health_pb2.HealthCheckResponse.SERVING)
-    reflection.enable_server_reflection(  # type: ignore[no-untyped-call]
+    reflection.enable_server_reflection(
         (
             service_pb2.DESCRIPTOR.services_by_name["Estimator"].full_name,
             health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,

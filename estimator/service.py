@@ -89,8 +89,8 @@ class EstimatorService:
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a ``grpc.aio`` server."""
         # Without a deserializer, a handler gets and gives bytes.
-        handlers = {m.rpc: grpc.unary_unary_rpc_method_handler(partial(self._call, m)) for m in _METHODS}  # type: ignore[no-untyped-call]
-        generic: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(SERVICE, handlers)  # type: ignore[no-untyped-call]
+        handlers = {m.rpc: grpc.unary_unary_rpc_method_handler(partial(self._call, m)) for m in _METHODS}
+        generic: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(SERVICE, handlers)
         return generic
 
     async def _call(self, method: _Method, data: bytes, context: "_Context") -> bytes:

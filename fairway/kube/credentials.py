@@ -85,13 +85,11 @@ class KubeconfigSource:
         """Run the official loader, and with it the user's exec plugin, within a minute."""
         kubeconfig = await self._current()
         configuration = Configuration()
-        loader = KubeConfigLoader(  # type: ignore[no-untyped-call]
-            kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None
-        )
+        loader = KubeConfigLoader(kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None)
         where = f"kubeconfig {os.pathsep.join(kubeconfig.files)}, context {kubeconfig.context!r}"
         try:
             async with asyncio.timeout(_PLUGIN_TIMEOUT_S):
-                await loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+                await loader.load_and_set(configuration)
         except TimeoutError as error:
             raise BadConfig(
                 f"{where}: no credentials within {_PLUGIN_TIMEOUT_S:.0f} s; expected the plugin or provider "
@@ -135,11 +133,11 @@ class InClusterSource:
     async def load(self) -> Credentials:
         """Read the token as it is mounted now."""
         configuration = Configuration()
-        loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]
+        loader = InClusterConfigLoader(
             self._token_file, self._ca_file, try_refresh_token=False, environ=self._environ
         )
         try:
-            loader.load_and_set(configuration)  # type: ignore[no-untyped-call]
+            loader.load_and_set(configuration)
         except (ConfigException, OSError, UnicodeDecodeError) as error:
             raise BadConfig(
                 f"in-cluster configuration ({self._token_file}, $KUBERNETES_SERVICE_HOST): {error}; "

@@ -113,7 +113,7 @@ def read_kubeconfig(paths: tuple[str, ...], context: str | None, master: str | N
         () if user.token_file is None else (os.path.join(os.path.dirname(user_file), user.token_file),)
     )
 
-    merged = KubeConfigMerger(os.pathsep.join(present)).config  # type: ignore[no-untyped-call]
+    merged = KubeConfigMerger(os.pathsep.join(present)).config
     if master:
         for cluster in merged.value["clusters"]:
             cluster.value["cluster"]["server"] = master

@@ -48,7 +48,7 @@ class ServerCertificates:
     def credentials(self) -> grpc.ServerCredentials:
         """Credentials for ``server.add_secure_port``; every handshake sees the newest usable certificates."""
         current = _Configuration(self)
-        credentials: grpc.ServerCredentials = grpc.dynamic_ssl_server_credentials(  # type: ignore[no-untyped-call]
+        credentials: grpc.ServerCredentials = grpc.dynamic_ssl_server_credentials(
             current.initial,
             current.newer,
             require_client_authentication=self._files.client_ca is not None and self._files.verify_clients,
@@ -107,7 +107,7 @@ class _Configuration:
 
 
 def _grpc_configuration(current: CertificateSet) -> grpc.ServerCertificateConfiguration:
-    configuration: grpc.ServerCertificateConfiguration = grpc.ssl_server_certificate_configuration(  # type: ignore[no-untyped-call]
+    configuration: grpc.ServerCertificateConfiguration = grpc.ssl_server_certificate_configuration(
         [(current.key_pem, current.certificate_pem)], root_certificates=current.client_ca_pem
     )
     return configuration

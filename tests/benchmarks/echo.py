@@ -40,9 +40,9 @@ async def _server() -> AsyncIterator[Address]:
     server = grpc.aio.server()
     server.add_generic_rpc_handlers(
         (
-            grpc.method_handlers_generic_handler(  # type: ignore[no-untyped-call]
+            grpc.method_handlers_generic_handler(
                 "try.It",
-                {n: grpc.unary_unary_rpc_method_handler(h) for n, h in handlers.items()},  # type: ignore[no-untyped-call]
+                {n: grpc.unary_unary_rpc_method_handler(h) for n, h in handlers.items()},
             ),
         )
     )

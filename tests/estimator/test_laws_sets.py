@@ -1,6 +1,8 @@
 """What must hold of MaxAvailableComponentSets on every cluster, and of room held for assumed workloads."""
 
+from dataclasses import replace
 from functools import cache
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
@@ -34,27 +36,23 @@ from tests.builders import (
     shape,
 )
 from tests.estimator import packing
+from tests.estimator.fleets import seeded
 
 CI = settings(max_examples=200, derandomize=True, deadline=None)
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods")
 
-AMOUNTS = st.integers(0, 8)
-GPUS, SLOTS = st.sampled_from([0, 2, 4, 8]), st.sampled_from([1, 2, 3, 20])
-AB = st.sampled_from("ab")
+
+def bin_of(rng: Random) -> NodeBuilder:
+    """A small node of one of two zones, now and then tainted."""
+    built = node("n").has(cpu=rng.randint(0, 12), memory=rng.randint(0, 12), gpu=rng.choice([0, 4, 8]))
+    built = built.pods(rng.choice([1, 2, 3, 20, 20]))
+    built = built.label({"zone": rng.choice("ab"), "topology.kubernetes.io/zone": rng.choice("ab")})
+    return built.taint("gpu:NoSchedule") if rng.random() < 0.2 else built
 
 
-@st.composite
-def fleets(draw: st.DrawFn, most: int) -> ClusterMirror:
-    """Nodes of two zones, some of them tainted, some cordoned."""
-    built: list[NodeBuilder] = []
-    for index in range(draw(st.integers(0, most))):
-        one = node(f"n{index}").has(
-            cpu=draw(AMOUNTS), memory=draw(AMOUNTS), gpu=draw(st.sampled_from([0, 2, 4, 8]))
-        )
-        one = one.pods(draw(st.sampled_from([1, 2, 3, 20]))).label(zone=draw(st.sampled_from("ab")))
-        one = one.label({"topology.kubernetes.io/zone": draw(st.sampled_from("xy"))})
-        built.append(one.taint("gpu:NoSchedule") if draw(st.sampled_from([False, False, True])) else one)
-    return cluster(*built)
+def fleets(most: int) -> st.SearchStrategy[ClusterMirror]:
+    bins = st.lists(seeded(bin_of), min_size=most // 3, max_size=most)
+    return bins.map(lambda bins: cluster(*(replace(one, name=f"n{index}") for index, one in enumerate(bins))))
 
 
 @cache
@@ -63,21 +61,22 @@ def a_shape(cpu: int, memory: int, gpu: int, zone: str, toleration: str) -> PodS
     return shape(cpu=cpu, memory=memory, gpu=gpu, selector=selector, tolerations=filter(None, [toleration]))
 
 
-SHAPES = st.builds(
-    a_shape,
-    st.sampled_from([0, 1, 2, 3]),
-    st.sampled_from([0, 0, 1, 3]),
-    st.sampled_from([0, 0, 1, 2, 4]),
-    st.sampled_from(["", "", "a"]),
-    st.sampled_from(["", "gpu"]),
-)
+def a_component(rng: Random, most_replicas: int) -> Component:
+    return Component(
+        f"c{rng.randint(0, 9)}",
+        rng.choice([0, 1, 1, *range(1, most_replicas + 1)]),
+        a_shape(
+            cpu=rng.choice([0, 1, 1, 2, 3]),
+            memory=rng.choice([0, 0, 1, 3]),
+            gpu=rng.choice([0, 0, 0, 0, 1, 2, 4]),
+            zone=rng.choice(["", "", "", "", "a"]),
+            toleration=rng.choice(["", "gpu"]),
+        ),
+    )
 
 
 def components(most: int, replicas: int) -> st.SearchStrategy[tuple[Component, ...]]:
-    def named(parts: list[tuple[int, PodShape]]) -> tuple[Component, ...]:
-        return tuple(Component(f"c{index}", count, asked) for index, (count, asked) in enumerate(parts))
-
-    return st.lists(st.tuples(st.integers(0, replicas), SHAPES), min_size=1, max_size=most).map(named)
+    return st.lists(seeded(lambda rng: a_component(rng, replicas)), min_size=1, max_size=most).map(tuple)
 
 
 def needed(asked: tuple[Component, ...]) -> list[tuple[int, Component]]:

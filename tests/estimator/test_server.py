@@ -400,7 +400,7 @@ class TestProcess:
             async with FakeApi() as api:
                 api.hang()
                 async with estimator(live("m", api.url)) as caller:
-                    stub = health_pb2_grpc.HealthStub(caller.channel)  # type: ignore[no-untyped-call]
+                    stub = health_pb2_grpc.HealthStub(caller.channel)
                     for service in ("", SERVICE):
                         reply = await stub.Check(health_pb2.HealthCheckRequest(service=service))
                         assert reply.status == health_pb2.HealthCheckResponse.SERVING
@@ -413,7 +413,7 @@ class TestProcess:
                 return await asyncio.to_thread(describe, port)
 
         def describe(port: int) -> set[str]:
-            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:  # type: ignore[no-untyped-call]
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
                 known = ProtoReflectionDescriptorDatabase(channel)
                 assert SERVICE in known.get_services()
                 return {method.name for method in known.FindFileContainingSymbol(SERVICE).service[0].method}

@@ -36,7 +36,7 @@ def settings(tmp_path: Path) -> Settings:
 
 async def ask(port: int, client: Pair | None) -> int:
     """One question over a new connection."""
-    credentials = grpc.ssl_channel_credentials(  # type: ignore[no-untyped-call]
+    credentials = grpc.ssl_channel_credentials(
         AUTHORITY.pem, client.key if client else None, client.certificate if client else None
     )
     options = [("grpc.use_local_subchannel_pool", 1)]

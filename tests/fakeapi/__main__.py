@@ -44,7 +44,7 @@ async def serve(node_count: int, pod_count: int, port: int) -> None:
     async with FakeApi(port=port) as api:
         api.load("/api/v1/nodes", nodes(node_count))
         api.load("/api/v1/pods", pods(pod_count, node_count))
-        print(api.url, flush=True)  # noqa: T201
+        print(api.url, flush=True)
         await asyncio.Event().wait()
 
 

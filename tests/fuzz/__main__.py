@@ -86,7 +86,7 @@ async def storm(api: FakeApi, pid: int, port: int, rng: random.Random, seconds: 
             if base_mib and mib > base_mib + _MAX_GROWTH_MIB:
                 raise Found(f"round {rounds}: {mib} MiB resident, {base_mib} after the first rounds: a leak")
             if rounds % 20 == 0:
-                print(f"{calls:>9} calls, {rounds * _ROUND_EVENTS} events, {mib} MiB", flush=True)  # noqa: T201
+                print(f"{calls:>9} calls, {rounds * _ROUND_EVENTS} events, {mib} MiB", flush=True)
     return calls
 
 
@@ -201,9 +201,9 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     asked = parser.parse_args()
-    print(f"seed {asked.seed}", flush=True)  # noqa: T201
+    print(f"seed {asked.seed}", flush=True)
     try:
         made = asyncio.run(fuzz(asked.seconds, asked.seed))
     except Found as found:
         sys.exit(f"FOUND: {found}")
-    print(f"{made} calls, nothing found")  # noqa: T201
+    print(f"{made} calls, nothing found")

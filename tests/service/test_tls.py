@@ -44,8 +44,8 @@ async def echo(request: bytes, _: "grpc.aio.ServicerContext[bytes, bytes]") -> b
 @contextlib.asynccontextmanager
 async def serving(certificates: ServerCertificates) -> AsyncIterator[int]:
     server = grpc.aio.server()
-    method = grpc.unary_unary_rpc_method_handler(echo)  # type: ignore[no-untyped-call]
-    handler = grpc.method_handlers_generic_handler("test.Echo", {"Echo": method})  # type: ignore[no-untyped-call]
+    method = grpc.unary_unary_rpc_method_handler(echo)
+    handler = grpc.method_handlers_generic_handler("test.Echo", {"Echo": method})
     server.add_generic_rpc_handlers((handler,))
     port = server.add_secure_port("127.0.0.1:0", certificates.credentials())
     await server.start()
@@ -57,7 +57,7 @@ async def serving(certificates: ServerCertificates) -> AsyncIterator[int]:
 
 def channel(port: int, client: Pair | None) -> grpc.aio.Channel:
     """A channel with a connection, and so a handshake, of its own."""
-    credentials = grpc.ssl_channel_credentials(  # type: ignore[no-untyped-call]
+    credentials = grpc.ssl_channel_credentials(
         SERVER_AUTHORITY.pem,
         client.key if client else None,
         client.certificate if client else None,
