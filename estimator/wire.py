@@ -193,7 +193,8 @@ def _amount(name: str, text: str, path: str) -> int:
 
 
 def _read_amount(is_cpu: bool, text: str) -> int:
-    nano = parse_nano(text)
+    # A Quantity message without its text is Go's zero value.
+    nano = parse_nano(text) if text else 0
     return milli(nano) if is_cpu else units(nano)
 
 

@@ -2,7 +2,7 @@
 
 Packing sets exactly is NP-hard, so the answer is a bracket. From below: first-fit exactly as the stock
 estimator does it (components in the given order, nodes in its order), then, while that may be improved,
-placements that put the hardest component first and each pod on the node that fewest others could use.
+placements that put the hardest component first and each pod where it harms the others least.
 From above: each component alone, and each resource's total. Where both meet the answer is proven.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, GangLimit, Reason, exactly
 from estimator.capacity.first_fit import Expired, Placement, first_fit
-from estimator.capacity.packing import Packed, Packer
+from estimator.capacity.packing import Packed, Packer, Strategy
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
@@ -47,25 +47,39 @@ def max_sets(room: Room, components: tuple[Component, ...], expired: Expired) ->
     bound, reasons = _upper_bound(room, needed, per_shape, alone)
     if bound == 0:
         return Sets(exactly(0, *reasons), {})
-    packer = Packer(room, per_shape)
-    packed = packer.pack(bound, expired)
+    packer = Packer(room, per_shape, alone)
+    strategies = tuple(packer.strategies())
+    packed = packer.pack(bound, strategies[0], expired)
     if packed is not None:
         return Sets(exactly(bound, *reasons), _by_component(packed, needed, bound))
-    value, placement = first_fit(room, needed, expired)
-    high = bound - 1
-    while value < high and not expired():
-        # The first step up is by one: where that fails, this way of packing has little to offer.
-        sets = value + 1 if packed is None else (value + high + 1) // 2
-        found = packer.pack(sets, expired)
+    value, placement = first_fit(room, needed, room.nodes.first_fit_order(), expired)
+    for strategy in strategies:
+        found = _more(packer, strategy, value, bound, expired)
         if found is not None:
-            value, packed = sets, found
-        elif packed is None:
+            value, packed = found
+            placement = _by_component(packed, needed, value)
+        if value == bound:
             break
+    return Sets(Answer(value, bound, value == bound, reasons), placement)
+
+
+def _more(
+    packer: Packer, strategy: Strategy, value: int, bound: int, expired: Expired
+) -> tuple[int, Packed] | None:
+    """The most sets above ``value`` that the strategy places; None where it cannot place one more."""
+    best: tuple[int, Packed] | None = None
+    low, high = value, bound
+    while low < high and not expired():
+        # By one at first: where that fails, the strategy has nothing to offer.
+        sets = low + 1 if best is None else (low + high + 1) // 2
+        packed = packer.pack(sets, strategy, expired)
+        if packed is not None:
+            best, low = (sets, packed), sets
+        elif best is None:
+            return None
         else:
             high = sets - 1
-    if packed is not None:
-        placement = _by_component(packed, needed, value)
-    return Sets(Answer(value, bound, value == bound, reasons), placement)
+    return best
 
 
 def _upper_bound(

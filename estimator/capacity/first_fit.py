@@ -15,6 +15,7 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
+from estimator.cluster.columns import IntVector
 
 Expired = Callable[[], bool]
 """Tells whether the time for the answer is up; what has been found by then is the answer."""
@@ -25,9 +26,13 @@ Placement = dict[tuple[int, int], int]
 _CHUNK_BITS = 6
 
 
-def first_fit(room: Room, needed: list[tuple[int, Component]], expired: Expired) -> tuple[int, Placement]:
+def first_fit(
+    room: Room, needed: Sequence[tuple[int, Component]], order: IntVector, expired: Expired
+) -> tuple[int, Placement]:
     """Sets placed one after the other, each pod on the first node that takes it. O(components x nodes)."""
-    nodes = _OrderedNodes(room, {name for _, component in needed for name, _ in demand(component.shape)})
+    nodes = _OrderedNodes(
+        room, order, {name for _, component in needed for name, _ in demand(component.shape)}
+    )
     walkers = [_Walker(index, component, nodes) for index, component in needed]
     placed: Placement = {}
     sets = 0
@@ -51,9 +56,9 @@ class _OrderedNodes:
     that a component passes over many exhausted nodes in one step. Room only shrinks: an old peak stays true.
     """
 
-    def __init__(self, room: Room, resources: set[str]) -> None:
+    def __init__(self, room: Room, order: IntVector, resources: set[str]) -> None:
         self._room = room
-        self._order = room.nodes.first_fit_order()
+        self._order = order
         self._fitting: dict[PodShape, Sequence[int]] = {}
         self.rows: list[int] = self._order.tolist()
         self.free: dict[str, list[int]] = {}

@@ -1,7 +1,22 @@
-"""A given number of sets placed component by component, the hardest first, on the least contested nodes."""
+"""A given number of sets placed component by component: the hardest first, where they harm the others least.
+
+Which component is hardest, and which node hurts least, has no single good answer: there are several
+strategies, each a component order and a node preference. A pod goes by preference
+
+- to nodes that the fewest other components could use at all, or
+- to nodes on which it costs the others the least room, as a share of what they have in all.
+
+The second is better and looks at every pair of components, so it is left out where that would be too much.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
+from numpy.typing import NDArray
 
+from estimator.capacity.answer import Answer
 from estimator.capacity.first_fit import Expired
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
@@ -10,39 +25,104 @@ from estimator.cluster.columns import IntVector
 Packed = dict[PodShape, tuple[IntVector, IntVector]]
 """For each shape the rows that its pods are on, and how many are on each."""
 
+FloatVector = NDArray[np.float64]
+
+# Rows looked at in all packings of one answer: at most some tens of milliseconds.
+_WORK = 1_000_000
+
+
+class Preference(Enum):
+    """Which nodes a component takes first."""
+
+    UNCONTESTED = "uncontested"
+    LEAST_HARM = "least harm"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Shapes in the order in which they are placed, and the nodes they prefer."""
+
+    shapes: tuple[PodShape, ...]
+    preference: Preference
+
 
 class Packer:
-    """Packs sets on the room as it is, which it leaves unchanged."""
+    """Packs sets of ``per_shape`` pods each on the room as it is, which it leaves unchanged.
 
-    def __init__(self, room: Room, per_shape: dict[PodShape, int]) -> None:
+    ``alone`` says how many pods of each shape would fit with the room to themselves.
+    """
+
+    def __init__(
+        self, room: Room, per_shape: Mapping[PodShape, int], alone: Mapping[PodShape, Answer]
+    ) -> None:
         self._room = room
-        rows = room.nodes.first_fit_order()
-        total = {
-            name: max(1, int(room.free(name)[rows].sum(dtype=np.float64)))
+        self._per_shape = per_shape
+        self._alone = alone
+        self._rows = room.nodes.first_fit_order()
+        self._work_left = _WORK
+        self._total = {
+            name: max(1.0, float(room.free(name)[self._rows].sum(dtype=np.float64)))
             for shape in per_shape
             for name, _ in demand(shape)
         }
-        contested = np.zeros(len(rows), dtype=np.int64)
+        contested = np.zeros(len(self._rows), dtype=np.int64)
         for shape in per_shape:
-            contested += room.fits(shape)[rows] > 0
-        self._order: IntVector = rows[np.argsort(contested, kind="stable")]
-        self._shapes = sorted(
-            per_shape.items(),
-            key=lambda item: max(amount / total[name] for name, amount in demand(item[0])),
-            reverse=True,
-        )
+            contested += room.fits(shape)[self._rows] > 0
+        self._uncontested_first: IntVector = self._rows[np.argsort(contested, kind="stable")]
 
-    def pack(self, sets: int, expired: Expired) -> Packed | None:
-        """A placement of so many sets, or None if this way of packing fails or the time is up."""
+    def strategies(self) -> Iterator[Strategy]:
+        """All that are worth a try, the cheapest first."""
+        by_pod = self._ordered(lambda shape: -self._share(shape))
+        by_set = self._ordered(lambda shape: -self._share(shape) * self._per_shape[shape])
+        by_room = self._ordered(lambda shape: self._alone[shape].value / self._per_shape[shape])
+        orders = tuple(dict.fromkeys((by_pod, by_set, by_room)))
+        for preference in Preference:
+            for order in orders:
+                yield Strategy(order, preference)
+
+    def pack(self, sets: int, strategy: Strategy, expired: Expired) -> Packed | None:
+        """A placement of so many sets; None if the strategy finds none, or time or work are used up."""
+        width = len(self._rows) * len(strategy.shapes)
+        self._work_left -= (
+            width if strategy.preference is Preference.UNCONTESTED else width * len(strategy.shapes)
+        )
+        if self._work_left < 0:
+            return None
         room = self._room.fork()
         found: Packed = {}
-        for shape, replicas in self._shapes:
+        for shape in strategy.shapes:
             if expired():
                 return None
-            placed = room.place(shape, room.fits(shape), replicas * sets, self._order)
+            order = self._uncontested_first
+            if strategy.preference is Preference.LEAST_HARM:
+                order = self._rows[np.argsort(self._harm(room, shape), kind="stable")]
+            placed = room.place(shape, room.fits(shape), self._per_shape[shape] * sets, order)
             if placed is None:
                 return None
             room.take(shape, placed)
             used = np.flatnonzero(placed)
             found[shape] = (used, placed[used])
         return found
+
+    def _ordered(self, key: Callable[[PodShape], float]) -> tuple[PodShape, ...]:
+        return tuple(sorted(self._per_shape, key=key))
+
+    def _share(self, shape: PodShape) -> float:
+        """The largest share of any resource that one pod takes."""
+        return max(amount / self._total[name] for name, amount in demand(shape))
+
+    def _harm(self, room: Room, shape: PodShape) -> FloatVector:
+        """What one pod of the shape on each row takes from all the others, as a share of what they have."""
+        taken = dict(demand(shape))
+        harm = np.zeros(len(self._rows))
+        for other in self._per_shape:
+            if other is shape:
+                continue
+            before = after = np.full(len(self._rows), np.inf)
+            for name, amount in demand(other):
+                free = room.free(name)[self._rows]
+                before = np.minimum(before, free / amount)
+                after = np.minimum(after, np.maximum(free - taken.get(name, 0), 0) / amount)
+            lost = (before - after) * room.eligible(other).mask[self._rows]
+            harm += lost / max(1, self._alone[other].value)
+        return harm

@@ -161,9 +161,10 @@ class NodeColumns:
         self._release_row(index, row)
 
     def first_fit_order(self) -> IntVector:
-        """Rows of present nodes in the order the stock estimator walks them: zones in turn, one node of each.
+        """Rows of present nodes in an order that the stock estimator may walk them: zones in turn, by name.
 
-        Mirrors the node tree of kube-scheduler 1.26, which Karmada's estimator lifted.
+        Mirrors the node tree of kube-scheduler 1.26, which Karmada's estimator lifted, filled from a list.
+        It depends on the nodes alone, so that replicas and restarts of this process agree.
         """
         if self._order is None or self._order[0] != self.eligibility_version:
             self._order = (self.eligibility_version, self._zone_order())
@@ -268,9 +269,11 @@ class NodeColumns:
 
     def _zone_order(self) -> IntVector:
         zones: dict[tuple[str, ...], list[int]] = {}
-        for index, row in enumerate(self.rows):
-            if row is not None and row.present:
-                zones.setdefault(zone_of(row.labels), []).append(index)
+        named = sorted(
+            (row.name, index) for index, row in enumerate(self.rows) if row is not None and row.present
+        )
+        for _, index in named:
+            zones.setdefault(zone_of(self._row(index).labels), []).append(index)
         order: list[int] = []
         queues = [iter(rows) for rows in zones.values()]
         while queues:

@@ -118,3 +118,26 @@ def test_a_node_that_is_not_there_matches_nothing() -> None:
     """C8: the stock check lets a node without an object through; here it has no room."""
     mirror = cluster(pod("p").on("ghost").requests(cpu=1))
     assert replicas_of(mirror, shape()).value == 0
+
+
+def test_the_order_in_which_nodes_and_pods_came_changes_no_answer() -> None:
+    nodes = [node(f"n{row}").cpu(5 + row % 3).gpus(row % 5).pods(6) for row in range(9)]
+    bound = [pod(f"p{row}").on(f"n{row}").requests(cpu=row % 2) for row in range(9)]
+    asked = (component("launcher", 1, cpu=1, gpu=2), component("worker", 3, cpu=2))
+    found = {
+        sets_of(cluster(*things), asked).answer
+        for things in (
+            [*nodes, *bound],
+            [*bound, *nodes],
+            [*reversed(nodes), *bound],
+            [*bound[4:], *nodes, *bound[:4]],
+        )
+    }
+    assert len(found) == 1
+
+
+def test_sets_that_only_another_order_of_nodes_would_show_are_found() -> None:
+    asked = (component("launcher", 1, cpu=1, gpu=2), component("worker", 3, cpu=2))
+    large, small = node("a").cpu(10).gpus(8).pods(5), node("b").cpu(4).gpus(4).pods(5)
+    for nodes in ((large, small), (small, large)):
+        assert sets_of(cluster(*nodes), asked).answer.value == 2

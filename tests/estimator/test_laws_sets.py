@@ -90,7 +90,7 @@ def test_first_fit_places_every_pod_where_the_naive_walk_does(
 ) -> None:
     if needed(asked):
         with patch.object(first_fit_module, "_CHUNK_BITS", chunk_bits):
-            found = first_fit(room_of(mirror), needed(asked), never)
+            found = first_fit(room_of(mirror), needed(asked), mirror.columns.first_fit_order(), never)
         assert found == packing.first_fit(room_of(mirror), asked)
 
 

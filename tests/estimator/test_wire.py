@@ -274,10 +274,6 @@ UNREADABLE: dict[str, tuple[Callable[[bool], pb.ReplicaRequirements], str]] = {
         lambda devices: bad_requirements(devices, memory=quantity("lots")),
         "replicaRequirements.resourceRequestBytes[memory]: 'lots' is not a Kubernetes quantity",
     ),
-    "amount that is empty": (
-        lambda devices: bad_requirements(devices, memory=quantity("")),
-        "replicaRequirements.resourceRequestBytes[memory]: '' is not a Kubernetes quantity",
-    ),
     "amount that is very long": (
         lambda devices: bad_requirements(devices, memory=quantity("1" * 100_000)),
         "replicaRequirements.resourceRequestBytes[memory]: '1111",
@@ -501,3 +497,14 @@ def test_no_well_formed_message_raises_anything_but_a_wire_error(
     else:
         assert all(amount > 0 for _, amount in question.shape.requests)
         assert question.names_device is ("nvidia.com/gpu" in dict(question.shape.requests))
+
+
+def test_a_quantity_message_without_text_asks_for_nothing() -> None:
+    empty = pb.ReplicaRequirements(resource_request_bytes={"cpu": b"", "memory": quantity("1Gi")})
+    message = pb.MaxAvailableReplicasRequest(cluster="m", replica_requirements=empty)
+    assert decode_replicas(message.SerializeToString(), None).shape.requests == (("memory", 1 << 30),)
+    empty = pb.ReplicaRequirements(
+        resource_request={"cpu": pb.Quantity(), "memory": pb.Quantity(string="1Gi")}
+    )
+    message = pb.MaxAvailableReplicasRequest(cluster="m", replica_requirements=empty)
+    assert decode_replicas(message.SerializeToString(), None).shape.requests == (("memory", 1 << 30),)
