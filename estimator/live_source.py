@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from estimator.cluster.freshness import Freshness
+from estimator.heartbeat import Heartbeat
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from fairway.kube import resource
 from fairway.kube.client import KubeClient
@@ -35,6 +36,7 @@ class LiveSource:
         self._metrics = metrics
         self._clock = clock
         self._contacts: dict[str, _Contact] = {}
+        self._heartbeat = Heartbeat(client, self._last_contact_s, member.changed, clock=clock)
         mirror = member.mirror
         self._follow(NODES, resource.NODES, mirror.nodes)
         self._follow(PODS, resource.PODS, mirror.pods)
@@ -46,6 +48,7 @@ class LiveSource:
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with self._client, asyncio.TaskGroup() as group:
+            group.create_task(self._heartbeat.run(), name=f"{self._member.name}/heartbeat")
             for contact in self._contacts.values():
                 group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
 
@@ -62,10 +65,16 @@ class LiveSource:
             metrics=self._metrics,
             on_state=lambda state: self._note(name, state),
             clock=self._clock,
+            sleep=self._heartbeat.pause,
         )
-        contact = _Contact(name, reflector.run, lambda: reflector.state, self._clock)
+        contact = _Contact(
+            name, reflector.run, lambda: reflector.state, self._heartbeat.silent_since_s, self._clock
+        )
         self._contacts[name] = contact
         self._member.watch(name, contact.freshness)
+
+    def _last_contact_s(self) -> float:
+        return max((contact.last_contact_s for contact in self._contacts.values()), default=0.0)
 
     def _note(self, name: str, state: ReflectorState) -> None:
         self._contacts[name].note(state)
@@ -80,11 +89,13 @@ class _Contact:
         name: str,
         run: Callable[[], Coroutine[None, None, None]],
         state: Callable[[], ReflectorState],
+        silent_since_s: Callable[[], float | None],
         clock: Callable[[], float],
     ) -> None:
         self.name = name
         self.run = run
         self._state = state
+        self._silent_since_s = silent_since_s
         self._clock = clock
         self._started_s = clock()
         self._lost_since_s: float | None = self._started_s
@@ -105,9 +116,10 @@ class _Contact:
         now_s = self._clock()
         is_listing = state.phase is Phase.LISTING
         recovering = is_listing and now_s - max(state.since_s, self.last_contact_s) < _STUCK_AFTER_S
-        if self._lost_since_s is None:
+        lost_since_s = self._silent_since_s() if self._lost_since_s is None else self._lost_since_s
+        if lost_since_s is None:
             return Freshness(state.synced_once, None, recovering, "")
-        lost_s = now_s - self._lost_since_s
-        doing = state.last_error or ("reading the list" if is_listing else "connecting")
+        lost_s = now_s - lost_since_s
+        doing = state.last_error or ("reading the list" if is_listing else "waiting for the API server")
         detail = f"{self.name}: out of contact for {lost_s:.0f} s: {doing}"
         return Freshness(state.synced_once, lost_s, recovering, detail)

@@ -17,7 +17,7 @@ import msgspec
 
 from fairway.kube.access import Access, AccessKeeper
 from fairway.kube.credentials import CredentialSource, InClusterSource, KubeconfigSource, UrlSource
-from fairway.kube.errors import BadObject, Silent, Unreachable
+from fairway.kube.errors import BadObject, Refused, Silent, Unreachable
 from fairway.kube.lines import LineSplitter, LineTooLong
 from fairway.kube.status import refusal_from_body
 from fairway.kube.throttle import TokenBucket
@@ -172,6 +172,9 @@ class KubeClient:
             async with aclosing(_lines(response, self._where(request), idle_timeout_s)) as lines:
                 yield lines
         finally:
+            # Not closed in good order: over TLS that waits for the peer's farewell, and the peer may be dead.
+            if response.connection is not None and response.connection.transport is not None:
+                response.connection.transport.abort()
             response.close()
 
     async def _typed(self, request: _Request, type: type[T]) -> T:
@@ -195,22 +198,21 @@ class KubeClient:
         access = await self._access()
         response = await self._sent(request, access)
         if response.status == _UNAUTHORIZED:
-            async with response:
-                replacement = await self._keeper.replacement(access)
-                if replacement is None:
-                    await self._refuse(request, response)
-                else:
-                    response = await self._sent(request, replacement)
+            refusal = await self._refusal(request, response)
+            replacement = await self._keeper.replacement(access)
+            if replacement is None:
+                raise refusal
+            response = await self._sent(request, replacement)
         if response.status >= _FIRST_FAILURE:
-            async with response:
-                await self._refuse(request, response)
+            raise await self._refusal(request, response)
         return response
 
-    async def _refuse(self, request: _Request, response: aiohttp.ClientResponse) -> None:
+    async def _refusal(self, request: _Request, response: aiohttp.ClientResponse) -> Refused:
         where = self._where(request)
-        with transport_errors(where):
-            body = await response.read()
-        raise refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
+        async with response:
+            with transport_errors(where):
+                body = await response.read()
+        return refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
 
     async def _sent(self, request: _Request, access: Access) -> aiohttp.ClientResponse:
         headers = {"Accept": "application/json", "Accept-Encoding": request.encoding}

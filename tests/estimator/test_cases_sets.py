@@ -13,6 +13,7 @@ from estimator.capacity.request import AssumedWorkload, Component
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import (
     NodeBuilder,
+    Thing,
     assumed,
     cluster,
     component,
@@ -121,19 +122,11 @@ def test_a_node_that_is_not_there_matches_nothing() -> None:
 
 
 def test_the_order_in_which_nodes_and_pods_came_changes_no_answer() -> None:
-    nodes = [node(f"n{row}").cpu(5 + row % 3).gpus(row % 5).pods(6) for row in range(9)]
-    bound = [pod(f"p{row}").on(f"n{row}").requests(cpu=row % 2) for row in range(9)]
+    nodes: list[Thing] = [node(f"n{row}").cpu(5 + row % 3).gpus(row % 5).pods(6) for row in range(9)]
+    bound: list[Thing] = [pod(f"p{row}").on(f"n{row}").requests(cpu=row % 2) for row in range(9)]
     asked = (component("launcher", 1, cpu=1, gpu=2), component("worker", 3, cpu=2))
-    found = {
-        sets_of(cluster(*things), asked).answer
-        for things in (
-            [*nodes, *bound],
-            [*bound, *nodes],
-            [*reversed(nodes), *bound],
-            [*bound[4:], *nodes, *bound[:4]],
-        )
-    }
-    assert len(found) == 1
+    orders = (nodes + bound, bound + nodes, nodes[::-1] + bound, bound[4:] + nodes + bound[:4])
+    assert len({sets_of(cluster(*order), asked).answer for order in orders}) == 1
 
 
 def test_sets_that_only_another_order_of_nodes_would_show_are_found() -> None:

@@ -11,7 +11,9 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
+from estimator.cluster.freshness import Freshness
 from estimator.feature_gates import Gates
+from estimator.member import MemberCluster
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import StartError
 from estimator.service import SERVICE
@@ -424,7 +426,18 @@ class TestProcess:
             "GetUnschedulableReplicas",
         }
 
-    def test_a_graceful_stop_finishes_the_calls_in_flight(self) -> None:
+    def test_a_graceful_stop_finishes_the_calls_in_flight(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        arrived = asyncio.Event()
+        settle = MemberCluster.settle
+
+        async def noticed(
+            member: MemberCluster, resources: tuple[str, ...], stale_after_s: float, within_s: float
+        ) -> Freshness | None:
+            arrived.set()
+            return await settle(member, resources, stale_after_s, within_s)
+
+        monkeypatch.setattr(MemberCluster, "settle", noticed)
+
         async def scenario() -> int:
             async with FakeApi() as api:
                 await fill(api)
@@ -434,7 +447,7 @@ class TestProcess:
                     grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
                 ):
                     call = asyncio.create_task(Caller(channel).replicas(replicas_request("m", ONE_GPU)))
-                    await api.until(lambda: len(api.seen) >= 4)
+                    await arrived.wait()
                     stop.set()
                     api.answer()
                     return (await call).value

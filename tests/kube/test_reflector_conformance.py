@@ -141,8 +141,6 @@ def test_a_user_who_may_not_list_shows_in_the_state(
 ) -> None:
     async def scenario() -> None:
         async with server.connect(user) as client:
-            # It is cancelled while pausing: a TLS connection cancelled half-way leaves its socket to the
-            # garbage collector (asyncio, Python 3.11).
             mirror = Mirror[Node](last_pause=3)
             reflector = Reflector(
                 client, NODES, mirror, metrics=mirror, on_state=mirror.on_state, sleep=mirror.sleep
