@@ -7,6 +7,7 @@ from typing import TypeVar
 from estimator.cluster.freshness import Freshness
 from estimator.heartbeat import Heartbeat
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
+from estimator.settings import ApiSettings, LiveCluster
 from fairway.kube import resource
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
@@ -44,6 +45,27 @@ class LiveSource:
         self._follow(REPLICA_SETS, resource.REPLICA_SETS, mirror.controllers.replica_sets)
         if with_quotas:
             self._follow(QUOTAS, resource.RESOURCE_QUOTAS, mirror.quotas)
+
+    @classmethod
+    def connect(
+        cls,
+        cluster: LiveCluster,
+        api: ApiSettings,
+        member: MemberCluster,
+        metrics: ReflectorMetrics,
+        *,
+        with_quotas: bool,
+        clock: Callable[[], float],
+    ) -> "LiveSource":
+        """A source for the cluster as the settings name it; nothing is sent yet."""
+        if cluster.kubeconfig is None and not cluster.master:
+            client = KubeClient.in_cluster(qps=api.qps, burst=api.burst)
+        else:
+            path = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
+            client = KubeClient.from_kubeconfig(
+                path, master=cluster.master or None, qps=api.qps, burst=api.burst
+            )
+        return cls(member, client, metrics, with_quotas=with_quotas, clock=clock)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""

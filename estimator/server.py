@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import grpc
 from google.protobuf.internal import api_implementation
@@ -21,14 +22,12 @@ from estimator.answering import Answering, Policy
 from estimator.capacity.doubt import OnDoubt
 from estimator.cluster.freshness import Verdict, verdict
 from estimator.cluster.mirror import ClusterMirror
-from estimator.live_source import LiveSource
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from estimator.pb import service_pb2
 from estimator.service import SERVICE, EstimatorService
-from estimator.settings import ApiSettings, LiveCluster, Settings, SnapshotCluster
+from estimator.settings import LiveCluster, Settings, SnapshotCluster
 from estimator.snapshot_source import SnapshotSource
-from fairway.kube.client import KubeClient
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
@@ -36,6 +35,9 @@ from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_inte
 from fairway.service.lifecycle import run as run_process
 from fairway.service.tls import ServerCertificates
 from fairway.service.version import release
+
+if TYPE_CHECKING:
+    from estimator.live_source import LiveSource
 
 logger = logging.getLogger(__name__)
 
@@ -123,21 +125,26 @@ class _Member:
         self._metrics = metrics
         self._stale_after_s = settings.stale_after_s
         self.member = MemberCluster(cluster.name, ClusterMirror(self._report), time.monotonic)
-        self._source: LiveSource | SnapshotSource
-        if isinstance(cluster, SnapshotCluster):
-            self._source = SnapshotSource(self.member, cluster.file, self._report, clock=time.monotonic)
-        else:
-            self._source = LiveSource(
-                self.member,
-                _client(cluster, settings.api),
-                metrics.reflector(cluster.name),
-                with_quotas=settings.gates.resource_quota_estimate,
-                clock=time.monotonic,
-            )
+        self._cluster = cluster
+        self._settings = settings
+        self._live: LiveSource | None = None
         metrics.watch_cluster(cluster.name, self._reading)
 
     async def run(self) -> None:
-        await self._source.run()
+        """Keep the mirror up to date until cancelled."""
+        if isinstance(self._cluster, SnapshotCluster):
+            file = self._cluster.file
+            await SnapshotSource(self.member, file, self._report, clock=time.monotonic).run()
+        else:
+            self._live = (await asyncio.to_thread(_live_source)).connect(
+                self._cluster,
+                self._settings.api,
+                self.member,
+                self._metrics.reflector(self.name),
+                with_quotas=self._settings.gates.resource_quota_estimate,
+                clock=time.monotonic,
+            )
+            await self._live.run()
 
     def check(self) -> Check:
         """Ready once the cluster has been read, or has failed for too long for others to wait for it."""
@@ -155,7 +162,7 @@ class _Member:
             nodes=mirror.columns.node_count,
             pods=len(mirror.pods.keys()),
             resources=len(mirror.columns.resource_names),
-            watch_lag_s=self._source.watch_lag_s() if isinstance(self._source, LiveSource) else {},
+            watch_lag_s=self._live.watch_lag_s() if self._live else {},
         )
 
     def _report(self, resource: str, key: str, problem: str) -> None:
@@ -163,11 +170,11 @@ class _Member:
         logger.warning("%s %s: %s", resource, key[:253], problem[:500], extra={"cluster": self.name})
 
 
-def _client(cluster: LiveCluster, api: ApiSettings) -> KubeClient:
-    if cluster.kubeconfig is None and not cluster.master:
-        return KubeClient.in_cluster(qps=api.qps, burst=api.burst)
-    path = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
-    return KubeClient.from_kubeconfig(path, master=cluster.master or None, qps=api.qps, burst=api.burst)
+def _live_source() -> "type[LiveSource]":
+    # The official Kubernetes client takes a third of a second to import, in which the port shall be open.
+    from estimator.live_source import LiveSource
+
+    return LiveSource
 
 
 async def _listen(
