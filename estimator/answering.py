@@ -11,8 +11,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 
-from estimator.capacity.answer import Answer, Doubt, exactly, lowest
-from estimator.capacity.assumed import hold, outstanding
+from estimator.capacity.answer import Answer, Doubt, Reason, exactly, lowest
+from estimator.capacity.assumed import bound_pods, hold, outstanding
 from estimator.capacity.component_sets import max_sets
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.first_fit import Expired
@@ -28,6 +28,7 @@ from estimator.capacity.request import (
 )
 from estimator.capacity.room import Room
 from estimator.capacity.unschedulable import unschedulable_replicas
+from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from estimator.metrics import EstimatorMetrics, ExtensionPoint
@@ -39,6 +40,7 @@ NODE_PLUGIN, QUOTA_PLUGIN = "NodeResourceEstimator", "ResourceQuotaEstimator"
 # Measured: microseconds for each row that a component visits, and for each that an assumed one is laid over.
 _US_PER_COMPONENT_ROW = 0.4
 _US_PER_ASSUMED_ROW = 0.02
+_US_PER_ASSUMED = 10.0
 _INLINE_US = 2000.0
 
 
@@ -86,7 +88,7 @@ class Answering:
             return self.doubt(question, Doubt(cause, stale.detail))
         match question:
             case ReplicasQuestion():
-                return await self._replicas(member, question)
+                return await self._replicas(member, question, lambda: self._clock() >= deadline_s)
             case SetsQuestion():
                 return await self._sets(member, question, lambda: self._clock() >= deadline_s)
             case UnschedulableQuestion():
@@ -106,64 +108,53 @@ class Answering:
     def _heeds_quotas(self, question: ReplicasQuestion | SetsQuestion) -> bool:
         return self._policy.gates.resource_quota_estimate and question.namespace != ""
 
-    def _outstanding(
-        self, member: MemberCluster, question: ReplicasQuestion | SetsQuestion
-    ) -> tuple[AssumedWorkload, ...]:
+    def _assumed(self, member: MemberCluster, question: ReplicasQuestion | SetsQuestion) -> "_Assumed":
         if not self._policy.gates.scheduling_overcommit_protection or not question.assumed:
-            return ()
-        return outstanding(question.assumed, member.mirror.controllers.bound_pods, question.workload)
+            return tuple
+        now_bound = bound_pods(question.assumed, member.mirror.controllers.bound_pods)
+        return partial(outstanding, question.assumed, now_bound, question.workload)
 
-    async def _replicas(self, member: MemberCluster, question: ReplicasQuestion) -> Answer:
-        assumed = self._outstanding(member, question)
-        work = partial(_fit_replicas, question=question, assumed=assumed)
-        nodes = await self._run(
-            member, work, NODE_PLUGIN, "estimate_replicas", self._cost_us(member, assumed)
-        )
+    async def _replicas(self, member: MemberCluster, question: ReplicasQuestion, expired: Expired) -> Answer:
         one = (Component("", 1, question.shape),)
-        return self._with_quota(member, question, nodes, one, "estimate_replicas")
+        work = partial(_fit_replicas, question=question, expired=expired)
+        return await self._run(member, question, work, one, "estimate_replicas", 0.0)
 
     async def _sets(self, member: MemberCluster, question: SetsQuestion, expired: Expired) -> Answer:
-        assumed = self._outstanding(member, question)
-        work = partial(_fit_sets, question=question, assumed=assumed, expired=expired)
-        cost_us = self._cost_us(member, assumed)
-        cost_us += _US_PER_COMPONENT_ROW * member.mirror.columns.node_count * len(question.components)
-        nodes = await self._run(member, work, NODE_PLUGIN, "estimate_components", cost_us)
-        return self._with_quota(member, question, nodes, question.components, "estimate_components")
-
-    def _with_quota(
-        self,
-        member: MemberCluster,
-        question: ReplicasQuestion | SetsQuestion,
-        nodes: Answer,
-        components: tuple[Component, ...],
-        point: ExtensionPoint,
-    ) -> Answer:
-        if not self._heeds_quotas(question):
-            return nodes
-        started_s = self._clock()
-        quotas = member.mirror.quotas.of(question.namespace)
-        # A quota counts pods from their creation, so this may charge one that is not bound yet twice for
-        # the moment until it is: too little is promised then, never too much.
-        limit = quota_sets(quotas, components, question.namespace, self._outstanding(member, question))
-        self._metrics.plugin(QUOTA_PLUGIN, point, self._clock() - started_s)
-        return lowest(limit, nodes)
+        work = partial(_fit_sets, question=question, expired=expired)
+        cost_us = _US_PER_COMPONENT_ROW * member.mirror.columns.node_count * len(question.components)
+        return await self._run(member, question, work, question.components, "estimate_components", cost_us)
 
     async def _run(
         self,
         member: MemberCluster,
-        work: Callable[[Room], Answer],
-        plugin: str,
+        question: ReplicasQuestion | SetsQuestion,
+        fit: "_Fit",
+        components: tuple[Component, ...],
         point: ExtensionPoint,
         cost_us: float,
     ) -> Answer:
-        started_s = self._clock()
+        heeds_quotas = self._heeds_quotas(question)
+        work = _Work(
+            fit,
+            self._assumed(member, question),
+            tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else (),
+            components,
+            question.namespace,
+            self._clock,
+        )
+        if self._policy.gates.scheduling_overcommit_protection:
+            laid = sum(len(workload.components) for workload in question.assumed)
+            cost_us += (_US_PER_ASSUMED_ROW * member.mirror.columns.node_count + _US_PER_ASSUMED) * laid
         if cost_us <= _INLINE_US:
-            answer = work(member.room())
+            done = work.do(member.room())
         else:
             loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._executor, work, member.snapshot())
-        self._metrics.plugin(plugin, point, self._clock() - started_s)
-        return answer
+            done = await loop.run_in_executor(self._executor, work.do, member.snapshot())
+        self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
+        if not heeds_quotas:
+            return done.nodes
+        self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
+        return lowest(done.quotas, done.nodes)
 
     def _unschedulable(self, member: MemberCluster, question: UnschedulableQuestion) -> Answer:
         workload = question.workload
@@ -172,25 +163,63 @@ class Answering:
         )
         return exactly(unschedulable_replicas(since_s, self._wall_clock(), question.threshold_s))
 
-    def _cost_us(self, member: MemberCluster, assumed: tuple[AssumedWorkload, ...]) -> float:
-        laid = sum(len(workload.components) for workload in assumed)
-        return _US_PER_ASSUMED_ROW * member.mirror.columns.node_count * laid
-
     def _unknown(self, cluster: str) -> Doubt:
         known = ", ".join(sorted(self._members))
         shown = cluster if len(cluster) <= 63 else cluster[:60] + "..."
         return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
 
 
-def _fit_replicas(room: Room, question: ReplicasQuestion, assumed: tuple[AssumedWorkload, ...]) -> Answer:
-    held = hold(room, assumed)
-    answer = max_replicas(room, question.shape)
-    return Answer(answer.value, answer.upper_bound, answer.proven, (*answer.reasons, *held))
+_Assumed = Callable[[], tuple[AssumedWorkload, ...]]
+_Fit = Callable[[Room, tuple[AssumedWorkload, ...]], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What the nodes hold and what the quotas allow, and how long each took to find out."""
+
+    nodes: Answer
+    quotas: Answer
+    nodes_s: float
+    quotas_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """An answer to be worked out from a room, on whatever thread."""
+
+    fit: _Fit
+    assumed: _Assumed
+    quotas: tuple[Quota, ...]
+    components: tuple[Component, ...]
+    namespace: str
+    clock: Callable[[], float]
+
+    def do(self, room: Room) -> _Done:
+        started_s = self.clock()
+        on_their_way = self.assumed()
+        nodes = self.fit(room, on_their_way)
+        found_s = self.clock()
+        # A quota counts pods from their creation, so this may charge one that is not bound yet twice for the
+        # moment until it is: too little is promised then, never too much.
+        quotas = quota_sets(self.quotas, self.components, self.namespace, on_their_way)
+        return _Done(nodes, quotas, found_s - started_s, self.clock() - found_s)
+
+
+def _fit_replicas(
+    room: Room, assumed: tuple[AssumedWorkload, ...], question: ReplicasQuestion, expired: Expired
+) -> Answer:
+    held = hold(room, assumed, expired)
+    return _because(max_replicas(room, question.shape), held)
 
 
 def _fit_sets(
-    room: Room, question: SetsQuestion, assumed: tuple[AssumedWorkload, ...], expired: Expired
+    room: Room, assumed: tuple[AssumedWorkload, ...], question: SetsQuestion, expired: Expired
 ) -> Answer:
-    held = hold(room, assumed)
-    answer = max_sets(room, question.components, expired).answer
-    return Answer(answer.value, answer.upper_bound, answer.proven, (*answer.reasons, *held))
+    held = hold(room, assumed, expired)
+    return _because(max_sets(room, question.components, expired).answer, held)
+
+
+def _because(answer: Answer, more: tuple[Reason, ...]) -> Answer:
+    return (
+        Answer(answer.value, answer.upper_bound, answer.proven, (*answer.reasons, *more)) if more else answer
+    )

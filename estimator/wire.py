@@ -5,7 +5,7 @@ wins where it is present. Nothing here trusts its input: whatever cannot be read
 the field and still says, as far as it can be seen, whether the request asks for devices.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -39,6 +39,8 @@ RawRequirement = tuple[str, str, tuple[str, ...]]
 RawTerm = tuple[tuple[RawRequirement, ...], tuple[RawRequirement, ...]]
 RawToleration = tuple[str, str, str, str]
 _KNOWN_CLAIM_BYTES = 16384
+# Far above what a scheduler can have in flight, and little enough to be worked through in time.
+_MAX_ITEMS = 20_000
 _M = TypeVar("_M", bound=Message)
 
 
@@ -149,7 +151,9 @@ def _requested(requirements: Iterable[_Requirements]) -> Iterable[str]:
         yield from r.resource_request
 
 
-def _assumed(workloads: Iterable[pb.AssumedWorkload]) -> tuple[AssumedWorkload, ...]:
+def _assumed(workloads: Collection[pb.AssumedWorkload]) -> tuple[AssumedWorkload, ...]:
+    if len(workloads) > _MAX_ITEMS or sum(len(w.components) for w in workloads) > _MAX_ITEMS:
+        raise WireError(f"assumedWorkloads: more than {_MAX_ITEMS} workloads or components")
     return tuple(
         AssumedWorkload(w.namespace, _components(w.components, f"assumedWorkloads[{index}].components"))
         for index, w in enumerate(workloads)
@@ -157,7 +161,9 @@ def _assumed(workloads: Iterable[pb.AssumedWorkload]) -> tuple[AssumedWorkload, 
     )
 
 
-def _components(components: Iterable[pb.Component], path: str) -> tuple[Component, ...]:
+def _components(components: Collection[pb.Component], path: str) -> tuple[Component, ...]:
+    if len(components) > _MAX_ITEMS:
+        raise WireError(f"{path}: {len(components)} components, at most {_MAX_ITEMS} are read")
     return tuple(
         Component(c.name, c.replicas, _shape(c.replica_requirements, f"{path}[{index}].replicaRequirements"))
         for index, c in enumerate(components)

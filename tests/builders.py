@@ -502,7 +502,7 @@ def replicas_of(
 ) -> Answer:
     """How many more pods fit on the nodes, with the placed workloads' room held."""
     room = room_of(mirror)
-    hold(room, outstanding(tuple(placed), mirror.controllers.bound_pods, asking))
+    hold(room, outstanding(tuple(placed), mirror.controllers.bound_pods, asking), never)
     return max_replicas(room, asked)
 
 
@@ -514,5 +514,5 @@ def sets_of(
 ) -> Sets:
     """How many whole sets fit on the nodes, with the placed workloads' room held."""
     room = room_of(mirror)
-    hold(room, outstanding(tuple(placed), mirror.controllers.bound_pods, asking))
+    hold(room, outstanding(tuple(placed), mirror.controllers.bound_pods, asking), never)
     return max_sets(room, tuple(components), never)

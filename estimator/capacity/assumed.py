@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from estimator.capacity.answer import HeldForAssumed
+from estimator.capacity.first_fit import Expired
 from estimator.capacity.request import (
     AssumedWorkload,
     Component,
@@ -27,29 +28,44 @@ BoundPods = Callable[[str, str], Mapping[str, int]]
 """Pods that hold room on a node, by kind of controller, given its namespace and name."""
 
 
+def bound_pods(assumed: tuple[AssumedWorkload, ...], bound: BoundPods) -> BoundPods:
+    """What ``bound`` says now about the assumed workloads' names, for use on another thread."""
+    names = {(workload.namespace, c.name) for workload in assumed for c in workload.components}
+    known = {name: dict(bound(*name)) for name in names}
+    return lambda namespace, name: known[namespace, name]
+
+
 def outstanding(
     assumed: tuple[AssumedWorkload, ...], bound: BoundPods, asking: WorkloadReference | None
 ) -> tuple[AssumedWorkload, ...]:
     """The assumed workloads without the pods that are already bound, in an order of their own.
 
     Where several controllers share the name, the kind that is asking decides; else the smallest count does,
-    since charging too much is safer than too little. The sender's order is random, ours is by content.
+    since charging too much is safer than too little; and several workloads of one name share its pods. The
+    sender's order is random, ours is by content.
     """
+    unclaimed: dict[tuple[str, str], int] = {}
     left = []
-    for workload in assumed:
-        components = tuple(
-            Component(c.name, replicas, c.shape)
-            for c in workload.components
-            if (replicas := c.replicas - _bound(workload, c, bound, asking)) > 0
-        )
+    for workload in sorted(assumed, key=_content):
+        components = tuple(component for component in workload.components if component.replicas > 0)
+        if len(workload.components) == 1 and components:
+            template = components[0]
+            name = (workload.namespace, template.name)
+            if name not in unclaimed:
+                unclaimed[name] = _bound(*name, bound, asking)
+            already = min(unclaimed[name], template.replicas)
+            unclaimed[name] -= already
+            rest = template.replicas - already
+            components = (Component(template.name, rest, template.shape),) if rest else ()
         if components:
             left.append(AssumedWorkload(workload.namespace, components))
-    left.sort(key=_content)
     return tuple(left)
 
 
-def hold(room: Room, workloads: tuple[AssumedWorkload, ...]) -> tuple[HeldForAssumed, ...]:
+def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -> tuple[HeldForAssumed, ...]:
     """Take the room of the workloads, first fit; one that does not fit whole takes nothing.
+
+    When the time is up the rest takes nothing either.
 
     Mirrors the assumed-workload deduction of Karmada 1.19's node resource plugin, which leaves behind what a
     workload that did not fit had taken so far.
@@ -57,6 +73,8 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...]) -> tuple[HeldForAss
     order = room.nodes.first_fit_order()
     pods = held = 0
     for workload in workloads:
+        if expired():
+            break
         taken: list[tuple[PodShape, IntVector]] = []
         for component in workload.components:
             placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)
@@ -89,14 +107,10 @@ def _values(requirements: tuple[Requirement, ...]) -> tuple[object, ...]:
     return tuple((r.key, sorted(r.values), r.complement, r.allows_absent, str(r.bound)) for r in requirements)
 
 
-def _bound(
-    workload: AssumedWorkload, component: Component, bound: BoundPods, asking: WorkloadReference | None
-) -> int:
-    if len(workload.components) != 1:
-        return 0
-    by_kind = bound(workload.namespace, component.name)
+def _bound(namespace: str, name: str, bound: BoundPods, asking: WorkloadReference | None) -> int:
+    by_kind = bound(namespace, name)
     if not by_kind:
         return 0
-    if asking and (asking.namespace, asking.name) == (workload.namespace, component.name):
+    if asking and (asking.namespace, asking.name) == (namespace, name):
         return by_kind.get(asking.kind, 0)
     return min(by_kind.values())

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.request import Question
+from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import MAX_REQUEST_BYTES
 from estimator.wire import NO_OPINION, WireError, decode_replicas, decode_sets, decode_unschedulable
@@ -205,5 +206,41 @@ def test_callers_that_hang_up_leave_the_server_as_it_was(dump: Path) -> None:
                 await asyncio.sleep(0)
                 call.cancel()
             await assert_untouched(caller)
+
+    asyncio.run(scenario())
+
+
+def test_more_assumed_workloads_than_can_be_are_refused_clearly(dump: Path) -> None:
+    request = replicas_request("m", ONE_GPU)
+    for _ in range(20_001):
+        request.assumed_workloads.add()
+
+    async def scenario() -> None:
+        async with estimator(snapshot("m", dump)) as caller:
+            reply = await caller.replicas(request)
+            assert reply.value == 0
+            assert "assumedWorkloads: more than 20000" in reply.reasons[0]
+            await assert_untouched(caller)
+
+    asyncio.run(scenario())
+
+
+def test_thousands_of_assumed_workloads_block_nobody(dump: Path) -> None:
+    request = replicas_request("m", ONE_GPU)
+    for number in range(10_000):
+        workload = request.assumed_workloads.add(namespace="d")
+        workload.components.add(name=f"w{number}", replicas=1, replica_requirements=requirements(cpu="1m"))
+    gates = Gates(scheduling_overcommit_protection=True)
+
+    async def scenario() -> None:
+        async with estimator(snapshot("m", dump), gates=gates) as caller:
+            many = asyncio.create_task(caller.replicas(request, timeout_s=30))
+            served = 0
+            while not many.done():
+                await assert_untouched(caller)
+                served += 1
+            # 5,500 pods fit in all, so nothing is left.
+            assert (await many).value == 0
+            assert served > 1
 
     asyncio.run(scenario())

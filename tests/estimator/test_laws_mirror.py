@@ -143,7 +143,7 @@ def known(mirror: ClusterMirror) -> dict[str, object]:
         ],
         "count": (columns.node_count, int(columns.present.sum()), len(columns.first_fit_order())),
         "phantoms": sum(int(columns.free(name)[~columns.present].sum()) for name in columns.resource_names),
-        "order": sorted(columns.first_fit_order().tolist()) == sorted(rows.values()),
+        "order": [row.name for index in columns.first_fit_order() if (row := columns.rows[index])],
         "quotas": {(space, q) for space in ("a", "b", "c") for q in mirror.quotas.of(space)},
         "bound": {
             name: {kind: count for kind, count in controllers.bound_pods("default", name).items() if count}

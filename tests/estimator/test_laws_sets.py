@@ -169,7 +169,7 @@ def test_assumed_workloads_hold_the_same_room_in_any_order(
     rooms = []
     for order in orders:
         room = room_of(mirror)
-        hold(room, outstanding(tuple(order), mirror.controllers.bound_pods, None))
+        hold(room, outstanding(tuple(order), mirror.controllers.bound_pods, None), never)
         rooms.append(free_vectors(room))
     assert rooms[0] == rooms[1]
 
@@ -184,7 +184,7 @@ def test_each_assumed_workload_takes_its_whole_room_or_none(
     for workload in workloads:
         charged = outstanding((workload,), mirror.controllers.bound_pods, None)
         found, _ = packing.first_fit(room, workload.components, most=1)
-        held = hold(room, charged)
+        held = hold(room, charged, never)
         after = free_vectors(room)
         pods = sum(max(0, c.replicas) for c in workload.components)
         assert bool(held) is (found == 1 and pods > 0)
@@ -217,14 +217,14 @@ def test_a_workload_that_does_not_fit_whole_leaves_no_trace() -> None:
     gang = assumed("ml", component("launcher", 1, cpu=3), component("worker", 3, cpu=1, gpu=1))
     room = room_of(mirror)
     before = free_vectors(room)
-    assert hold(room, (gang,)) == ()
+    assert hold(room, (gang,), never) == ()
     assert free_vectors(room) == before
 
 
 def test_the_mirror_itself_is_never_charged() -> None:
     mirror = cluster(node("a").cpu(4))
     room = room_of(mirror)
-    assert hold(room, (assumed("d", component("web", 3, cpu=1)),)) == (HeldForAssumed(3, 1),)
+    assert hold(room, (assumed("d", component("web", 3, cpu=1)),), never) == (HeldForAssumed(3, 1),)
     assert room.free("cpu").tolist() == [1000]
     assert free_on(mirror, "a") == {"cpu": 4000, "pods": 110}
 
@@ -306,3 +306,13 @@ def test_a_workload_of_several_components_is_charged_whole() -> None:
     gang = assumed("default", component("web", 2, cpu=1), component("worker", 3, cpu=1))
     mirror = cluster(node("n").cpu(20), *bound("StatefulSet", "web", 2))
     assert replicas_of(mirror, shape(cpu=1), (gang,)).value == 13
+
+
+def test_two_workloads_of_one_name_share_its_bound_pods() -> None:
+    mirror = cluster(
+        node("a").gpus(8),
+        *(pod(f"web-{n}").on("a").requests(gpu=1).owned_by("StatefulSet", "web") for n in range(3)),
+    )
+    twice = [assumed("default", component("web", 3, gpu=1)), assumed("default", component("web", 3, gpu=1))]
+    # Three of six pods are bound: of the five GPUs left, three are on their way to the others.
+    assert replicas_of(mirror, shape(gpu=1), twice).value == 2
