@@ -16,6 +16,7 @@ from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
+from fairway.resources import PODS
 
 Expired = Callable[[], bool]
 """Tells whether the time for the answer is up; what has been found by then is the answer."""
@@ -23,7 +24,7 @@ Expired = Callable[[], bool]
 Placement = dict[tuple[int, int], int]
 """Pods per (component index, row)."""
 
-_CHUNK_BITS = 6
+_CHUNK_BITS = 7
 
 
 def first_fit(
@@ -93,24 +94,33 @@ class _Walker:
         self.nodes = nodes
         self.at = 0
         self.candidates: Sequence[int] | None = None
-        # Devices last in name order are first to run out: looking at them first ends most looks at once.
+        # Devices, late in name order, are first to run out: looking at them first ends most looks at once.
         self.takes = [
-            (nodes.free[name], amount, nodes.peaks[name]) for name, amount in reversed(demand(self.shape))
+            (nodes.free[name], amount, nodes.peaks[name])
+            for name, amount in (*reversed(self.shape.requests), (PODS, 1))
         ]
 
     def skip(self) -> None:
         """Go on to the next candidate that its chunk's peaks do not rule out."""
         assert self.candidates is not None
         candidates, takes = self.candidates, self.takes
-        left = candidates[self.at] >> _CHUNK_BITS
         at = self.at + 1
-        if at == len(candidates) or candidates[at] >> _CHUNK_BITS != left:
-            self._refresh(left)
-            while at < len(candidates):
-                chunk = candidates[at] >> _CHUNK_BITS
-                if all(peaks[chunk] >= amount for _, amount, peaks in takes):
+        end = len(candidates)
+        chunk_end = ((candidates[self.at] >> _CHUNK_BITS) + 1) << _CHUNK_BITS
+        while at < end and (position := candidates[at]) < chunk_end:
+            for column, amount, _ in takes:
+                if column[position] < amount:
                     break
-                at = bisect_left(candidates, (chunk + 1) << _CHUNK_BITS, at)
+            else:
+                self.at = at
+                return
+            at += 1
+        self._refresh(candidates[self.at] >> _CHUNK_BITS)
+        while at < end:
+            chunk = candidates[at] >> _CHUNK_BITS
+            if all(peaks[chunk] >= amount for _, amount, peaks in takes):
+                break
+            at = bisect_left(candidates, (chunk + 1) << _CHUNK_BITS, at)
         self.at = at
 
     def _refresh(self, chunk: int) -> None:
@@ -132,20 +142,16 @@ def _place_set(walkers: list[_Walker], expired: Expired) -> Placement | None:
             if walker.at == len(candidates):
                 return None
             position = candidates[walker.at]
-            fits = left
             for column, amount, _ in takes:
-                room = column[position] // amount
-                if room < fits:
-                    fits = room
-                    if not fits:
-                        break
-            if not fits:
-                walker.skip()
-                continue
-            for column, amount, _ in takes:
-                column[position] -= amount * fits
-            placed[walker.index, position] = fits
-            left -= fits
+                if column[position] < amount:
+                    walker.skip()
+                    break
+            else:
+                fits = min(left, *(column[position] // amount for column, amount, _ in takes))
+                for column, amount, _ in takes:
+                    column[position] -= amount * fits
+                placed[walker.index, position] = fits
+                left -= fits
     return placed
 
 
