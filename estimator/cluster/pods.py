@@ -5,7 +5,7 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 """
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import UTC, datetime
 from sys import intern
 
 import msgspec
@@ -116,7 +116,8 @@ def _unschedulable_since_s(pod: Pod) -> float | None:
             if condition.status != "False" or condition.reason != "Unschedulable":
                 return None
             try:
-                return datetime.fromisoformat(condition.last_transition_time or "").timestamp()
+                since = datetime.fromisoformat(condition.last_transition_time or "")
             except ValueError:
-                return None
+                return 0.0  # upstream reads a time that is missing as one long ago
+            return since.replace(tzinfo=since.tzinfo or UTC).timestamp()
     return None
