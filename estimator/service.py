@@ -6,6 +6,7 @@ one cluster makes karmada-scheduler throw away the answers of all clusters. A ca
 """
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import grpc
-import msgspec
 
 from estimator.answering import Answering
 from estimator.capacity.answer import Answer, Doubt
@@ -196,10 +196,11 @@ def _within_s(remaining_s: float | None) -> float:
 
 
 def _reasons(answer: Answer) -> str:
-    """As many reasons as metadata may hold, as JSON in ASCII."""
-    texts = [str(reason).encode("ascii", "backslashreplace").decode() for reason in answer.reasons]
+    """As many reasons as metadata may hold, as JSON in the printable ASCII that metadata may consist of."""
+    texts = [str(reason) for reason in answer.reasons]
     while True:
-        data = msgspec.json.encode(texts)
+        # JSON leaves the one control character alone that ASCII has beyond its letters.
+        data = json.dumps(texts).replace("\x7f", "\\u007f")
         if len(data) <= _MAX_REASONS_BYTES:
-            return data.decode()
-        texts = texts[:-1] if len(texts) > 1 else [texts[0][: _MAX_REASONS_BYTES // 4]]
+            return data
+        texts = texts[:-1] if len(texts) > 1 else [texts[0][: _MAX_REASONS_BYTES // 8]]

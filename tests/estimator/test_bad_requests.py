@@ -244,3 +244,17 @@ def test_thousands_of_assumed_workloads_block_nobody(dump: Path) -> None:
             assert served > 1
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "text", ["\x7f", "\x00\n\r\t", "\u00fc\u20ac\U0001f600", '"\\', "x" * 20_000, "\x7f" * 20_000]
+)
+def test_reasons_that_quote_any_text_are_valid_metadata(dump: Path, text: str) -> None:
+    async def scenario() -> None:
+        async with estimator(snapshot("m", dump)) as caller:
+            reply = await caller.replicas(replicas_request("m", {"cpu": text}))
+            assert "is not a Kubernetes quantity" in reply.reasons[0]
+            reply = await caller.replicas(replicas_request(text, ONE_GPU))
+            assert "unknown_cluster" in reply.reasons[0]
+
+    asyncio.run(scenario())

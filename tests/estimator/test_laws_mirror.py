@@ -30,9 +30,7 @@ from tests.builders import (
     quota,
     read,
     replica_set,
-    replicas_of,
     requirements,
-    shape,
     typed,
     upsert,
 )
@@ -236,20 +234,6 @@ def test_pods_coming_and_going_leave_eligibility_alone() -> None:
     assert mirror.columns.eligibility_version == version
     upsert(mirror, node("n0").cpu(9).label(zone="a"))
     assert mirror.columns.eligibility_version != version
-
-
-def test_labels_and_taints_that_change_without_end_do_not_pile_up() -> None:
-    mirror = cluster(node("n0").cpu(8))
-    wanted = shape(cpu="1", selector={"revision": "9999"})
-    for revision in range(2000):
-        upsert(
-            mirror, node("n0").cpu(8).label(revision=str(revision)).taint(f"revision={revision}:NoSchedule")
-        )
-        assert replicas_of(mirror, wanted).value == 0
-    columns = mirror.columns
-    assert len(columns.taint_sets) < 500
-    upsert(mirror, node("n0").cpu(8).label(revision="9999"))
-    assert replicas_of(mirror, wanted).value == 8
 
 
 def test_rows_of_nodes_and_pods_that_are_gone_are_used_again() -> None:

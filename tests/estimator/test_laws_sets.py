@@ -122,6 +122,23 @@ def test_the_best_there_is_lies_between_the_sets_and_the_bound(
         assert min(answer.upper_bound, 4) >= packing.best(room_of(mirror), asked, 4)
 
 
+# Here it matters which nodes a component prefers.
+HARD = (1597, 1862, 2461, 2568, 2785, 3685, 3841, 3856, 4796, 4976, 5033, 5233, 5345, 5511, 5949)
+
+
+def test_small_fleets_are_packed_as_well_as_they_can_be() -> None:
+    """No law, since packing is hard, but so it is on each of these; plain first fit misses one in seven."""
+    missed = []
+    for seed in (*range(200), *HARD):
+        rng = Random(seed)
+        mirror = cluster(*(replace(bin_of(rng), name=f"n{index}") for index in range(rng.randint(2, 4))))
+        asked = tuple(a_component(rng, 2) for _ in range(rng.randint(2, 4)))
+        answer = sets_of(mirror, asked).answer
+        if 0 < answer.upper_bound <= 4 and answer.value != packing.best(room_of(mirror), asked, 4):
+            missed.append(seed)
+    assert missed == []
+
+
 @CI
 @given(fleets(6), components(1, 3))
 def test_sets_of_one_pod_are_replicas(mirror: ClusterMirror, asked: tuple[Component, ...]) -> None:
