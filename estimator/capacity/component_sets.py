@@ -17,6 +17,8 @@ from estimator.capacity.packing import Packed, Packer, Strategy
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
+from estimator.cluster.columns import IntVector
+from fairway.quantity import MAX_INT64
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,15 @@ def _upper_bound(
         for resource, amount in demand(shape):
             per_set[resource] = per_set.get(resource, 0) + amount * replicas
     for resource, amount in per_set.items():
-        # In Python integers: a sum over many nodes of very large amounts must not wrap around.
-        total = sum(room.free(resource)[usable].tolist())
-        bound = min(bound, total // amount)
+        bound = min(bound, _total(room.free(resource)[usable]) // amount)
     return min(bound, UNBOUNDED - 1), (limit, *alone[scarce].reasons)
+
+
+def _total(column: IntVector) -> int:
+    """The exact sum: in Python's integers where it might not fit into 64 bits."""
+    if len(column) and int(column.max()) > MAX_INT64 // len(column):
+        return sum(column.tolist())
+    return int(column.sum())
 
 
 def _by_component(found: Packed, needed: list[tuple[int, Component]], sets: int) -> Placement:

@@ -118,7 +118,10 @@ class _Walker:
         self._refresh(candidates[self.at] >> _CHUNK_BITS)
         while at < end:
             chunk = candidates[at] >> _CHUNK_BITS
-            if all(peaks[chunk] >= amount for _, amount, peaks in takes):
+            for _, amount, peaks in takes:
+                if peaks[chunk] < amount:
+                    break
+            else:
                 break
             at = bisect_left(candidates, (chunk + 1) << _CHUNK_BITS, at)
         self.at = at
@@ -131,11 +134,13 @@ class _Walker:
 
 def _place_set(walkers: list[_Walker], expired: Expired) -> Placement | None:
     placed: Placement = {}
+    if expired():
+        return None
     for walker in walkers:
-        if expired():
-            return None
         candidates = walker.candidates
         if candidates is None:
+            if expired():  # finding them for thousands of components takes seconds
+                return None
             candidates = walker.candidates = walker.nodes.fitting(walker.shape)
         left, takes = walker.replicas, walker.takes
         while left:

@@ -58,7 +58,6 @@ def run(
 
 def tune_interpreter() -> None:
     """Call once when everything is imported: rare collections, none over modules, quick thread switches."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
