@@ -1,7 +1,7 @@
 """The fake API server with the cluster of `benchmarks.cluster` in it, as a process of its own.
 
-Prints two URLs on one line once everything is loaded. Both serve the same objects: the first streams a list
-as part of the watch (WatchList), the second refuses that, as older servers do, so that lists come in pages.
+Prints two URLs on one line once everything is loaded. The first streams a list as part of the watch
+(WatchList); the second, which is for reading only, refuses that as older servers do, so lists come in pages.
 Keeps about 6 kB a pod in memory. Ends when it is terminated.
 """
 
@@ -19,7 +19,6 @@ async def serve(scale: Scale) -> None:
     # A collection over so many objects would pause this server, and its watchers would get the blame.
     gc.disable()
     async with FakeApi() as streaming, FakeApi() as paging:
-        paging.store = streaming.store
         paging.disable_watchlist()
         for path, objects in (
             ("/api/v1/nodes", cluster.nodes(scale)),
@@ -28,6 +27,9 @@ async def serve(scale: Scale) -> None:
             ("/apis/apps/v1/replicasets", cluster.replica_sets(scale)),
         ):
             streaming.load(path, objects)
+        # The same objects; what is created later shows in the first alone.
+        paging.store.collections = streaming.store.collections
+        paging.store.version = streaming.store.version
         print(streaming.url, paging.url, flush=True)
         await asyncio.Event().wait()
 

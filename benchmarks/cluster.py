@@ -7,11 +7,18 @@ estimator has no use for), since reading past all that is most of the work of ke
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from benchmarks.objects import (
+    CONTAINER,
+    IMAGES,
+    MANAGED_FIELDS,
+    POD_SPEC,
+    POD_STATUS,
+    READY,
+    TEMPLATE_HASH,
+    Obj,
+)
 from estimator.demo import machines
-
-Obj = dict[str, Any]
 
 GPU, TPU, SPOT = "nvidia.com/gpu", "google.com/tpu", "example.com/spot"
 KIND, GENERATION = "example.com/kind", "example.com/generation"
@@ -19,7 +26,6 @@ ZONES = ("europe-west4-a", "europe-west4-b", "europe-west4-c")
 
 _PODS_PER_DEPLOYMENT = 25
 _CPU_MILLI = (250, 500, 1000, 2000, 4000)
-_MADE = "2026-01-05T08:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,7 @@ def nodes(scale: Scale) -> Iterator[Obj]:
         yield {
             "metadata": {"name": name, "labels": labels},
             "spec": spec,
-            "status": {"capacity": size, "allocatable": size, "conditions": [_READY], "images": _IMAGES},
+            "status": {"capacity": size, "allocatable": size, "conditions": [READY], "images": IMAGES},
         }
 
 
@@ -120,19 +126,19 @@ def pods(scale: Scale) -> Iterator[Obj]:
         resources = {"requests": amounts, "limits": {k: v for k, v in amounts.items() if "/" in k}}
         yield {
             "metadata": {
-                "name": f"app-{deployment}-{_TEMPLATE_HASH}-{number:06d}",
-                "generateName": f"app-{deployment}-{_TEMPLATE_HASH}-",
+                "name": f"app-{deployment}-{TEMPLATE_HASH}-{number:06d}",
+                "generateName": f"app-{deployment}-{TEMPLATE_HASH}-",
                 "namespace": _namespace(deployment),
-                "labels": {"app": f"app-{deployment}", "pod-template-hash": _TEMPLATE_HASH},
-                "ownerReferences": [_owner("ReplicaSet", f"app-{deployment}-{_TEMPLATE_HASH}")],
-                "managedFields": _MANAGED_FIELDS,
+                "labels": {"app": f"app-{deployment}", "pod-template-hash": TEMPLATE_HASH},
+                "ownerReferences": [_owner("ReplicaSet", f"app-{deployment}-{TEMPLATE_HASH}")],
+                "managedFields": MANAGED_FIELDS,
             },
             "spec": {
-                **_POD_SPEC,
+                **POD_SPEC,
                 "nodeName": node_name(node),
-                "containers": [_CONTAINER | {"resources": resources}],
+                "containers": [CONTAINER | {"resources": resources}],
             },
-            "status": _POD_STATUS,
+            "status": POD_STATUS,
         }
 
 
@@ -154,7 +160,7 @@ def replica_sets(scale: Scale) -> Iterator[Obj]:
     for number in range(-(-scale.pods // _PODS_PER_DEPLOYMENT)):
         yield {
             "metadata": {
-                "name": f"app-{number}-{_TEMPLATE_HASH}",
+                "name": f"app-{number}-{TEMPLATE_HASH}",
                 "namespace": _namespace(number),
                 "ownerReferences": [_owner("Deployment", f"app-{number}")],
             },
@@ -220,105 +226,9 @@ def _owner(kind: str, name: str) -> Obj:
 def _template(deployment: int) -> Obj:
     return {
         "metadata": {"labels": {"app": f"app-{deployment}"}},
-        "spec": {**_POD_SPEC, "containers": [_CONTAINER]},
+        "spec": {**POD_SPEC, "containers": [CONTAINER]},
     }
 
 
 def _selector(deployment: int) -> Obj:
     return {"matchLabels": {"app": f"app-{deployment}"}}
-
-
-_TEMPLATE_HASH = "6d4cf56db6"
-_IMAGE = "registry.example/platform/app@sha256:" + "4f" * 32
-_IMAGES = [{"names": [f"{_IMAGE}-{number}"], "sizeBytes": 123_456_789} for number in range(10)]
-_READY = {
-    "type": "Ready",
-    "status": "True",
-    "reason": "KubeletReady",
-    "message": "kubelet is posting ready status",
-    "lastHeartbeatTime": _MADE,
-    "lastTransitionTime": _MADE,
-}
-_TOKEN = {"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "token", "readOnly": True}
-_CONTAINER: Obj = {
-    "name": "main",
-    "image": _IMAGE,
-    "args": ["serve", "--config=/etc/app/config.yaml", "--listen=:8080"],
-    "env": [{"name": f"SETTING_{number}", "value": "value-" * 6} for number in range(12)],
-    "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
-    "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10},
-    "volumeMounts": [{"mountPath": "/etc/app", "name": "config"}, _TOKEN],
-    "imagePullPolicy": "IfNotPresent",
-    "terminationMessagePath": "/dev/termination-log",
-}
-_POD_SPEC: Obj = {
-    "restartPolicy": "Always",
-    "dnsPolicy": "ClusterFirst",
-    "serviceAccountName": "default",
-    "schedulerName": "default-scheduler",
-    "securityContext": {"runAsNonRoot": True},
-    "priority": 0,
-    "tolerations": [
-        {
-            "key": f"node.kubernetes.io/{key}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": 300,
-        }
-        for key in ("not-ready", "unreachable")
-    ],
-    "volumes": [
-        {"name": "config", "configMap": {"name": "app", "defaultMode": 420}},
-        {"name": "token", "emptyDir": {}},
-    ],
-}
-_POD_STATUS: Obj = {
-    "phase": "Running",
-    "conditions": [
-        {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": _MADE}
-        for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    ],
-    "containerStatuses": [
-        {
-            "name": "main",
-            "image": _IMAGE,
-            "imageID": _IMAGE,
-            "containerID": "containerd://" + "9c" * 32,
-            "ready": True,
-            "started": True,
-            "restartCount": 0,
-            "state": {"running": {"startedAt": _MADE}},
-        }
-    ],
-    "hostIP": "10.1.2.3",
-    "podIP": "10.5.6.7",
-    "podIPs": [{"ip": "10.5.6.7"}],
-    "qosClass": "Burstable",
-    "startTime": _MADE,
-}
-
-
-def _owned_fields(value: object) -> Obj:
-    """An object's fields as managedFields name them."""
-    if isinstance(value, dict):
-        return {f"f:{name}": _owned_fields(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        entries = [inner for inner in value if isinstance(inner, dict)]
-        return {f'k:{{"name":"{n.get("name", n.get("type", ""))}"}}': _owned_fields(n) for n in entries}
-    return {}
-
-
-_MANAGED_FIELDS: list[Obj] = [
-    {
-        "manager": manager,
-        "operation": "Update",
-        "apiVersion": "v1",
-        "time": _MADE,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": _owned_fields(part),
-    }
-    for manager, part in (
-        ("kube-controller-manager", {"spec": {**_POD_SPEC, "containers": [_CONTAINER]}}),
-        ("kubelet", {"status": _POD_STATUS}),
-    )
-]

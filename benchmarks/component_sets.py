@@ -3,7 +3,7 @@
 Three mixes. In the first a scarce component decides, so that the first placement tried proves the answer. In
 the second, components compete for the same devices in sizes that do not add up: no bound is met, and the
 search goes on for as long as it makes progress. In the third all are small, so that first-fit has to lay out
-more than a thousand sets.
+thousands of sets.
 """
 
 from collections.abc import Callable

@@ -21,6 +21,11 @@ def memory_mib(pid: int, field: str) -> float:
     raise NotHere(f"/proc/{pid}/status has no {field}: is the process gone?")
 
 
+def cpu_wait_s(pid: int) -> float:
+    """How long its main thread has been ready to run while others had the CPUs."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
 def listener_pid(address: Address) -> int:
     """The process that listens on a port of this machine. Raises NotHere."""
     wanted = {f"socket:[{inode}]" for inode in _listening_inodes(address.port)}

@@ -33,7 +33,7 @@ class StartFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A running fake API server: ``url`` offers WatchList, ``paging_url`` the same objects in pages only."""
+    """A running fake API server: ``url`` offers WatchList, ``paging_url`` pages alone, to read."""
 
     url: str
     paging_url: str

@@ -5,8 +5,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchmarks import first_answer
 from benchmarks.__main__ import main
 from benchmarks.report import Target
+from benchmarks.sides import Setting
 
 
 def test_a_small_run_writes_its_figures(tmp_path: Path) -> None:
@@ -36,6 +38,19 @@ def test_a_small_run_writes_its_figures(tmp_path: Path) -> None:
     }
     assert values.keys() >= {"p50", "p99", "calls/s", "longest", "stalls", "pods created"}
     assert all(value > 0 for name, value in values.items() if name != "stalls")
+
+
+def test_the_first_answer_is_timed_for_streamed_and_for_paged_lists() -> None:
+    result = first_answer.measure(Setting(seconds=0.1, sizes=(20,), clients=(1,), sync_pods=600))
+
+    assert [case.label for case in result.cases] == [
+        "20 nodes, 600 pods, streamed list",
+        "20 nodes, 600 pods, list in pages",
+    ]
+    for case in result.cases:
+        figures = {figure.name: figure.value for figure in case.figures}
+        assert 0 < figures["listens after"] < figures["first right answer"]
+        assert not case.faults
 
 
 @pytest.mark.parametrize(
