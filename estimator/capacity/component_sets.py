@@ -6,8 +6,9 @@ placements that put the hardest component first and each pod where it harms the 
 From above: each component alone, and each resource's total. Where both meet the answer is proven.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
 from fairway.quantity import MAX_INT64
+
+# Rows times components up to which first-fit is tried in other orders too: some ten milliseconds each.
+_MOST_STREWN = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,29 @@ def max_sets(room: Room, components: tuple[Component, ...], expired: Expired) ->
             placement = _by_component(packed, needed, value)
         if value == bound:
             break
+    for order in _other_orders(room.nodes.first_fit_order(), len(needed)):
+        if value == bound or expired():
+            break
+        more, found_placement = first_fit(room, needed, order, expired)
+        if more > value:
+            value, placement = more, found_placement
     return Sets(Answer(value, bound, value == bound, reasons), placement)
+
+
+def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
+    """The nodes strewn in a few other ways, as long as that is not too much work.
+
+    Upstream's order of nodes is another at each start, and which one finds most is chance: several are
+    seldom all worse. Taking every k-th node, k near the golden section, strews without any randomness.
+    """
+    size = len(order)
+    if size < 2 or size * components > _MOST_STREWN:
+        return
+    for numerator in (0.618, 0.382, 0.764, 0.146):
+        step = max(1, int(size * numerator))
+        while gcd(step, size) != 1:
+            step += 1
+        yield order[np.arange(size) * step % size]
 
 
 def _more(
