@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from estimator.capacity.answer import Answer, Doubt, Reason, exactly, lowest
-from estimator.capacity.assumed import bound_pods, hold, outstanding
+from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
 from estimator.capacity.component_sets import max_sets
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.first_fit import Expired
@@ -86,13 +86,16 @@ class Answering:
         if stale is not None:
             cause = "stale" if stale.synced else "not_synced"
             return self.doubt(question, Doubt(cause, stale.detail))
-        match question:
-            case ReplicasQuestion():
-                return await self._replicas(member, question, lambda: self._clock() >= deadline_s)
-            case SetsQuestion():
-                return await self._sets(member, question, lambda: self._clock() >= deadline_s)
-            case UnschedulableQuestion():
-                return self._unschedulable(member, question)
+        try:
+            match question:
+                case ReplicasQuestion():
+                    return await self._replicas(member, question, lambda: self._clock() >= deadline_s)
+                case SetsQuestion():
+                    return await self._sets(member, question, lambda: self._clock() >= deadline_s)
+                case UnschedulableQuestion():
+                    return self._unschedulable(member, question)
+        except OutOfTime as error:
+            return self.doubt(question, Doubt("late", str(error)))
 
     def doubt(self, question: Question, doubt: Doubt) -> Answer:
         """The answer when the true one is not known."""

@@ -28,6 +28,10 @@ BoundPods = Callable[[str, str], Mapping[str, int]]
 """Pods that hold room on a node, by kind of controller, given its namespace and name."""
 
 
+class OutOfTime(Exception):
+    """The time for the answer is up before anything can be said; the message says what took it."""
+
+
 def bound_pods(assumed: tuple[AssumedWorkload, ...], bound: BoundPods) -> BoundPods:
     """What ``bound`` says now about the assumed workloads' names, for use on another thread."""
     names = {(workload.namespace, c.name) for workload in assumed for c in workload.components}
@@ -65,7 +69,8 @@ def outstanding(
 def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -> tuple[HeldForAssumed, ...]:
     """Take the room of the workloads, first fit; one that does not fit whole takes nothing.
 
-    When the time is up the rest takes nothing either.
+    Raises OutOfTime when it is up before all are placed: a number found on what is left would promise room
+    that is taken.
 
     Mirrors the assumed-workload deduction of Karmada 1.19's node resource plugin, which leaves behind what a
     workload that did not fit had taken so far.
@@ -74,7 +79,7 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
     pods = held = 0
     for workload in workloads:
         if expired():
-            break
+            raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
         taken: list[tuple[PodShape, IntVector]] = []
         for component in workload.components:
             placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)

@@ -10,7 +10,7 @@ from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.component_sets import max_sets
 from estimator.capacity.request import Component, PodShape
 from estimator.pb import estimator_pb2 as pb
-from estimator.wire import LARGEST, decode_replicas, decode_sets, encode_sets
+from estimator.wire import LARGEST, WireError, decode_replicas, decode_sets, encode_sets
 from fairway.kube.objects import Deployment, Node, Pod
 from fairway.quantity import MAX_INT64
 from tests.builders import (
@@ -203,6 +203,23 @@ def test_ten_thousand_components_decode() -> None:
     question = decode_sets(message.SerializeToString(), None)
     assert len(question.components) == 10_000
     assert len({c.shape for c in question.components}) == 1
+
+
+def test_more_components_than_anybody_has_are_an_error_that_names_them() -> None:
+    many = [pb.Component(name="c", replicas=1)] * 20_001
+    message = pb.MaxAvailableComponentSetsRequest(components=many)
+    message.components[7].replica_requirements.CopyFrom(requirements(gpu=1))
+    with pytest.raises(WireError, match=r"^components: 20001 components, at most 20000 are read$") as caught:
+        decode_sets(message.SerializeToString(), None)
+    assert caught.value.names_device
+    for workloads in (
+        [pb.AssumedWorkload(components=many)],
+        [pb.AssumedWorkload(components=many[:1])] * 20_001,
+        [pb.AssumedWorkload(components=many[:7])] * 3000,
+    ):
+        asked = pb.MaxAvailableReplicasRequest(assumed_workloads=workloads)
+        with pytest.raises(WireError, match=r"^assumedWorkloads: more than 20000 workloads or components$"):
+            decode_replicas(asked.SerializeToString(), None)
 
 
 def test_ten_thousand_assumed_workloads() -> None:

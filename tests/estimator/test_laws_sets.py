@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from estimator.capacity import first_fit as first_fit_module
 from estimator.capacity.answer import UNBOUNDED, HeldForAssumed
-from estimator.capacity.assumed import hold, outstanding
+from estimator.capacity.assumed import OutOfTime, hold, outstanding
 from estimator.capacity.component_sets import max_sets
 from estimator.capacity.first_fit import first_fit
 from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
@@ -238,6 +238,14 @@ def test_a_workload_that_does_not_fit_whole_leaves_no_trace() -> None:
     assert free_vectors(room) == before
 
 
+def test_when_the_time_is_up_before_all_are_placed_nothing_is_said() -> None:
+    room = room_of(cluster(node("a").cpu(4)))
+    one = assumed("d", component("web", 1, cpu=1))
+    looks = iter([False])
+    with pytest.raises(OutOfTime, match="3 workloads on their way"):
+        hold(room, (one, one, one), lambda: next(looks, True))
+
+
 def test_the_mirror_itself_is_never_charged() -> None:
     mirror = cluster(node("a").cpu(4))
     room = room_of(mirror)
@@ -311,6 +319,13 @@ def test_bound_pods_are_not_charged_again(
 ) -> None:
     mirror = cluster(node("n").cpu(20), *things)
     assert replicas_of(mirror, shape(cpu=1), PLACED, asking).value == left
+
+
+def test_workloads_of_one_name_share_its_bound_pods() -> None:
+    """The wire has no kind, so the 4 bound pods of "web" are those of one of the two."""
+    mirror = cluster(node("n").cpu(20), *bound("StatefulSet", "web", 4))
+    twice = (*PLACED, assumed("default", component("web", 3, cpu=1)))
+    assert replicas_of(mirror, shape(cpu=1), twice).value == 20 - 4 - (5 + 3 - 4)
 
 
 def test_nominated_pods_hold_their_room_already() -> None:
