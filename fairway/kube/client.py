@@ -21,7 +21,7 @@ from fairway.kube.errors import BadObject, Refused, Silent, Unreachable
 from fairway.kube.lines import LineSplitter, LineTooLong
 from fairway.kube.status import refusal_from_body
 from fairway.kube.throttle import TokenBucket
-from fairway.kube.transport import TimedOut, open_session, transport_errors
+from fairway.kube.transport import TimedOut, open_session, read_body, transport_errors
 
 T = TypeVar("T")
 Params = Mapping[str, str]
@@ -189,7 +189,7 @@ class KubeClient:
     async def _exchange(self, request: _Request) -> bytes:
         async with await self._accepted(request) as response:
             with transport_errors(self._where(request)):
-                return await response.read()
+                return await read_body(response)
 
     async def _accepted(self, request: _Request) -> aiohttp.ClientResponse:
         """The answer, its body still to be read; Refused if it is not a success."""
@@ -211,7 +211,7 @@ class KubeClient:
         where = self._where(request)
         async with response:
             with transport_errors(where):
-                body = await response.read()
+                body = await read_body(response)
         return refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
 
     async def _sent(self, request: _Request, access: Access) -> aiohttp.ClientResponse:

@@ -1,6 +1,7 @@
 """The client's own behaviour: rates, timeouts, streams, errors, and what it never says."""
 
 import asyncio
+import gzip
 import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -348,3 +349,33 @@ def test_tokens_are_never_told(caplog: pytest.LogCaptureFixture) -> None:
     assert len(told) > 6
     assert not any("S3CRET" in text for text in told)
     assert "S3CRET" not in caplog.text
+
+
+@pytest.mark.parametrize("size", [10, 200_000], ids=["small", "large"])
+def test_a_packed_body_is_unpacked(size: int) -> None:
+    body = b'{"metadata":{"name":"' + b"x" * size + b'"}}'
+    packed = gzip.compress(body)
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n".encode()
+
+    async def scenario() -> None:
+        async with raw_server(head + packed) as url, KubeClient.from_url(url) as client:
+            assert await client.get_bytes("/api/v1/nodes/x") == body
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "says"),
+    [("gzip", b"no gzip at all", "no valid gzip"), ("br", b"", "expected gzip or none")],
+)
+def test_a_body_that_cannot_be_unpacked_is_an_answer_that_cannot_be_used(
+    encoding: str, body: bytes, says: str
+) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+
+    async def scenario() -> None:
+        async with raw_server(head + body) as url, KubeClient.from_url(url) as client:
+            with pytest.raises(Unreachable, match=says):
+                await client.get_bytes("/api/v1/nodes/x")
+
+    asyncio.run(scenario())
