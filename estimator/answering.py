@@ -99,7 +99,7 @@ class Answering:
 
     def doubt(self, question: Question, doubt: Doubt) -> Answer:
         """The answer when the true one is not known."""
-        return doubtful(self._policy.on_doubt, question, doubt)
+        return doubtful(self._policy.on_doubt, doubt, question.names_device)
 
     def _needs(self, question: Question) -> tuple[str, ...]:
         if isinstance(question, UnschedulableQuestion):

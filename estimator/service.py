@@ -19,11 +19,10 @@ import grpc
 
 from estimator.answering import Answering
 from estimator.capacity.answer import Answer, Doubt
-from estimator.capacity.doubt import OnDoubt
+from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.request import Question
 from estimator.metrics import EstimatorMetrics, ExtensionPoint, Rpc
 from estimator.wire import (
-    NO_OPINION,
     WireError,
     decode_replicas,
     decode_sets,
@@ -123,8 +122,7 @@ class EstimatorService:
         return await loop.run_in_executor(self._executor, method.decode, data, object_text)
 
     def _unreadable(self, method: _Method, doubt: Doubt, names_device: bool) -> Answer:
-        value = NO_OPINION if method.point is None else self._on_doubt.value_for(names_device)
-        return Answer(value, value, False, (doubt,))
+        return doubtful(self._on_doubt, doubt, None if method.point is None else names_device)
 
     def _note(self, method: _Method, cluster: str, object_text: str | None, answer: Answer) -> None:
         doubt = next((reason for reason in answer.reasons if isinstance(reason, Doubt)), None)

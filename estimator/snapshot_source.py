@@ -14,11 +14,11 @@ from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.report import Report
 from estimator.member import RESOURCES, MemberCluster
 from fairway.kube.dumps import Dump, DumpError, read_dump
+from fairway.kube.pace import Pace
 
 logger = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 1.0
-_SLICE_S = 0.003
 _SHOWN_PROBLEMS = 20
 
 _Stamp = tuple[int, int, int]
@@ -94,11 +94,10 @@ class SnapshotSource:
         if dump.nodes and not dump.pods:
             logger.warning("%s holds nodes but no pods: every node counts as empty", self._file)
         mirror = ClusterMirror(self._report)
-        slice_ends_s = self._clock() + _SLICE_S
+        pace = Pace(self._clock)
         for _ in _fill(mirror, dump):
-            if self._clock() >= slice_ends_s:
-                await asyncio.sleep(0)
-                slice_ends_s = self._clock() + _SLICE_S
+            if pace.is_due():
+                await pace.pause()
         self._member.install(mirror)
         self._synced = True
         self._failing_since_s = None

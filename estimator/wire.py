@@ -12,6 +12,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import (
     ANY_NODE,
     AssumedWorkload,
@@ -28,9 +29,6 @@ from fairway.quantity import QuantityError, milli, parse_nano, units
 from fairway.resources import CPU, is_extended, is_scheduled
 from fairway.selectors import Requirement, SelectorError, Term, equality, field_requirement, label_requirement
 from fairway.taints import Toleration
-
-NO_OPINION = -1
-"""Karmada's UnauthenticReplica: only the scheduler's own general estimate counts for this cluster."""
 
 LARGEST = UNBOUNDED - 1
 """MaxInt32 itself is Karmada's sentinel for "nobody answered" and never leaves this process."""

@@ -33,8 +33,8 @@ class OutOfTime(Exception):
 
 
 def bound_pods(assumed: tuple[AssumedWorkload, ...], bound: BoundPods) -> BoundPods:
-    """What ``bound`` says now about the assumed workloads' names, for use on another thread."""
-    names = {(workload.namespace, c.name) for workload in assumed for c in workload.components}
+    """What ``bound`` says now about the names that `outstanding` asks for, for use on another thread."""
+    names = {(w.namespace, w.components[0].name) for w in assumed if len(w.components) == 1}
     known = {name: dict(bound(*name)) for name in names}
     return lambda namespace, name: known[namespace, name]
 

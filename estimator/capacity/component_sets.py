@@ -84,8 +84,8 @@ def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
     size = len(order)
     if size < 2 or size * components > _MOST_STREWN:
         return
-    for numerator in (0.618, 0.382, 0.764, 0.146):
-        step = max(1, int(size * numerator))
+    for share in (0.618, 0.382, 0.764, 0.146):
+        step = max(1, int(size * share))
         while gcd(step, size) != 1:
             step += 1
         yield order[np.arange(size) * step % size]

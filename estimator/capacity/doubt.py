@@ -8,10 +8,9 @@ cluster; 0 keeps the cluster out of this attempt. An error is never answered: it
 from enum import Enum
 
 from estimator.capacity.answer import UNBOUNDED, Answer, Doubt
-from estimator.capacity.request import Question, UnschedulableQuestion
 
 NO_OPINION = -1
-"""Karmada's UnauthenticReplica."""
+"""Karmada's UnauthenticReplica: only the scheduler's own general estimate counts for this cluster."""
 
 
 class OnDoubt(Enum):
@@ -28,11 +27,11 @@ class OnDoubt(Enum):
         return 0 if self is OnDoubt.ZERO else NO_OPINION
 
 
-def doubtful(policy: OnDoubt, question: Question, doubt: Doubt) -> Answer:
+def doubtful(policy: OnDoubt, doubt: Doubt, names_device: bool | None) -> Answer:
     """The answer to a question whose true answer is not known.
 
-    About unschedulable replicas there is never an opinion: 0 would say that all is well.
+    ``names_device`` tells whether it asks for devices, None that it is about unschedulable replicas. About
+    those there is never an opinion: 0 would say that all is well.
     """
-    if isinstance(question, UnschedulableQuestion):
-        return Answer(NO_OPINION, UNBOUNDED, False, (doubt,))
-    return Answer(policy.value_for(question.names_device), UNBOUNDED, False, (doubt,))
+    value = NO_OPINION if names_device is None else policy.value_for(names_device)
+    return Answer(value, UNBOUNDED, False, (doubt,))

@@ -108,9 +108,9 @@ class UnschedulableQuestion:
     threshold_s: float
 
     @property
-    def names_device(self) -> bool:
-        """Never: the question names a workload, not what it asks for."""
-        return False
+    def names_device(self) -> None:
+        """Not a matter of devices: the question names a workload, not what it asks for."""
+        return None
 
 
 Question = ReplicasQuestion | SetsQuestion | UnschedulableQuestion

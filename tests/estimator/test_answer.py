@@ -127,7 +127,8 @@ STUCK = UnschedulableQuestion("m", SELF, 60.0)
 )
 def test_doubt_is_answered_as_the_operator_chose(question: Question, auto: int, zero: int, skip: int) -> None:
     doubt = Doubt("stale", "no contact for 130 s")
-    answers = [doubtful(policy, question, doubt) for policy in (OnDoubt.AUTO, OnDoubt.ZERO, OnDoubt.SKIP)]
+    policies = (OnDoubt.AUTO, OnDoubt.ZERO, OnDoubt.SKIP)
+    answers = [doubtful(policy, doubt, question.names_device) for policy in policies]
     assert [answer.value for answer in answers] == [auto, zero, skip]
     for answer in answers:
         assert answer.value in (0, NO_OPINION)

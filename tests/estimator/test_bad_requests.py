@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import Question
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import MAX_REQUEST_BYTES
-from estimator.wire import NO_OPINION, WireError, decode_replicas, decode_sets, decode_unschedulable
+from estimator.wire import WireError, decode_replicas, decode_sets, decode_unschedulable
 from tests.builders import requirements
 from tests.estimator.serving import Caller, estimator, gpu_node, replicas_request, snapshot, write_dump
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from estimator.capacity.doubt import NO_OPINION
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
-from estimator.wire import LARGEST, NO_OPINION
+from estimator.wire import LARGEST
 from tests.builders import NodeBuilder, PodBuilder, QuotaBuilder, node, pod, quota, requirements
 from tests.estimator.serving import Caller, Reply, estimator, snapshot, write_dump
 

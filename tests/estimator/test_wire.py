@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import ANY_NODE, PodShape, Question, ReplicasQuestion, WorkloadReference
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import (
     LARGEST,
-    NO_OPINION,
     WireError,
     decode_replicas,
     decode_sets,
