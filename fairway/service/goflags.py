@@ -221,14 +221,3 @@ def parse_float(text: str) -> float:
     if not _FLOAT.fullmatch(text) or not math.isfinite(value := float(text)):
         raise ValueError("expected a number, such as 20 or 0.5")
     return value
-
-
-def one_of(*choices: str) -> Callable[[str], str]:
-    """A parser that accepts the given words only."""
-
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"expected {', '.join(choices[:-1])} or {choices[-1]}")
-        return text
-
-    return parse

@@ -1,12 +1,8 @@
 """The sample clusters: the same every time, readable, and as tight as they are meant to be."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import islice
-from pathlib import Path
 
-import msgspec
 import pytest
 
 from estimator.capacity.component_sets import max_sets
@@ -16,12 +12,9 @@ from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
 from estimator.demo.__main__ import write_dumps
 from estimator.demo.fleet import fleet
-from estimator.demo.large import large_cluster
-from estimator.demo.objects import Json
 from estimator.demo.questions import questions
 from estimator.wire import decode_sets
 from fairway.kube.dumps import Dump, read_dump
-from fairway.kube.objects import Node, Pod
 from fairway.resources import parse_amounts, pod_request
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -118,39 +111,3 @@ def test_first_fit_in_the_order_asked_finds_no_room_on_alpha_for_a_set_that_fits
     room = Room(mirror.columns, EligibilityCache())
     assert first_fit(room, list(enumerate(components)), room.nodes.first_fit_order(), lambda: False)[0] == 0
     assert max_sets(room, components, lambda: False).answer.value == 1
-
-
-def size(made: Json) -> int:
-    return len(json.dumps(made, separators=(",", ":")))
-
-
-def test_a_large_cluster_is_streamed_in_the_same_order_every_time() -> None:
-    first, again, other = (list(large_cluster(40, 5, seed)) for seed in (1, 1, 2))
-    assert first == again != other
-    assert [o["kind"] for o in first] == ["Node"] * 40 + ["Pod"] * 200
-    names = Counter(
-        json.dumps([o["kind"], o["metadata"]["name"]]) for o in first if isinstance(o["metadata"], dict)
-    )
-    assert max(names.values()) == 1
-    assert len(list(islice(large_cluster(10**9, 10), 3))) == 3
-
-
-def test_pods_of_a_large_cluster_are_as_large_as_real_ones() -> None:
-    full, lean = (list(large_cluster(4, 5, lean=lean))[-1] for lean in (False, True))
-    assert 5_000 < size(full) < 7_000
-    assert size(lean) < 1_000
-    assert pod_request(msgspec.convert(full, Pod)) == pod_request(msgspec.convert(lean, Pod))
-
-
-@pytest.mark.parametrize("pods_per_node", [10, 110])
-def test_a_large_cluster_is_never_over_committed(tmp_path: Path, pods_per_node: int) -> None:
-    objects = list(large_cluster(8, pods_per_node, lean=True))
-    nodes = tuple(msgspec.convert(o, Node) for o in objects if o["kind"] == "Node")
-    pods = tuple(msgspec.convert(o, Pod) for o in objects if o["kind"] == "Pod")
-    left = free(Dump(nodes, pods, (), (), (), ()), "cpu")
-    assert len(left) == 8
-
-
-def test_too_many_pods_a_node_are_refused() -> None:
-    with pytest.raises(ValueError, match="pods_per_node=111: expected 0 to 110"):
-        next(large_cluster(1, 111))
