@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PROTO := estimator/pb/estimator.proto estimator/pb/service.proto
+PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto
 FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help

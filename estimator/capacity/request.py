@@ -6,9 +6,11 @@ resources that kube-scheduler counts are kept, so that every one of them limits 
 
 from dataclasses import dataclass, field
 
+from fairway.accelerators.devices import PodAsk
 from fairway.resources import is_extended
 from fairway.selectors import Requirement, Term
 from fairway.taints import Toleration
+from fairway.workloads.gang import TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +28,57 @@ ANY_NODE = NodeClaim()
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Pods of one shape shall differ by at most ``max_skew`` between the domains of a label.
+
+    ``min_domains``: with fewer eligible domains than this, no domain may have more than ``max_skew``; 0 for
+    no such rule. Mirrors PodTopologySpread of kube-scheduler 1.36: DoNotSchedule, default node policies.
+    """
+
+    key: str
+    max_skew: int
+    min_domains: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PodShape:
-    """One pod template as far as capacity is concerned: sorted (resource, amount) pairs and a node claim."""
+    """One pod template as far as capacity is concerned: sorted (resource, amount) pairs and a node claim.
+
+    ``containers`` and ``annotations`` say more about devices than the sums do, where the template is known;
+    both are empty for what Karmada's request alone says. ``per_domain``: at most so many pods in each domain
+    of a label (required anti-affinity to itself, host ports). ``spread``: topology spread constraints.
+    """
 
     requests: tuple[tuple[str, int], ...] = ()
     claim: NodeClaim = ANY_NODE
     priority_class: str = ""
+    containers: tuple[tuple[tuple[str, int], ...], ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    per_domain: tuple[tuple[str, int], ...] = ()
+    spread: tuple[Spread, ...] = ()
 
     @property
     def names_device(self) -> bool:
         """Whether the pod asks for anything that a device plugin advertises."""
         return any(is_extended(name) for name, _ in self.requests)
 
+    @property
+    def ask(self) -> PodAsk:
+        """What the pod asks of devices, by container where that is known."""
+        return PodAsk(self.containers or (self.requests,), self.annotations)
+
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """So many pods of one shape; a workload of several components is placed whole or not at all."""
+    """So many pods of one shape; a workload of several components is placed whole or not at all.
+
+    ``topology`` binds the pods of this component within each set.
+    """
 
     name: str
     replicas: int
     shape: PodShape
+    topology: TopologyRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +125,26 @@ class SetsQuestion:
     namespace: str
     assumed: tuple[AssumedWorkload, ...] = ()
     workload: WorkloadReference | None = None
+
+    @property
+    def names_device(self) -> bool:
+        """Whether any component asks for devices."""
+        return any(component.shape.names_device for component in self.components)
+
+
+@dataclass(frozen=True, slots=True)
+class GangQuestion:
+    """How many copies of a gang fit, each whole? ``wanted``: the search may end there; 0 for as many as fit.
+
+    ``topology`` binds all pods of one copy. ``assumed`` gangs are on their way to the cluster: placed first.
+    """
+
+    cluster: str
+    components: tuple[Component, ...]
+    namespace: str = ""
+    topology: TopologyRequest | None = None
+    wanted: int = 0
+    assumed: tuple[AssumedWorkload, ...] = ()
 
     @property
     def names_device(self) -> bool:

@@ -1,0 +1,362 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class PodSet(_message.Message):
+    __slots__ = ("name", "count", "template_json", "topology")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TEMPLATE_JSON_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    count: int
+    template_json: bytes
+    topology: Topology
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., template_json: _Optional[bytes] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ...) -> None: ...
+
+class Topology(_message.Message):
+    __slots__ = ("mode", "level", "slice_size")
+    class Mode(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        MODE_UNSPECIFIED: _ClassVar[Topology.Mode]
+        REQUIRED: _ClassVar[Topology.Mode]
+        PREFERRED: _ClassVar[Topology.Mode]
+        EXCLUSIVE: _ClassVar[Topology.Mode]
+        SLICED: _ClassVar[Topology.Mode]
+    MODE_UNSPECIFIED: Topology.Mode
+    REQUIRED: Topology.Mode
+    PREFERRED: Topology.Mode
+    EXCLUSIVE: Topology.Mode
+    SLICED: Topology.Mode
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    SLICE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    mode: Topology.Mode
+    level: str
+    slice_size: int
+    def __init__(self, mode: _Optional[_Union[Topology.Mode, str]] = ..., level: _Optional[str] = ..., slice_size: _Optional[int] = ...) -> None: ...
+
+class Gang(_message.Message):
+    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    POD_SETS_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    COPIES_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    pod_sets: _containers.RepeatedCompositeFieldContainer[PodSet]
+    topology: Topology
+    workload_json: bytes
+    copies: int
+    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ...) -> None: ...
+
+class PlaceRequest(_message.Message):
+    __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement")
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_MS_FIELD_NUMBER: _ClassVar[int]
+    WANT_PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedScalarFieldContainer[str]
+    gang: Gang
+    assumed: _containers.RepeatedCompositeFieldContainer[Gang]
+    search_ms: int
+    want_placement: bool
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ..., want_placement: _Optional[bool] = ...) -> None: ...
+
+class PlaceResponse(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterPlacement]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterPlacement, _Mapping]]] = ...) -> None: ...
+
+class ClusterPlacement(_message.Message):
+    __slots__ = ("cluster", "fits", "upper_bound", "proven", "spread_fits", "level", "reasons", "placement", "age_s")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    FITS_FIELD_NUMBER: _ClassVar[int]
+    UPPER_BOUND_FIELD_NUMBER: _ClassVar[int]
+    PROVEN_FIELD_NUMBER: _ClassVar[int]
+    SPREAD_FITS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REASONS_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    fits: int
+    upper_bound: int
+    proven: bool
+    spread_fits: int
+    level: str
+    reasons: _containers.RepeatedCompositeFieldContainer[Reason]
+    placement: _containers.RepeatedCompositeFieldContainer[Assignment]
+    age_s: float
+    def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ...) -> None: ...
+
+class Assignment(_message.Message):
+    __slots__ = ("pod_set", "node", "pods")
+    POD_SET_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    pod_set: str
+    node: str
+    pods: int
+    def __init__(self, pod_set: _Optional[str] = ..., node: _Optional[str] = ..., pods: _Optional[int] = ...) -> None: ...
+
+class Reason(_message.Message):
+    __slots__ = ("kind", "text")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    text: str
+    def __init__(self, kind: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("clusters", "gang", "assumed", "search_ms")
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    ASSUMED_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_MS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedScalarFieldContainer[str]
+    gang: Gang
+    assumed: _containers.RepeatedCompositeFieldContainer[Gang]
+    search_ms: int
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ...) -> None: ...
+
+class ExplainResponse(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterExplanation]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterExplanation, _Mapping]]] = ...) -> None: ...
+
+class ClusterExplanation(_message.Message):
+    __slots__ = ("placement", "pod_sets")
+    PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    POD_SETS_FIELD_NUMBER: _ClassVar[int]
+    placement: ClusterPlacement
+    pod_sets: _containers.RepeatedCompositeFieldContainer[PodSetExplanation]
+    def __init__(self, placement: _Optional[_Union[ClusterPlacement, _Mapping]] = ..., pod_sets: _Optional[_Iterable[_Union[PodSetExplanation, _Mapping]]] = ...) -> None: ...
+
+class PodSetExplanation(_message.Message):
+    __slots__ = ("pod_set", "fits_alone", "blocked", "near_misses")
+    POD_SET_FIELD_NUMBER: _ClassVar[int]
+    FITS_ALONE_FIELD_NUMBER: _ClassVar[int]
+    BLOCKED_FIELD_NUMBER: _ClassVar[int]
+    NEAR_MISSES_FIELD_NUMBER: _ClassVar[int]
+    pod_set: str
+    fits_alone: int
+    blocked: _containers.RepeatedCompositeFieldContainer[Blocked]
+    near_misses: _containers.RepeatedCompositeFieldContainer[NearMiss]
+    def __init__(self, pod_set: _Optional[str] = ..., fits_alone: _Optional[int] = ..., blocked: _Optional[_Iterable[_Union[Blocked, _Mapping]]] = ..., near_misses: _Optional[_Iterable[_Union[NearMiss, _Mapping]]] = ...) -> None: ...
+
+class Blocked(_message.Message):
+    __slots__ = ("reason", "nodes")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    reason: Reason
+    nodes: int
+    def __init__(self, reason: _Optional[_Union[Reason, _Mapping]] = ..., nodes: _Optional[int] = ...) -> None: ...
+
+class NearMiss(_message.Message):
+    __slots__ = ("node", "missing", "remedy")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    REMEDY_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    missing: str
+    remedy: str
+    def __init__(self, node: _Optional[str] = ..., missing: _Optional[str] = ..., remedy: _Optional[str] = ...) -> None: ...
+
+class SummaryRequest(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class SummaryResponse(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterSummary]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterSummary, _Mapping]]] = ...) -> None: ...
+
+class ClusterSummary(_message.Message):
+    __slots__ = ("cluster", "nodes", "pods", "products", "stranded", "slices", "levels", "uncatalogued", "age_s", "doubt", "problems")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    PRODUCTS_FIELD_NUMBER: _ClassVar[int]
+    STRANDED_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    LEVELS_FIELD_NUMBER: _ClassVar[int]
+    UNCATALOGUED_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    DOUBT_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    nodes: int
+    pods: int
+    products: _containers.RepeatedCompositeFieldContainer[Product]
+    stranded: _containers.RepeatedCompositeFieldContainer[StrandedNode]
+    slices: _containers.RepeatedCompositeFieldContainer[SliceShape]
+    levels: _containers.RepeatedCompositeFieldContainer[Level]
+    uncatalogued: _containers.RepeatedScalarFieldContainer[str]
+    age_s: float
+    doubt: str
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, cluster: _Optional[str] = ..., nodes: _Optional[int] = ..., pods: _Optional[int] = ..., products: _Optional[_Iterable[_Union[Product, _Mapping]]] = ..., stranded: _Optional[_Iterable[_Union[StrandedNode, _Mapping]]] = ..., slices: _Optional[_Iterable[_Union[SliceShape, _Mapping]]] = ..., levels: _Optional[_Iterable[_Union[Level, _Mapping]]] = ..., uncatalogued: _Optional[_Iterable[str]] = ..., age_s: _Optional[float] = ..., doubt: _Optional[str] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Product(_message.Message):
+    __slots__ = ("product", "resource", "device_class", "nodes", "total", "unhealthy", "cordoned", "allocated", "free", "stranded", "placeable", "chunks", "gangs", "partitions", "fractions", "advertised_per_device")
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_CLASS_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    UNHEALTHY_FIELD_NUMBER: _ClassVar[int]
+    CORDONED_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATED_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    STRANDED_FIELD_NUMBER: _ClassVar[int]
+    PLACEABLE_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    GANGS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
+    FRACTIONS_FIELD_NUMBER: _ClassVar[int]
+    ADVERTISED_PER_DEVICE_FIELD_NUMBER: _ClassVar[int]
+    product: str
+    resource: str
+    device_class: str
+    nodes: int
+    total: int
+    unhealthy: int
+    cordoned: int
+    allocated: int
+    free: int
+    stranded: int
+    placeable: _containers.RepeatedCompositeFieldContainer[Placeable]
+    chunks: _containers.RepeatedCompositeFieldContainer[Chunk]
+    gangs: _containers.RepeatedCompositeFieldContainer[LargestGang]
+    partitions: _containers.RepeatedCompositeFieldContainer[Partition]
+    fractions: _containers.RepeatedCompositeFieldContainer[Fractions]
+    advertised_per_device: int
+    def __init__(self, product: _Optional[str] = ..., resource: _Optional[str] = ..., device_class: _Optional[str] = ..., nodes: _Optional[int] = ..., total: _Optional[int] = ..., unhealthy: _Optional[int] = ..., cordoned: _Optional[int] = ..., allocated: _Optional[int] = ..., free: _Optional[int] = ..., stranded: _Optional[int] = ..., placeable: _Optional[_Iterable[_Union[Placeable, _Mapping]]] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[LargestGang, _Mapping]]] = ..., partitions: _Optional[_Iterable[_Union[Partition, _Mapping]]] = ..., fractions: _Optional[_Iterable[_Union[Fractions, _Mapping]]] = ..., advertised_per_device: _Optional[int] = ...) -> None: ...
+
+class Placeable(_message.Message):
+    __slots__ = ("devices", "pods")
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    devices: int
+    pods: int
+    def __init__(self, devices: _Optional[int] = ..., pods: _Optional[int] = ...) -> None: ...
+
+class Chunk(_message.Message):
+    __slots__ = ("free", "nodes")
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    free: int
+    nodes: int
+    def __init__(self, free: _Optional[int] = ..., nodes: _Optional[int] = ...) -> None: ...
+
+class LargestGang(_message.Message):
+    __slots__ = ("devices", "level", "domain", "pods")
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    devices: int
+    level: str
+    domain: str
+    pods: int
+    def __init__(self, devices: _Optional[int] = ..., level: _Optional[str] = ..., domain: _Optional[str] = ..., pods: _Optional[int] = ...) -> None: ...
+
+class Partition(_message.Message):
+    __slots__ = ("profile", "resource", "total", "free", "potential")
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    POTENTIAL_FIELD_NUMBER: _ClassVar[int]
+    profile: str
+    resource: str
+    total: int
+    free: int
+    potential: int
+    def __init__(self, profile: _Optional[str] = ..., resource: _Optional[str] = ..., total: _Optional[int] = ..., free: _Optional[int] = ..., potential: _Optional[int] = ...) -> None: ...
+
+class Fractions(_message.Message):
+    __slots__ = ("scheme", "devices", "free_milli", "largest_free_milli", "largest_free_memory", "untouched")
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    DEVICES_FIELD_NUMBER: _ClassVar[int]
+    FREE_MILLI_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_FREE_MILLI_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_FREE_MEMORY_FIELD_NUMBER: _ClassVar[int]
+    UNTOUCHED_FIELD_NUMBER: _ClassVar[int]
+    scheme: str
+    devices: int
+    free_milli: int
+    largest_free_milli: int
+    largest_free_memory: int
+    untouched: int
+    def __init__(self, scheme: _Optional[str] = ..., devices: _Optional[int] = ..., free_milli: _Optional[int] = ..., largest_free_milli: _Optional[int] = ..., largest_free_memory: _Optional[int] = ..., untouched: _Optional[int] = ...) -> None: ...
+
+class StrandedNode(_message.Message):
+    __slots__ = ("node", "product", "free", "cause", "remedy")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    REMEDY_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    product: str
+    free: int
+    cause: str
+    remedy: str
+    def __init__(self, node: _Optional[str] = ..., product: _Optional[str] = ..., free: _Optional[int] = ..., cause: _Optional[str] = ..., remedy: _Optional[str] = ...) -> None: ...
+
+class SliceShape(_message.Message):
+    __slots__ = ("accelerator", "topology", "hosts", "slices", "free", "partly_busy", "incomplete")
+    ACCELERATOR_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SLICES_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    PARTLY_BUSY_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    accelerator: str
+    topology: str
+    hosts: int
+    slices: int
+    free: int
+    partly_busy: int
+    incomplete: int
+    def __init__(self, accelerator: _Optional[str] = ..., topology: _Optional[str] = ..., hosts: _Optional[int] = ..., slices: _Optional[int] = ..., free: _Optional[int] = ..., partly_busy: _Optional[int] = ..., incomplete: _Optional[int] = ...) -> None: ...
+
+class Level(_message.Message):
+    __slots__ = ("level", "product", "domains", "unlabelled_nodes")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    DOMAINS_FIELD_NUMBER: _ClassVar[int]
+    UNLABELLED_NODES_FIELD_NUMBER: _ClassVar[int]
+    level: str
+    product: str
+    domains: _containers.RepeatedCompositeFieldContainer[Domain]
+    unlabelled_nodes: int
+    def __init__(self, level: _Optional[str] = ..., product: _Optional[str] = ..., domains: _Optional[_Iterable[_Union[Domain, _Mapping]]] = ..., unlabelled_nodes: _Optional[int] = ...) -> None: ...
+
+class Domain(_message.Message):
+    __slots__ = ("path", "nodes", "total", "free", "whole_nodes_free")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    NODES_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_NODES_FREE_FIELD_NUMBER: _ClassVar[int]
+    path: _containers.RepeatedScalarFieldContainer[str]
+    nodes: int
+    total: int
+    free: int
+    whole_nodes_free: int
+    def __init__(self, path: _Optional[_Iterable[str]] = ..., nodes: _Optional[int] = ..., total: _Optional[int] = ..., free: _Optional[int] = ..., whole_nodes_free: _Optional[int] = ...) -> None: ...
