@@ -51,6 +51,21 @@ class NeverFits:
 
 
 @dataclass(frozen=True, slots=True)
+class DevicesFull:
+    """On so many eligible nodes no device has room for the share that the pod asks for."""
+
+    kind: ClassVar[str] = "devices"
+    scheme: str
+    nodes: int
+    problems: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.problems:
+            return f"the devices asked for ({self.scheme}) cannot be read: {'; '.join(self.problems)}"
+        return f"no device with room for the share asked for ({self.scheme}) on {_nodes(self.nodes)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Untolerated:
     """So many nodes carry a taint that the pod does not tolerate."""
 
@@ -140,6 +155,7 @@ Reason = (
     NoNodes
     | Insufficient
     | NeverFits
+    | DevicesFull
     | Untolerated
     | Cordoned
     | Mismatched

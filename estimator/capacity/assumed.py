@@ -9,19 +9,15 @@ of several components carries no name of its own: it is charged whole.
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 from estimator.capacity.answer import HeldForAssumed
 from estimator.capacity.first_fit import Expired
 from estimator.capacity.request import (
     AssumedWorkload,
     Component,
     NodeClaim,
-    PodShape,
     WorkloadReference,
 )
 from estimator.capacity.room import Room
-from estimator.cluster.columns import IntVector
 from fairway.selectors import Requirement
 
 BoundPods = Callable[[str, str], Mapping[str, int]]
@@ -80,15 +76,14 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
     for workload in workloads:
         if expired():
             raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
-        taken: list[tuple[PodShape, IntVector]] = []
+        before = room.fork() if len(workload.components) > 1 else None
         for component in workload.components:
             placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)
             if placed is None:
-                for other, vector in taken:
-                    room.take(other, np.negative(vector))
+                if before is not None:
+                    room.restore(before)
                 break
             room.take(component.shape, placed)
-            taken.append((component.shape, placed))
         else:
             pods += sum(component.replicas for component in workload.components)
             held += 1

@@ -1,14 +1,23 @@
-"""The room on the nodes while an answer is worked out: the free columns, less what the answer has taken.
+"""The room on the nodes while an answer is worked out: what is free, less what the answer has taken.
 
-Columns are copied when first taken from, so asking costs nothing and the mirror's own columns never change.
+Columns and devices are copied when first taken from, so asking costs nothing and the mirror's own never
+change. A node's number of pods is the least of what its amounts and its shared devices allow.
 """
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.capacity.devices import Claims, DeviceRoom, claims_of
 from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
-from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.cluster.devices import DeviceColumns
 from fairway.resources import PODS
+
+# More than any pod asks for, and little enough that sums over all nodes stay far from overflowing.
+_ENDLESS = 2**48
 
 Demand = tuple[tuple[str, int], ...]
 
@@ -18,6 +27,19 @@ def demand(shape: PodShape) -> Demand:
     return (*shape.requests, (PODS, 1))
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceLimit:
+    """How many pods of a shape each row takes for its devices of one scheme; what could not be read of it.
+
+    ``at_most`` is never below ``pods``, and the same vector where that is exact.
+    """
+
+    scheme: str
+    pods: IntVector
+    at_most: IntVector
+    problems: tuple[str, ...]
+
+
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
@@ -25,22 +47,58 @@ class Room:
         self.nodes = nodes
         self._eligible = eligible
         self._taken: dict[str, IntVector] = {}
+        self._devices: dict[str, DeviceRoom] = {}
+        self._within: BoolVector | None = None
 
     def eligible(self, shape: PodShape) -> Eligibility:
         """The rows that pods of this shape may use."""
-        return self._eligible.of(self.nodes, shape.claim)
+        eligible = self._eligible.of(self.nodes, shape.claim)
+        if self._within is None:
+            return eligible
+        mask = eligible.mask & self._within
+        return Eligibility(mask, int(np.count_nonzero(mask)), eligible.blocked)
 
     def free(self, resource: str) -> IntVector:
-        """Free amount per row, never negative. Not to be written."""
+        """Free amount per row, never negative; as good as endless where devices alone decide it.
+
+        Not to be written.
+        """
         taken = self._taken.get(resource)
-        return self.nodes.free(resource) if taken is None else taken
+        return self._untouched(resource) if taken is None else taken
+
+    def device_limits(self, shape: PodShape) -> Iterator[DeviceLimit]:
+        """What the shared devices allow, one limit for each scheme that the shape asks anything of."""
+        rows = len(self.nodes.rows)
+        for devices, claims, problems in self._claims(shape):
+            if problems:
+                # What cannot be read cannot be promised.
+                pods = at_most = np.zeros(rows, dtype=np.int64)
+            else:
+                openable = self._openable(devices)
+                pods = at_most = devices.limit(claims, rows, openable)
+                if len(claims) > 1:
+                    at_most = devices.bound(claims, rows, openable)
+            yield DeviceLimit(devices.scheme.name, pods, at_most, problems)
 
     def fits(self, shape: PodShape) -> IntVector:
         """How many pods of the shape fit on each row, zero on rows they may not use. A fresh vector."""
         fits = self.free(PODS) * self.eligible(shape).mask
         for resource, amount in shape.requests:
             np.minimum(fits, self.free(resource) // amount, out=fits)
+        for limit in self.device_limits(shape):
+            np.minimum(fits, limit.pods, out=fits)
         return fits
+
+    def separable(self, shapes: Iterable[PodShape]) -> bool:
+        """Whether no two of the shapes draw on the same devices: then `fits` and the amounts say it all."""
+        distinct = tuple(dict.fromkeys(shapes))
+        for table in self._tables(distinct):
+            drawing = {shape for shape in distinct if claims_of(table.scheme, shape.ask) is not None}
+            if drawing:
+                drawing |= {s for s in distinct if any(name == table.scheme.opens for name, _ in s.requests)}
+            if len(drawing) > 1:
+                return False
+        return True
 
     def place(self, shape: PodShape, fits: IntVector, count: int, order: IntVector) -> IntVector | None:
         """Pods per row when ``count`` go to the first rows of ``order`` with room; None if too few fit."""
@@ -54,15 +112,61 @@ class Room:
         return placed
 
     def take(self, shape: PodShape, placed: IntVector) -> None:
-        """Take the room of ``placed[row]`` pods of the shape from every row; negative counts give it back."""
+        """Take the room of ``placed[row]`` pods of the shape, no more than fit, from every row."""
+        for devices, claims, _ in self._claims(shape):
+            opened = devices.take(claims, placed, self._openable(devices))
+            if opened is not None:
+                column = self._own(opened.resource)
+                column -= opened.units
         for resource, amount in demand(shape):
-            column = self._taken.get(resource)
-            if column is None:
-                column = self._taken[resource] = self.nodes.free(resource).copy()
+            column = self._own(resource)
             column -= placed * amount
+            np.maximum(column, 0, out=column)
 
     def fork(self) -> "Room":
         """A copy to try something on."""
         twin = Room(self.nodes, self._eligible)
         twin._taken = {resource: column.copy() for resource, column in self._taken.items()}
+        twin._devices = {name: devices.fork() for name, devices in self._devices.items()}
+        twin._within = self._within
         return twin
+
+    def restore(self, earlier: "Room") -> None:
+        """Give back all that was taken since ``earlier`` was forked off; that one must not be used again."""
+        self._taken, self._devices = earlier._taken, earlier._devices
+
+    def within(self, rows: BoolVector) -> "Room":
+        """A copy in which no pod may use any other than these rows."""
+        twin = self.fork()
+        twin._within = rows if self._within is None else rows & self._within
+        return twin
+
+    def _own(self, resource: str) -> IntVector:
+        column = self._taken.get(resource)
+        if column is None:
+            column = self._taken[resource] = self._untouched(resource).copy()
+        return column
+
+    def _untouched(self, resource: str) -> IntVector:
+        column = self.nodes.free(resource)
+        for table in self.nodes.devices:
+            if table.is_used and resource in table.scheme.managed:
+                column = np.where(table.participates(len(column)), _ENDLESS, column)
+        return column
+
+    def _openable(self, devices: DeviceRoom) -> IntVector | None:
+        return self.free(devices.scheme.opens) if devices.scheme.opens else None
+
+    def _tables(self, shapes: Iterable[PodShape]) -> list[DeviceColumns]:
+        annotated = any(shape.annotations for shape in shapes)
+        return [t for t in self.nodes.devices if t.is_used or (t.scheme.opens and annotated)]
+
+    def _claims(self, shape: PodShape) -> Iterator[tuple[DeviceRoom, Claims, tuple[str, ...]]]:
+        for table in self._tables((shape,)):
+            read = claims_of(table.scheme, shape.ask)
+            if read is None:
+                continue
+            devices = self._devices.get(table.scheme.name)
+            if devices is None:
+                devices = self._devices[table.scheme.name] = DeviceRoom(table)
+            yield devices, read.found, read.problems

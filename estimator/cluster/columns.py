@@ -8,15 +8,18 @@ is what every answer needs, and are changed in place: an event costs as much as 
 Only names that some node has allocatable get a column, so a hostile pod cannot grow the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from sys import intern
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.labels import LabelColumns
+from fairway.accelerators.devices import Scheme
 from fairway.quantity import MAX_INT64
 from fairway.resources import Amounts
 from fairway.taints import Taint
@@ -25,6 +28,7 @@ IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
 
 _INITIAL_ROWS = 64
+_MAX_EXCLUSIVE_LEVELS = 64
 _ZONE_LABELS = (
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
     ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
@@ -46,10 +50,11 @@ class NodeRow:
 class NodeColumns:
     """All nodes of one cluster. Written by its `ClusterMirror` alone; answers read it or a `copy`."""
 
-    def __init__(self) -> None:
+    def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
         self.rows: list[NodeRow | None] = []
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.labels = LabelColumns(_INITIAL_ROWS)
+        self.devices = tuple(DeviceColumns(scheme) for scheme in schemes)
         self.eligibility_version = 0
         """Changes whenever a row is added, or a node comes, goes or changes its labels or taints."""
         # Vectors have room to spare; readers see as much of them as there are rows.
@@ -57,6 +62,8 @@ class NodeColumns:
         self._taint_codes: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
         self._free: dict[str, IntVector] = {}
         self._allocatable: dict[str, IntVector] = {}
+        self._unhealthy: dict[str, IntVector] = {}
+        self._exclusive: dict[str, IntVector] = {}
         self._row_of: dict[str, int] = {}
         self._vacant: list[int] = []
         self._taint_code_of: dict[tuple[Taint, ...], int] = {(): 0}
@@ -93,15 +100,30 @@ class NodeColumns:
         column = self._allocatable.get(resource)
         return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
 
+    def unhealthy(self, resource: str) -> IntVector:
+        """What each row has of the resource and cannot give: capacity less allocatable. Not to be written."""
+        column = self._unhealthy.get(resource)
+        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+
+    def held_exclusively(self, level: str) -> BoolVector:
+        """On which rows pods run that want the level's whole domain for their gang. A fresh vector."""
+        column = self._exclusive.get(level)
+        return np.zeros(len(self.rows), dtype=np.bool_) if column is None else column[: len(self.rows)] > 0
+
     def row_of(self, node_name: str) -> int | None:
         """The row of the node of this name, if it is present."""
         index = self._row_of.get(node_name)
         return index if index is not None and self._present[index] else None
 
     def set_node(
-        self, name: str, allocatable: Amounts, labels: Mapping[str, str], taints: tuple[Taint, ...]
+        self,
+        name: str,
+        allocatable: Amounts,
+        labels: Mapping[str, str],
+        taints: tuple[Taint, ...],
+        unhealthy: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        """A node appeared or changed."""
+        """A node appeared or changed; ``unhealthy`` is what it has of a resource beyond ``allocatable``."""
         index = self._claim_row(name)
         row = self._row(index)
         if not row.present:
@@ -122,6 +144,7 @@ class NodeColumns:
         row.allocatable = allocatable
         for resource in changed:
             self._write(index, row, resource)
+        self._set_unhealthy(index, unhealthy)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; what its pods hold stays noted until they go too."""
@@ -136,6 +159,7 @@ class NodeColumns:
         self._node_count -= 1
         for resource in resources:
             self._write(index, row, resource)
+        self._set_unhealthy(index, {})
         self._touch()
         self._release_row(index, row)
 
@@ -160,6 +184,16 @@ class NodeColumns:
             self._write(index, row, resource)
         self._release_row(index, row)
 
+    def hold_exclusively(self, node_name: str, level: str, pods: int) -> None:
+        """So many more pods (fewer, if negative) on the node want the level's whole domain for their gang."""
+        column = self._exclusive.get(level)
+        if column is None:
+            if len(self._exclusive) >= _MAX_EXCLUSIVE_LEVELS:
+                return
+            column = self._exclusive[level] = np.zeros(self._capacity, dtype=np.int64)
+        index = self._row_of[node_name]
+        column[index] = max(0, int(column[index]) + pods)
+
     def first_fit_order(self) -> IntVector:
         """Rows of present nodes in an order that the stock estimator may walk them: zones in turn, by name.
 
@@ -178,9 +212,12 @@ class NodeColumns:
         twin._taint_codes = self._taint_codes.copy()
         twin.taint_sets = list(self.taint_sets)
         twin.labels = self.labels.copy()
+        twin.devices = tuple(table.copy() for table in self.devices)
         twin.eligibility_version = self.eligibility_version
         twin._free = {name: column.copy() for name, column in self._free.items()}
         twin._allocatable = {name: column.copy() for name, column in self._allocatable.items()}
+        twin._unhealthy = {name: column.copy() for name, column in self._unhealthy.items()}
+        twin._exclusive = {level: column.copy() for level, column in self._exclusive.items()}
         twin._row_of = dict(self._row_of)
         twin._vacant = []
         twin._taint_code_of = {}
@@ -226,6 +263,18 @@ class NodeColumns:
         self.labels.grow(size)
         self._free = {name: _grown(column, size) for name, column in self._free.items()}
         self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
+        self._unhealthy = {name: _grown(column, size) for name, column in self._unhealthy.items()}
+        self._exclusive = {level: _grown(column, size) for level, column in self._exclusive.items()}
+
+    def _set_unhealthy(self, index: int, unhealthy: Mapping[str, int]) -> None:
+        for resource, amount in unhealthy.items():
+            if resource not in self._unhealthy and resource in self._free:
+                self._unhealthy[resource] = np.zeros(self._capacity, dtype=np.int64)
+            if resource in self._unhealthy:
+                self._unhealthy[resource][index] = min(MAX_INT64, amount)
+        for resource, column in self._unhealthy.items():
+            if resource not in unhealthy:
+                column[index] = 0
 
     def _write(self, index: int, row: NodeRow, resource: str) -> None:
         column = self._free.get(resource)

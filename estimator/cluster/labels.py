@@ -71,6 +71,14 @@ class LabelColumns:
         present: BoolVector = column.codes != ABSENT
         return matching | ~present if requirement.allows_absent else matching & present
 
+    def codes(self, key: str) -> NDArray[np.int32]:
+        """The label's value of every row as a code, `ABSENT` where the label is absent. Not to be written."""
+        return self._column(key).codes
+
+    def values(self, key: str) -> Mapping[int, str]:
+        """The value that each of the label's codes stands for."""
+        return {code: value for value, code in self._column(key).code_of.items()}
+
     def copy(self) -> "LabelColumns":
         """An independent snapshot; the label maps themselves are shared, since they are never changed."""
         twin = LabelColumns(0)

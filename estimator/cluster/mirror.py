@@ -4,19 +4,22 @@ It has one writer, the cluster's source, and all of it happens on the event loop
 read a copy elsewhere. Objects may come in any order and more than once: equal objects, equal mirror.
 """
 
+from collections.abc import Iterable
+
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.nodes import NodeMirror
 from estimator.cluster.pods import PodMirror
 from estimator.cluster.quotas import QuotaMirror
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import Controllers
+from fairway.accelerators.devices import Scheme
 
 
 class ClusterMirror:
     """Everything an estimator knows of one member cluster."""
 
-    def __init__(self, report: Report) -> None:
-        self.columns = NodeColumns()
+    def __init__(self, report: Report, schemes: Iterable[Scheme] = ()) -> None:
+        self.columns = NodeColumns(schemes)
         self.controllers = Controllers()
         self.nodes = NodeMirror(self.columns, report)
         self.pods = PodMirror(self.columns, self.controllers, report)

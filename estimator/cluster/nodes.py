@@ -1,12 +1,14 @@
-"""Node objects to rows: allocatable amounts, labels, taints, and a cordon as the taint it stands for."""
+"""Node objects to rows: amounts, labels, taints, a cordon as the taint it stands for, and shared devices."""
 
 from collections.abc import Collection, Mapping
 from sys import intern
 
 from estimator.cluster.columns import NodeColumns
+from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.report import Report
+from fairway.accelerators.devices import NodeFacts
 from fairway.kube.objects import Node, RawResources
-from fairway.resources import PODS, Amounts, ResourceError, is_scheduled, parse_amounts
+from fairway.resources import PODS, Amounts, ResourceError, is_extended, is_scheduled, parse_amounts
 from fairway.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 
 _MAX_PODS_PER_NODE = 2**31 - 1
@@ -29,29 +31,57 @@ class NodeMirror:
         """A node appeared or changed."""
         name = intern(node.metadata.name)
         self._names[name] = None
+        allocatable = self._amounts(name, "allocatable", node.status.allocatable)
+        labels = _labels(node)
         self._columns.set_node(
-            name, self._allocatable(name, node.status.allocatable), _labels(node), _taints(node)
+            name, allocatable, labels, _taints(node), self._unhealthy(name, node, allocatable)
         )
+        facts = NodeFacts(name, labels, node.metadata.annotations or {}, allocatable)
+        for table in self._columns.devices:
+            self._set_devices(table, facts)
 
     def delete(self, key: str) -> None:
         """A node is gone."""
         self._names.pop(key, None)
         self._columns.remove_node(key)
+        for table in self._columns.devices:
+            table.remove_node(key)
 
-    def _allocatable(self, name: str, raw: RawResources | None) -> Amounts:
+    def _set_devices(self, table: DeviceColumns, facts: NodeFacts) -> None:
+        read = table.scheme.devices(facts)
+        row = self._columns.row_of(facts.name)
+        assert row is not None
+        for problem in read.problems if read else ():
+            self._report("nodes", facts.name, f"devices of {table.scheme.name}: {problem}")
+        template = table.scheme.new_device(facts) if read and table.scheme.new_device else None
+        table.set_node(facts.name, row, read.found if read else None, template)
+
+    def _unhealthy(self, name: str, node: Node, allocatable: Amounts) -> Amounts:
+        if not any(is_extended(resource) for resource in allocatable):
+            return {}
+        raw = {
+            resource: value
+            for resource, value in (node.status.capacity or {}).items()
+            if is_extended(resource)
+        }
+        capacity = self._amounts(name, "capacity", raw)
+        beyond = {resource: has - allocatable.get(resource, 0) for resource, has in capacity.items()}
+        return {resource: amount for resource, amount in beyond.items() if amount > 0}
+
+    def _amounts(self, name: str, field: str, raw: RawResources | None) -> Amounts:
         kept: Amounts = {}
         for resource, value in (raw or {}).items():
             if resource != PODS and not is_scheduled(resource):
                 continue
             if len(kept) >= _MAX_RESOURCES_PER_NODE:
                 self._report(
-                    "nodes", name, f"status.allocatable: only {_MAX_RESOURCES_PER_NODE} resources are read"
+                    "nodes", name, f"status.{field}: only {_MAX_RESOURCES_PER_NODE} resources are read"
                 )
                 break
             try:
                 kept.update(parse_amounts({intern(resource): value}))
             except ResourceError as error:
-                self._report("nodes", name, f"status.allocatable.{error}; it counts as none")
+                self._report("nodes", name, f"status.{field}.{error}; it counts as none")
         if PODS in kept:
             kept[PODS] = min(kept[PODS], _MAX_PODS_PER_NODE)
         return kept

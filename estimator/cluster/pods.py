@@ -5,24 +5,35 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC, datetime
 from sys import intern
 
 import msgspec
 
 from estimator.cluster.columns import NodeColumns
+from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import Controllers
+from fairway.accelerators.devices import DeviceUse, PodFacts
 from fairway.kube.objects import Pod, object_key
-from fairway.resources import PODS, ResourceError, is_scheduled, pod_request
+from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
+
+EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+"""The annotation by which JobSet gives each of its jobs a whole domain; its value is the label key."""
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
 
 
+_Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
+
+
 class _Held(msgspec.Struct, frozen=True, gc=False):
     node: str
     footprint: dict[str, int]
+    devices: _Devices
+    exclusive_level: str
     controller: tuple[str, str, str, str] | None
     unschedulable_since_s: float | None
 
@@ -55,7 +66,7 @@ class PodMirror:
             self._forget(key, before)
         self._pods[key] = held
         if held.node:
-            self._columns.hold(held.node, held.footprint)
+            self._hold(held)
         if held.controller and held.node:
             self._controllers.bind(held.controller)
         if held.controller and held.unschedulable_since_s is not None:
@@ -67,9 +78,23 @@ class PodMirror:
         if held is not None:
             self._forget(key, held)
 
+    def _hold(self, held: _Held) -> None:
+        self._columns.hold(held.node, held.footprint)
+        for table, uses in held.devices:
+            table.hold(held.node, uses)
+        if held.exclusive_level:
+            self._columns.hold_exclusively(held.node, held.exclusive_level, 1)
+
+    def _release(self, held: _Held) -> None:
+        if held.exclusive_level:
+            self._columns.hold_exclusively(held.node, held.exclusive_level, -1)
+        for table, uses in held.devices:
+            table.release(held.node, uses)
+        self._columns.release(held.node, held.footprint)
+
     def _forget(self, key: str, held: _Held) -> None:
         if held.node:
-            self._columns.release(held.node, held.footprint)
+            self._release(held)
         if held.controller and held.node:
             self._controllers.unbind(held.controller)
         if held.controller and held.unschedulable_since_s is not None:
@@ -77,10 +102,13 @@ class PodMirror:
 
     def _reduce(self, key: str, pod: Pod) -> _Held:
         node = pod.spec.node_name or pod.status.nominated_node_name
+        annotations = pod.metadata.annotations or {}
         controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
         return _Held(
             node=intern(node),
             footprint=self._footprint(key, pod) if node else _ONE_SLOT,
+            devices=self._devices(key, pod) if node else (),
+            exclusive_level=intern(annotations.get(EXCLUSIVE_TOPOLOGY, "")) if node else "",
             controller=None
             if controller is None
             else (
@@ -107,6 +135,33 @@ class PodMirror:
                 self._footprints.clear()
             known = self._footprints[content] = dict(content)
         return known
+
+    def _devices(self, key: str, pod: Pod) -> _Devices:
+        labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
+        if not annotations and not labels:
+            return ()
+        facts = PodFacts(pod.metadata.namespace, labels, annotations, _extended(pod))
+        used: list[tuple[DeviceColumns, tuple[DeviceUse, ...]]] = []
+        for table in self._columns.devices:
+            read = table.scheme.uses(facts)
+            for problem in read.problems:
+                self._report("pods", key, f"devices of {table.scheme.name}: {problem}")
+            if read.found:
+                used.append((table, read.found))
+        return tuple(used)
+
+
+def _extended(pod: Pod) -> tuple[dict[str, int], ...]:
+    """The extended resources that each container asks for, as far as they can be read."""
+    found: list[dict[str, int]] = []
+    for container in pod.spec.containers or ():
+        amounts: dict[str, int] = {}
+        for name, raw in ((container.resources.requests if container.resources else None) or {}).items():
+            if is_extended(name):
+                with suppress(ResourceError):
+                    amounts.update(parse_amounts({name: raw}))
+        found.append(amounts)
+    return tuple(found)
 
 
 def _unschedulable_since_s(pod: Pod) -> float | None:

@@ -1,0 +1,240 @@
+"""The shared devices of one cluster as columns: one row per device, for each sharing scheme.
+
+What pods use of a device is kept by node and device id whatever the order of events, and counts once the
+node says that it has the device. Where a scheme opens devices as pods need them (KAI reserves a whole GPU for
+the first fraction), the ids that pods name are the devices. Amounts are exact integers; an event costs as
+much as the devices of its node.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.accelerators.devices import Device, DeviceUse, Scheme
+
+IntVector = NDArray[np.int64]
+BoolVector = NDArray[np.bool_]
+
+NUMBERS = ("memory", "memory_free", "cores", "cores_free", "slots", "slots_free", "touched", "numa")
+
+_INITIAL_ROWS = 64
+# Whatever is counted stays exact in the floating point that sums are taken in.
+_MOST = 2**40
+
+
+@dataclass(slots=True)
+class _Use:
+    memory: int = 0
+    cores: int = 0
+    pods: int = 0
+    exclusive: int = 0
+
+
+@dataclass(slots=True)
+class _NodeDevices:
+    row: int | None = None
+    inventory: dict[str, Device] = field(default_factory=dict)
+    template: Device | None = None
+    used: dict[str, _Use] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class DeviceColumns:
+    """All devices of one scheme in one cluster. Written by `ClusterMirror` alone; answers read it or a copy.
+
+    A row is a device's slot; ``node`` says on which row of `NodeColumns` it is, -1 where there is none.
+    ``participates`` and ``new_memory`` are by row of `NodeColumns`.
+    """
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.scheme = scheme
+        self.version = 0
+        """Changes with every change of a device or of what is used of it."""
+        self.devices: list[Device | None] = []
+        self._node = np.full(_INITIAL_ROWS, -1, dtype=np.int64)
+        self._numbers = {name: np.zeros(_INITIAL_ROWS, dtype=np.int64) for name in NUMBERS}
+        self._participates: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
+        self._new_memory: IntVector = np.zeros(_INITIAL_ROWS, dtype=np.int64)
+        self._nodes: dict[str, _NodeDevices] = {}
+        self._vacant: list[int] = []
+        self._participants = 0
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any node takes part in the scheme."""
+        return self._participants > 0
+
+    @property
+    def node(self) -> IntVector:
+        """The row of each device's node. Not to be written or kept."""
+        return self._node[: len(self.devices)]
+
+    def number(self, name: str) -> IntVector:
+        """One of `NUMBERS` of each device; nothing is free on one that takes no pods. Not to be written."""
+        return self._numbers[name][: len(self.devices)]
+
+    def participates(self, rows: int) -> BoolVector:
+        """Which of so many node rows take part in the scheme. A fresh vector."""
+        return _fitted(self._participates, rows)
+
+    def new_memory(self, rows: int) -> IntVector:
+        """The memory of a device that would be opened on each of so many node rows, 0 where none can be."""
+        return _fitted(self._new_memory, rows)
+
+    def set_node(
+        self, name: str, row: int, inventory: Iterable[Device] | None, template: Device | None
+    ) -> None:
+        """A node is present on this row and has these devices; None: it takes no part in the scheme."""
+        node = self._nodes.get(name)
+        if inventory is None:
+            if node is not None:
+                self._withdraw(name, node)
+            return
+        if node is None:
+            node = self._nodes[name] = _NodeDevices()
+        found = {device.id: device for device in inventory}
+        if node.row == row and node.inventory == found and node.template == template:
+            return
+        if node.row is None:
+            self._participants += 1
+        elif node.row != row:
+            self._leave(node.row)
+        node.row, node.inventory, node.template = row, found, template
+        self._reach(row)
+        self._participates[row] = True
+        self._new_memory[row] = template.memory if template else 0
+        self._rewrite(node)
+
+    def remove_node(self, name: str) -> None:
+        """A node is gone; what its pods use stays noted until they go too."""
+        node = self._nodes.get(name)
+        if node is not None:
+            self._withdraw(name, node)
+
+    def hold(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
+        """A pod uses these devices of the node, known or not."""
+        node = self._nodes.setdefault(node_name, _NodeDevices())
+        for use in uses:
+            used = node.used.setdefault(use.device, _Use())
+            used.memory += use.memory
+            used.cores += use.cores
+            used.pods += 1
+            used.exclusive += use.exclusive
+            self._write(node, use.device)
+
+    def release(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
+        """A pod gives back exactly what `hold` took."""
+        node = self._nodes[node_name]
+        for use in uses:
+            used = node.used[use.device]
+            used.memory -= use.memory
+            used.cores -= use.cores
+            used.pods -= 1
+            used.exclusive -= use.exclusive
+            if not used.pods:
+                del node.used[use.device]
+            self._write(node, use.device)
+        self._drop_if_empty(node_name, node)
+
+    def copy(self) -> "DeviceColumns":
+        """An independent snapshot for work on another thread."""
+        twin = DeviceColumns.__new__(DeviceColumns)
+        twin.scheme, twin.version = self.scheme, self.version
+        twin.devices = list(self.devices)
+        twin._node = self._node.copy()
+        twin._numbers = {name: column.copy() for name, column in self._numbers.items()}
+        twin._participates, twin._new_memory = self._participates.copy(), self._new_memory.copy()
+        twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
+        return twin
+
+    def _withdraw(self, name: str, node: _NodeDevices) -> None:
+        if node.row is not None:
+            self._leave(node.row)
+            self._participants -= 1
+        node.row, node.inventory, node.template = None, {}, None
+        self._rewrite(node)
+        self._drop_if_empty(name, node)
+
+    def _leave(self, row: int) -> None:
+        self._participates[row] = False
+        self._new_memory[row] = 0
+
+    def _drop_if_empty(self, name: str, node: _NodeDevices) -> None:
+        if node.row is None and not node.used:
+            del self._nodes[name]
+
+    def _device(self, node: _NodeDevices, device: str) -> Device | None:
+        if node.row is None:
+            return None
+        known = node.inventory.get(device)
+        if known is None and self.scheme.opens and device in node.used:
+            return node.template
+        return known
+
+    def _rewrite(self, node: _NodeDevices) -> None:
+        for device in (*node.rows, *node.inventory, *node.used):
+            self._write(node, device)
+
+    def _write(self, node: _NodeDevices, id: str) -> None:
+        self.version += 1
+        device = self._device(node, id)
+        index = node.rows.get(id)
+        if device is None:
+            if index is not None:
+                del node.rows[id]
+                self.devices[index] = None
+                self._node[index] = -1
+                for column in self._numbers.values():
+                    column[index] = 0
+                self._vacant.append(index)
+            return
+        if index is None:
+            index = node.rows[id] = self._claim_row()
+        assert node.row is not None
+        used = node.used.get(id) or _Use()
+        self.devices[index] = device
+        self._node[index] = node.row
+        slots_used = device.slots if used.exclusive else used.pods
+        numbers = (
+            device.memory,
+            device.memory - used.memory if device.usable else 0,
+            device.cores,
+            device.cores - used.cores if device.usable else 0,
+            device.slots,
+            device.slots - slots_used if device.usable else 0,
+            int(used.pods > 0),
+            device.numa,
+        )
+        for name, number in zip(NUMBERS, numbers, strict=True):
+            self._numbers[name][index] = min(_MOST, max(0, number))
+
+    def _claim_row(self) -> int:
+        if self._vacant:
+            return self._vacant.pop()
+        index = len(self.devices)
+        self.devices.append(None)
+        if index >= len(self._node):
+            size = 2 * len(self._node)
+            self._node = np.concatenate([self._node, np.full(size - index, -1, dtype=np.int64)])
+            self._numbers = {name: _fitted(column, size) for name, column in self._numbers.items()}
+        return index
+
+    def _reach(self, row: int) -> None:
+        size = len(self._participates)
+        if row >= size:
+            size = max(2 * size, row + 1)
+            self._participates = _fitted(self._participates, size)
+            self._new_memory = _fitted(self._new_memory, size)
+
+
+_Item = TypeVar("_Item", np.bool_, np.int64)
+
+
+def _fitted(column: NDArray[_Item], size: int) -> NDArray[_Item]:
+    fitted = np.zeros(size, dtype=column.dtype)
+    kept = min(size, len(column))
+    fitted[:kept] = column[:kept]
+    return fitted
