@@ -18,14 +18,18 @@ from estimator.cluster_flags import (
 from estimator.feature_gates import HEEDED, parse_feature_gates, resolve
 from estimator.inert_flags import INERT
 from estimator.settings import (
+    AcceleratorSettings,
     ApiSettings,
     ClusterSource,
     EndpointSettings,
+    KarmadaSettings,
     LiveCluster,
     LogSettings,
     OnDoubt,
     Settings,
+    TopologyOverride,
 )
+from fairway.selectors import is_label_key
 from fairway.service.addresses import MAX_PORT, parse_bind_address
 from fairway.service.certificates import TlsFiles
 from fairway.service.durations import parse_duration_s
@@ -71,6 +75,17 @@ def _parse_stale_after_s(text: str) -> float:
     if seconds <= 0:
         raise ValueError("expected a duration above 0, such as 90s, 2m, 1h30m")
     return seconds
+
+
+def _parse_topology(text: str) -> TopologyOverride:
+    name, equals, keys = text.rpartition("=")
+    levels = tuple(keys.split(","))
+    for key in levels:
+        if not is_label_key(key):
+            raise ValueError(f"{key!r} is not a label key: expected [NAME=]KEY,KEY,... coarse to fine")
+    if len(set(levels)) < len(levels) or (equals and not name):
+        raise ValueError("expected [NAME=]KEY,KEY,... with each label key once")
+    return TopologyOverride(name, levels)
 
 
 _CLUSTER_NAME: Final = Flag(
@@ -178,6 +193,30 @@ _PROFILING: Final = Flag(
     "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
 )
 
+_KARMADA_KUBECONFIG: Final = Flag(
+    "karmada-kubeconfig",
+    parse_text,
+    "",
+    "Kubeconfig of Karmada's API server. With it, workloads' templates are watched there, and answers heed "
+    "what Karmada's request leaves out: gang size, fractions of devices, topology.",
+    "FILE",
+)
+_CATALOGUE: Final = Flag(
+    "catalogue",
+    parse_text,
+    "",
+    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
+    "FILE",
+)
+_TOPOLOGY: Final = Flag(
+    "topology",
+    _parse_topology,
+    "",
+    "Label keys of the topology levels, coarse to fine, of one cluster or of all; found by themselves where "
+    "nodes carry the labels of a known cloud or tool. May be repeated.",
+    "[NAME=]KEY,KEY,...",
+)
+
 _LOGGING_FORMAT: Final = Flag(
     "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
 )
@@ -194,7 +233,7 @@ _HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True,
 GROUPS: Final = (
     FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
-    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER)),
+    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, _CATALOGUE, _TOPOLOGY)),
     FlagGroup("Health, metrics, profiling", (_HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING)),
     FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
@@ -268,7 +307,29 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         stale_after_s=line.value(_STALE_AFTER),
         logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
         notices=_notices(line),
+        karmada=_karmada(line, is_file),
+        accelerators=_accelerators(line, is_file),
     )
+
+
+def _karmada(line: CommandLine, is_file: Callable[[Path], bool]) -> KarmadaSettings | None:
+    if not line.value(_KARMADA_KUBECONFIG):
+        return None
+    path = Path(line.value(_KARMADA_KUBECONFIG))
+    if not is_file(path):
+        raise line.error(_KARMADA_KUBECONFIG, "no such file: expected the kubeconfig of Karmada's API server")
+    return KarmadaSettings(path)
+
+
+def _accelerators(line: CommandLine, is_file: Callable[[Path], bool]) -> AcceleratorSettings:
+    catalogue = Path(line.value(_CATALOGUE)) if line.value(_CATALOGUE) else None
+    if catalogue is not None and not is_file(catalogue):
+        raise line.error(_CATALOGUE, "no such file: expected a YAML list of rules")
+    overrides = tuple(line.values(_TOPOLOGY))
+    names = [override.cluster for override in overrides]
+    if len(set(names)) < len(names):
+        raise FlagError("--topology: expected each cluster once, and at most one without a name")
+    return AcceleratorSettings(catalogue, overrides)
 
 
 def _require_file(source: ClusterSource, stock: StockCluster, is_file: Callable[[Path], bool]) -> None:

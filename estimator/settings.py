@@ -37,6 +37,29 @@ ClusterSource = LiveCluster | SnapshotCluster
 
 
 @dataclass(frozen=True, slots=True)
+class KarmadaSettings:
+    """How to read the workloads' templates from Karmada's own API server."""
+
+    kubeconfig: Path
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyOverride:
+    """The topology levels of a cluster, coarse to fine, as label keys; of all clusters, if it has no name."""
+
+    cluster: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AcceleratorSettings:
+    """What the administrator says of accelerators and topology beyond what is built in."""
+
+    catalogue: Path | None = None
+    topology: tuple[TopologyOverride, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class LogSettings:
     """``verbosity`` is klog's ``-v``."""
 
@@ -70,7 +93,8 @@ class Settings:
 
     ``clusters`` has at least one entry, names unique, live ones first. ``tls`` is ``None`` for plaintext.
     After ``stale_after_s`` without news of a cluster its answers are doubtful, and ``on_doubt`` says what to
-    answer then. ``notices`` are sentences to log once at startup.
+    answer then. ``notices`` are sentences to log once at startup. ``karmada`` is None where templates are not
+    read.
     """
 
     clusters: tuple[ClusterSource, ...]
@@ -83,3 +107,5 @@ class Settings:
     stale_after_s: float
     logs: LogSettings
     notices: tuple[str, ...]
+    karmada: KarmadaSettings | None = None
+    accelerators: AcceleratorSettings = AcceleratorSettings()

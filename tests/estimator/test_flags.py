@@ -10,10 +10,12 @@ from estimator.inert_flags import INERT
 from estimator.settings import (
     ApiSettings,
     EndpointSettings,
+    KarmadaSettings,
     LiveCluster,
     LogSettings,
     Settings,
     SnapshotCluster,
+    TopologyOverride,
 )
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
@@ -60,7 +62,15 @@ STOCK = {
     "v": "0",
     "vmodule": "",
 }
-OURS = {"cluster": "", "snapshot": "", "on-doubt": "auto", "stale-after": "2m"}
+OURS = {
+    "cluster": "",
+    "snapshot": "",
+    "on-doubt": "auto",
+    "stale-after": "2m",
+    "karmada-kubeconfig": "",
+    "catalogue": "",
+    "topology": "",
+}
 
 
 def settings(*argv: str, missing: tuple[str, ...] = ()) -> Settings:
@@ -82,7 +92,7 @@ def test_every_stock_flag_is_there_with_its_default_and_ours_beside() -> None:
 
 
 def test_each_default_is_a_value_the_flag_accepts() -> None:
-    may_be_absent_only = {"cluster", "snapshot"}
+    may_be_absent_only = {"cluster", "snapshot", "topology"}
     for group in GROUPS:
         for flag in group.flags:
             if flag.name not in may_be_absent_only:
@@ -221,6 +231,10 @@ def test_clusters_are_named_by_flag_or_by_file(
         (["--cluster-name=a", "--server-port=-1"], ["--server-port=-1", "between 0 and 65535"]),
         (["--cluster-name=a", "--kube-api-qps=fast"], ["--kube-api-qps=fast", "expected a number"]),
         (["--cluster-name=a", "--metrics-bind-address=8080"], ["--metrics-bind-address=8080", '":PORT"']),
+        (["--cluster-name=a", "--topology=a b"], ["--topology", "'a b'", "KEY,KEY"]),
+        (["--cluster-name=a", "--topology=rack,rack"], ["--topology=rack,rack", "each label key once"]),
+        (["--cluster-name=a", "--topology==rack"], ["--topology==rack", "NAME"]),
+        (["--cluster-name=a", "--topology=rack", "--topology=block"], ["--topology", "each cluster once"]),
         (["--cluster-name=a", "--on-doubt=maybe"], ["--on-doubt=maybe", "auto, zero or skip"]),
         (["--cluster-name=a", "--stale-after=2"], ["--stale-after=2", "such as 90s, 2m, 1h30m"]),
         (["--cluster-name=a", "--stale-after=0"], ["--stale-after=0", "above 0"]),
@@ -252,6 +266,8 @@ def test_errors_name_the_flag_the_value_and_what_was_expected(argv: list[str], p
         (["--cluster-name=a", "--kubeconfig=/k"], "/k", "--kubeconfig=/k: no such file"),
         (["--cluster=a=/k"], "/k", "--cluster=a=/k: no such file"),
         (["--snapshot=a=/s"], "/s", "--snapshot=/s: no such file"),
+        (["--cluster-name=a", "--catalogue=/y"], "/y", "--catalogue=/y: no such file"),
+        (["--cluster-name=a", "--karmada-kubeconfig=/q"], "/q", "--karmada-kubeconfig=/q: no such file"),
         (["--grpc-auth-cert-file=/c"], "/c", "--grpc-auth-cert-file=/c: no such file"),
         (["--grpc-auth-key-file=/k"], "/k", "--grpc-auth-key-file=/k: no such file"),
         (["--grpc-client-ca-file=/a"], "/a", "--grpc-client-ca-file=/a: no such file"),
@@ -261,6 +277,17 @@ def test_a_missing_file_is_named_with_its_flag(argv: list[str], missing: str, st
     if "grpc" in start:
         argv = ["--cluster-name=m", "--grpc-auth-cert-file=/x", "--grpc-auth-key-file=/y", *argv]
     assert error(*argv, missing=(missing,)).startswith(start)
+
+
+def test_topology_and_karmada_are_read() -> None:
+    read = settings(
+        "--cluster-name=a", "--topology=block,rack", "--topology=b=example.com/x", "--karmada-kubeconfig=/k"
+    )
+    assert read.accelerators.topology == (
+        TopologyOverride("", ("block", "rack")),
+        TopologyOverride("b", ("example.com/x",)),
+    )
+    assert read.karmada == KarmadaSettings(Path("/k"))
 
 
 def test_real_files_are_looked_for(tmp_path: Path) -> None:
