@@ -1,0 +1,166 @@
+"""Follows the templates on Karmada's API server, and finds the one that a question is about.
+
+Each kind has a reflector of its own. A kind that the server does not serve (no such CRD yet) or does not let
+us read is left out and looked at again every minute. A question that comes before its kind has been read, or
+a moment before its workload shows on the watch, waits a little inside its own deadline.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+
+from estimator.karmada.kinds import KINDS, WatchedKind
+from estimator.karmada.templates import NOTHING, Found, ReadGang, Templates
+from fairway.kube.client import KubeClient
+from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
+from fairway.kube.observation import Phase, ReflectorMetrics
+from fairway.kube.reflector import Reflector
+
+logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 60.0
+_RETRY_S = 2.0
+# karmada-scheduler asks after the detector has seen the template; our own watch is seldom behind that.
+_WAIT_FOR_ABSENT_S = 0.25
+
+
+class KarmadaSource:
+    """The templates of all kinds. ``clock`` is monotonic, in seconds."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        read: ReadGang,
+        metrics: ReflectorMetrics,
+        *,
+        clock: Callable[[], float],
+        kinds: Iterable[WatchedKind] = KINDS,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._followed = [_Followed(kind, client, read, metrics, self._changed, clock) for kind in kinds]
+
+    async def run(self) -> None:
+        """Follow all kinds until cancelled."""
+        async with self._client, asyncio.TaskGroup() as group:
+            for followed in self._followed:
+                group.create_task(followed.run(), name=f"karmada/{followed.kind.resource.name}")
+
+    async def find(self, kind: str, namespace: str, name: str, within_s: float) -> Found:
+        """The gang of the workload, after at most about ``within_s``.
+
+        Karmada's requests name the kind but not its group; of two workloads that differ in the group alone,
+        the one that is a gang counts.
+        """
+        followed = [f for f in self._followed if f.kind.kind == kind and not f.is_left_out]
+        if not followed:
+            return NOTHING
+        key = f"{namespace}/{name}"
+        deadline_s = self._clock() + within_s
+        wait_until_s = deadline_s
+        while True:
+            known = [f.templates for f in followed if f.templates.knows(key)]
+            gang = next((gang for templates in known if (gang := templates.gang(key)) is not None), None)
+            if gang is not None:
+                return Found(gang)
+            pending = [f for f in followed if not f.is_settled]
+            is_reading = any(f.is_reading for f in pending)
+            if known and not is_reading:
+                return NOTHING
+            if not is_reading:
+                wait_until_s = min(wait_until_s, deadline_s - within_s + _WAIT_FOR_ABSENT_S)
+            left_s = wait_until_s - self._clock()
+            if left_s <= 0:
+                if pending:
+                    return Found(doubt=f"the template of {kind} {key} is not known: {pending[0].detail}")
+                return NOTHING
+            await self._change(left_s)
+
+    def _changed(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    async def _change(self, within_s: float) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.add(future)
+        try:
+            await asyncio.wait((future,), timeout=within_s)
+        finally:
+            self._waiting.discard(future)
+
+
+class _Followed:
+    """One kind: its reflector, and whether what it holds is complete."""
+
+    def __init__(
+        self,
+        kind: WatchedKind,
+        client: KubeClient,
+        read: ReadGang,
+        metrics: ReflectorMetrics,
+        changed: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.kind = kind
+        self.templates = Templates(kind, read, changed)
+        self.is_left_out = False
+        self._problem = "not read yet"
+        self._client = client
+        self._changed = changed
+        self._reflector = Reflector(
+            client,
+            kind.resource,
+            self.templates,
+            metrics=metrics,
+            on_state=lambda state: changed(),
+            clock=clock,
+        )
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a workload that is not held does not exist, as far as anybody can tell."""
+        state = self._reflector.state
+        return self.is_left_out or (state.synced_once and state.phase is Phase.WATCHING)
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether it is about to be settled."""
+        return not self._reflector.state.synced_once
+
+    @property
+    def detail(self) -> str:
+        """Why it is not settled."""
+        return self._reflector.state.last_error or self._problem
+
+    async def run(self) -> None:
+        """Follow the kind until cancelled, once it is served."""
+        while True:
+            if await self._is_served():
+                await self._reflector.run()
+            await asyncio.sleep(_LOOK_AGAIN_S if self.is_left_out else _RETRY_S)
+
+    async def _is_served(self) -> bool:
+        resource = self.kind.resource
+        try:
+            await self._client.get_bytes(resource.path, {"limit": "1"})
+        except NotFound:
+            self._leave_out("")
+            return False
+        except (Unauthorized, Forbidden) as error:
+            self._leave_out(f"{error}; templates of {resource.name} are not heeded until then")
+            return False
+        except KubeError as error:
+            self._problem = str(error)
+            return False
+        self.is_left_out = False
+        return True
+
+    def _leave_out(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            logger.warning("%s", problem)
+        self._problem = problem
+        self.is_left_out = True
+        self._changed()

@@ -1,0 +1,72 @@
+"""What the templates on Karmada's API server say beyond Karmada's requests, reduced at the door.
+
+A workload is kept as its gang, or as nothing where its template says no more than the request will: most of
+them, so that a hundred thousand Deployments are a hundred thousand names.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+import msgspec
+
+from estimator.capacity.gangs import WorkloadGang
+from estimator.karmada.kinds import WatchedKind, WorkloadObject
+from fairway.kube.objects import object_key
+
+ReadGang = Callable[[WatchedKind, bytes], WorkloadGang | None]
+"""Takes a whole object as JSON; None where it says nothing beyond what Karmada's request says."""
+
+
+class Templates:
+    """The templates of one kind; the reflector's sink for them."""
+
+    def __init__(self, kind: WatchedKind, read: ReadGang, changed: Callable[[], None]) -> None:
+        self.kind = kind
+        self._read = read
+        self._changed = changed
+        self._gangs: dict[str, WorkloadGang | None] = {}
+
+    def keys(self) -> Collection[str]:
+        """Keys of all workloads known."""
+        return self._gangs.keys()
+
+    def upsert(self, workload: WorkloadObject) -> None:
+        """A workload appeared or changed."""
+        key = object_key(workload.metadata)
+        is_new = key not in self._gangs
+        self._gangs[key] = self._read(self.kind, msgspec.json.encode(workload))
+        if is_new:
+            self._changed()
+
+    def delete(self, key: str) -> None:
+        """A workload is gone."""
+        self._gangs.pop(key, None)
+
+    def knows(self, key: str) -> bool:
+        """Whether there is such a workload."""
+        return key in self._gangs
+
+    def gang(self, key: str) -> WorkloadGang | None:
+        """Its gang, None where its template says nothing beyond Karmada's request."""
+        return self._gangs.get(key)
+
+
+class Lookup(Protocol):
+    """How a question finds the template of the workload that it is about."""
+
+    async def find(self, kind: str, namespace: str, name: str, within_s: float) -> "Found":
+        """What is known of it, after at most about ``within_s`` seconds."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a look-up came to.
+
+    ``doubt`` is not empty where the template may well say more but cannot be seen now.
+    """
+
+    gang: WorkloadGang | None = None
+    doubt: str = ""
+
+
+NOTHING = Found()
+"""The template says nothing beyond the request, or is of a kind that nobody reads."""
