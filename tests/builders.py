@@ -25,6 +25,7 @@ from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets
+from fairway.accelerators.devices import Scheme
 from fairway.kube.objects import Deployment, KubeObject, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.resources import Amounts
 
@@ -58,6 +59,8 @@ class NodeBuilder:
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[dict[str, str], ...] = ()
     unschedulable: bool = False
+    capacity: Quantities | None = None
+    annotations: dict[str, str] = field(default_factory=dict)
 
     def has(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> NodeBuilder:
         return replace(self, allocatable={**self.allocatable, **quantities(more, **named)})
@@ -83,12 +86,23 @@ class NodeBuilder:
     def cordoned(self) -> NodeBuilder:
         return replace(self, unschedulable=True)
 
+    def capacity_of(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> NodeBuilder:
+        """What the node has, healthy or not."""
+        return replace(self, capacity=quantities(more, **named))
+
+    def annotated(self, more: Mapping[str, str]) -> NodeBuilder:
+        return replace(self, annotations={**self.annotations, **more})
+
     def build(self) -> Node:
         return msgspec.convert(
             {
-                "metadata": {"name": self.name, "labels": self.labels or None},
+                "metadata": {
+                    "name": self.name,
+                    "labels": self.labels or None,
+                    "annotations": self.annotations or None,
+                },
                 "spec": {"unschedulable": self.unschedulable, "taints": list(self.taints) or None},
-                "status": {"allocatable": self.allocatable},
+                "status": {"allocatable": self.allocatable, "capacity": self.capacity},
             },
             Node,
         )
@@ -206,6 +220,12 @@ class PodBuilder:
     def unschedulable(self, since: str | None, reason: str = "Unschedulable") -> PodBuilder:
         return self.phase("Pending").condition("PodScheduled", "False", reason, since)
 
+    def annotated(self, more: Mapping[str, str]) -> PodBuilder:
+        return self._metadata(annotations=dict(more))
+
+    def labelled(self, more: Mapping[str, str]) -> PodBuilder:
+        return self._metadata(labels=dict(more))
+
     def owned_by(self, kind: str, name: str, api_version: str = "apps/v1") -> PodBuilder:
         owner = {"apiVersion": api_version, "kind": kind, "name": name, "controller": True}
         return self._metadata(ownerReferences=[owner])
@@ -321,9 +341,13 @@ def no_complaints(resource: str, key: str, message: str) -> None:
     raise AssertionError(f"unexpected report about {resource} {key}: {message}")
 
 
-def cluster(*things: Thing, report: Callable[[str, str, str], None] = no_complaints) -> ClusterMirror:
-    """A mirror that has seen these objects, in this order."""
-    mirror = ClusterMirror(report)
+def cluster(
+    *things: Thing,
+    report: Callable[[str, str, str], None] = no_complaints,
+    schemes: Iterable[Scheme] = (),
+) -> ClusterMirror:
+    """A mirror that has seen these objects, in this order; it knows these ways of sharing devices."""
+    mirror = ClusterMirror(report, schemes)
     for thing in things:
         upsert(mirror, thing)
     return mirror

@@ -154,7 +154,8 @@ class NodeColumns:
         row = self._row(index)
         resources = tuple(row.allocatable)
         row.present = False
-        row.allocatable, row.labels, row.taints = {}, {}, ()
+        row.allocatable, row.taints = {}, ()
+        self._labels_changed(index, row, {})
         self._present[index] = False
         self._node_count -= 1
         for resource in resources:

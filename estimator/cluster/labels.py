@@ -4,7 +4,7 @@ A column is built the first time a request asks for its key, and kept up to date
 that nobody asks for cost nothing. The least recently asked columns go when there are too many.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +30,21 @@ class LabelColumns:
     def __init__(self, size: int) -> None:
         self._labels: list[Mapping[str, str] | None] = [None] * size
         self._columns: dict[str, _Column] = {}
+        self._carriers: dict[str, int] = {}
+
+    @property
+    def keys(self) -> Collection[str]:
+        """The keys that some node carries."""
+        return self._carriers.keys()
 
     def set_row(self, index: int, labels: Mapping[str, str]) -> None:
-        """The row now carries these labels."""
+        """The row now carries these labels; none where its node is gone."""
+        for key in self._labels[index] or ():
+            self._carriers[key] -= 1
+            if not self._carriers[key]:
+                del self._carriers[key]
+        for key in labels:
+            self._carriers[key] = self._carriers.get(key, 0) + 1
         self._labels[index] = labels
         overgrown = []
         for key, column in self._columns.items():
@@ -83,6 +95,7 @@ class LabelColumns:
         """An independent snapshot; the label maps themselves are shared, since they are never changed."""
         twin = LabelColumns(0)
         twin._labels = list(self._labels)
+        twin._carriers = dict(self._carriers)
         twin._columns = {
             key: _Column(column.codes.copy(), dict(column.code_of)) for key, column in self._columns.items()
         }

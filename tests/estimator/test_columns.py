@@ -87,3 +87,37 @@ def test_a_very_large_claim_is_answered_and_forgotten() -> None:
     assert len(cache._known) == 0
     assert max_replicas(Room(mirror.columns, cache), shape()).value == 8
     assert len(cache._known) == 1
+
+
+def test_the_label_keys_in_use_are_known() -> None:
+    mirror = cluster(node("a").label(zone="x", rack="1"), node("b").label(zone="y"))
+    assert set(mirror.columns.labels.keys) == {"zone", "rack"}
+    upsert(mirror, node("a").label(zone="x"))
+    assert set(mirror.columns.labels.keys) == {"zone"}
+    delete(mirror, node("a"))
+    delete(mirror, node("b"))
+    assert not mirror.columns.labels.keys
+
+
+def test_unhealthy_devices_are_what_the_node_has_beyond_what_it_can_give() -> None:
+    mirror = cluster(node("a").gpus(7).capacity_of(gpu=8, cpu=64), node("b").gpus(8).capacity_of(gpu=8))
+    assert mirror.columns.unhealthy("nvidia.com/gpu").tolist() == [1, 0]
+    upsert(mirror, node("a").gpus(8).capacity_of(gpu=8))
+    assert mirror.columns.unhealthy("nvidia.com/gpu").tolist() == [0, 0]
+    assert mirror.columns.unhealthy("cpu").tolist() == [0, 0]
+
+
+def test_more_pods_than_healthy_devices_leave_nothing_and_no_less() -> None:  # V9
+    mirror = cluster(node("a").gpus(7).capacity_of(gpu=8), pod("x").on("a").requests(gpu=8))
+    assert replicas_of(mirror, shape(gpu=1)).value == 0
+
+
+def test_exclusive_pods_hold_their_domain_while_they_are_there() -> None:
+    level = "cloud.google.com/gke-nodepool"
+    exclusive = pod("x").on("a").annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": level})
+    mirror = cluster(exclusive, node("a"), node("b"))
+    assert mirror.columns.held_exclusively(level).tolist() == [True, False]
+    assert not mirror.columns.held_exclusively("other").any()
+    assert mirror.columns.copy().held_exclusively(level).tolist() == [True, False]
+    delete(mirror, exclusive)
+    assert not mirror.columns.held_exclusively(level).any()
