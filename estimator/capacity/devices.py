@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from estimator.capacity.dealing import dealt, dealt_by_numa, dealt_side_by_side, fits_one_numa, summed
 from estimator.cluster.devices import BoolVector, DeviceColumns, IntVector
 from fairway.accelerators.devices import ANY_DEVICE, PPM, DeviceClaim, PodAsk, Read, Scheme
 
@@ -105,14 +106,23 @@ class DeviceRoom:
     def _shares_of(self, claim: DeviceClaim, which: slice | IntVector) -> IntVector:
         fixed = {name: column[which] for name, column in self._fixed.items()}
         state = {name: column[which] for name, column in self._state.items()}
-        shares = state["slots_free"].copy()
-        need = np.maximum(claim.memory or fixed["memory"] * claim.memory_ppm // PPM, 0)
-        np.minimum(shares, state["memory_free"] // np.maximum(need, 1), out=shares, where=need > 0)
-        # Nothing of a device's cores may be asked for, but not where all are used.
-        of_cores = state["cores_free"] // claim.cores if claim.cores else shares * (state["cores_free"] > 0)
-        np.minimum(shares, of_cores, out=shares, where=fixed["cores"] > 0)
+        need = claim.memory or _memory_of(fixed["memory"], claim)
+        has_cores = fixed["cores"] > 0
         if claim.exclusive:
-            shares = ((shares > 0) & (state["touched"] == 0)).astype(np.int64)
+            free = (state["touched"] == 0) & (state["slots_free"] > 0) & (state["memory_free"] >= need)
+            shares: IntVector = (free & ((state["cores_free"] >= claim.cores) | ~has_cores)).astype(np.int64)
+        else:
+            shares = np.minimum(state["slots_free"], UNLIMITED)
+            if claim.memory:
+                np.minimum(shares, state["memory_free"] // claim.memory, out=shares)
+            elif claim.memory_ppm:
+                by_memory = state["memory_free"] // np.maximum(need, 1)
+                np.minimum(shares, by_memory, out=shares, where=need > 0)
+            # Nothing of a device's cores may be asked for, but not where all are used.
+            of_cores = (
+                state["cores_free"] // claim.cores if claim.cores else shares * (state["cores_free"] > 0)
+            )
+            np.minimum(shares, of_cores, out=shares, where=has_cores)
         if claim.filter != ANY_DEVICE:
             shares *= self._allowed(claim)[which]
         return shares
@@ -126,22 +136,28 @@ class DeviceRoom:
     def _new_shares(self, claim: DeviceClaim, rows: int) -> IntVector:
         """How many shares a newly opened device takes on each row."""
         memory = self._table.new_memory(rows)
-        need = np.maximum(claim.memory or memory * claim.memory_ppm // PPM, 1)
+        need = np.maximum(claim.memory or _memory_of(memory, claim), 1)
         shares = memory // need
         return np.minimum(shares, 1) if claim.exclusive else shares
 
     def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: IntVector | None) -> IntVector:
-        shares = np.minimum(self._shares(claim), UNLIMITED)
+        shares = self._shares(claim)
+        if claim.count > 1 and openable is None and not claim.same_numa and len(shares):
+            layout = self._table.layout()
+            pods = np.zeros(rows, dtype=np.int64)
+            # A place without a device has index -1: the zero put last.
+            pods[layout.nodes] = dealt_side_by_side(np.append(shares, 0)[layout.devices], claim.count)
+            return pods
         has_node = self._node >= 0
         shares, node = shares[has_node], self._node[has_node]
         if claim.same_numa:
             _, group = np.unique(node * 64 + self._fixed["numa"][has_node] % 64, return_inverse=True)
             owner = np.zeros(int(group.max()) + 1 if len(group) else 0, dtype=np.int64)
             owner[group] = node
-            pods = _dealt(claim.count, shares, group, len(owner), None, None)
-            return _summed(owner, pods, rows)
+            pods = dealt(claim.count, shares, group, len(owner), None, None)
+            return summed(owner, pods, rows)
         new = None if openable is None else self._new_shares(claim, rows)
-        return _dealt(claim.count, shares, node, rows, openable, new)
+        return dealt(claim.count, shares, node, rows, openable, new)
 
     def _limit_of_many(self, claims: Claims, rows: int, openable: IntVector | None) -> IntVector:
         most = self.bound(claims, rows, openable)
@@ -171,7 +187,7 @@ class DeviceRoom:
                 found = int(np.count_nonzero(shares))
                 could_open = free if trial._new_shares(claim, row + 1)[row] else 0
                 if found + could_open < claim.count or (
-                    claim.same_numa and not _on_one_numa(claim, shares, trial._fixed["numa"][indexes])
+                    claim.same_numa and not fits_one_numa(claim.count, shares, trial._fixed["numa"][indexes])
                 ):
                     return pod
                 indexes, more = trial._deal(claim, 1, row, indexes, free)
@@ -186,7 +202,7 @@ class DeviceRoom:
         wanted = claim.count * pods
         opened = 0
         if claim.same_numa:
-            taken = _dealt_by_numa(claim.count, pods, shares, self._fixed["numa"][indexes])
+            taken = dealt_by_numa(claim.count, pods, shares, self._fixed["numa"][indexes])
         else:
             if free and int(shares.sum()) < wanted:
                 new_shares = min(int(self._new_shares(claim, row + 1)[row]), pods)
@@ -197,7 +213,7 @@ class DeviceRoom:
             before = np.cumsum(shares[order]) - shares[order]
             taken = np.zeros_like(shares)
             taken[order] = np.clip(wanted - before, 0, shares[order])
-        memory = claim.memory or self._fixed["memory"][indexes] * claim.memory_ppm // PPM
+        memory = claim.memory or _memory_of(self._fixed["memory"][indexes], claim)
         self._state["memory_free"][indexes] -= taken * memory
         self._state["cores_free"][indexes] -= taken * claim.cores * (self._fixed["cores"][indexes] > 0)
         slots = self._fixed["slots"][indexes] if claim.exclusive else 1
@@ -240,54 +256,5 @@ def _rounds(claims: Claims, pods: int) -> list[tuple[DeviceClaim, int]]:
     return [(claims[0], pods)] if len(claims) == 1 else [(claim, 1) for _ in range(pods) for claim in claims]
 
 
-def _summed(group: IntVector, amounts: IntVector, groups: int) -> IntVector:
-    return np.bincount(group, weights=amounts, minlength=groups)[:groups].astype(np.int64)
-
-
-def _dealt(
-    count: int,
-    shares: IntVector,
-    group: IntVector,
-    groups: int,
-    openable: IntVector | None,
-    new_shares: IntVector | None,
-) -> IntVector:
-    """How many pods of ``count`` different devices each can be dealt out in each group."""
-    total = _summed(group, shares, groups)
-    if openable is not None and new_shares is not None:
-        total = total + openable * new_shares
-    if count <= 1:
-        return total
-    at_most_one = not len(shares) or int(shares.max()) <= 1
-    high = total // count
-    if at_most_one and (new_shares is None or int(new_shares.max(initial=0)) <= 1):
-        return high
-    low = np.zeros(groups, dtype=np.int64)
-    while bool((low < high).any()):
-        middle = (low + high + 1) // 2
-        found = _summed(group, np.minimum(shares, middle[group]), groups)
-        if openable is not None and new_shares is not None:
-            found = found + openable * np.minimum(new_shares, middle)
-        enough = found >= count * middle
-        low = np.where(enough, middle, low)
-        high = np.where(enough, high, middle - 1)
-    return low
-
-
-def _on_one_numa(claim: DeviceClaim, shares: IntVector, numa: IntVector) -> bool:
-    return bool((np.bincount(numa[shares > 0]) >= claim.count).any())
-
-
-def _dealt_by_numa(count: int, pods: int, shares: IntVector, numa: IntVector) -> IntVector:
-    """Shares taken of each device when so many pods each take ``count`` devices of one NUMA node."""
-    taken = np.zeros_like(shares)
-    for node in np.unique(numa).tolist():
-        here = np.flatnonzero(numa == node)
-        fits = int(_dealt(count, shares[here], np.zeros(len(here), dtype=np.int64), 1, None, None)[0])
-        now = min(pods, fits)
-        pods -= now
-        limited = np.minimum(shares[here], now)
-        order = np.argsort(limited, kind="stable")
-        before = np.cumsum(limited[order]) - limited[order]
-        taken[here[order]] = np.clip(count * now - before, 0, limited[order])
-    return taken
+def _memory_of(memory: IntVector, claim: DeviceClaim) -> IntVector:
+    return memory if claim.memory_ppm == PPM else memory * claim.memory_ppm // PPM

@@ -42,6 +42,14 @@ class _NodeDevices:
     rows: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Rows of nodes that have devices, and for each the rows of its devices, filled up with -1."""
+
+    nodes: IntVector
+    devices: IntVector
+
+
 class DeviceColumns:
     """All devices of one scheme in one cluster. Written by `ClusterMirror` alone; answers read it or a copy.
 
@@ -61,6 +69,7 @@ class DeviceColumns:
         self._nodes: dict[str, _NodeDevices] = {}
         self._vacant: list[int] = []
         self._participants = 0
+        self._layout: Layout | None = None
 
     @property
     def is_used(self) -> bool:
@@ -75,6 +84,20 @@ class DeviceColumns:
     def number(self, name: str) -> IntVector:
         """One of `NUMBERS` of each device; nothing is free on one that takes no pods. Not to be written."""
         return self._numbers[name][: len(self.devices)]
+
+    def layout(self) -> "Layout":
+        """The devices of each node side by side. Not to be written."""
+        if self._layout is None:
+            order = np.argsort(self.node, kind="stable")
+            node = self.node[order]
+            order, node = order[node >= 0], node[node >= 0]
+            nodes, first, count = np.unique(node, return_index=True, return_counts=True)
+            devices = np.full((len(nodes), int(count.max(initial=0))), -1, dtype=np.int64)
+            devices[
+                np.repeat(np.arange(len(nodes)), count), np.arange(len(node)) - np.repeat(first, count)
+            ] = order
+            self._layout = Layout(nodes, devices)
+        return self._layout
 
     def participates(self, rows: int) -> BoolVector:
         """Which of so many node rows take part in the scheme. A fresh vector."""
@@ -148,6 +171,7 @@ class DeviceColumns:
         twin._numbers = {name: column.copy() for name, column in self._numbers.items()}
         twin._participates, twin._new_memory = self._participates.copy(), self._new_memory.copy()
         twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
+        twin._layout = self._layout
         return twin
 
     def _withdraw(self, name: str, node: _NodeDevices) -> None:
@@ -184,6 +208,7 @@ class DeviceColumns:
         index = node.rows.get(id)
         if device is None:
             if index is not None:
+                self._layout = None
                 del node.rows[id]
                 self.devices[index] = None
                 self._node[index] = -1
@@ -195,6 +220,8 @@ class DeviceColumns:
             index = node.rows[id] = self._claim_row()
         assert node.row is not None
         used = node.used.get(id) or _Use()
+        if self._node[index] != node.row:
+            self._layout = None
         self.devices[index] = device
         self._node[index] = node.row
         slots_used = device.slots if used.exclusive else used.pods
