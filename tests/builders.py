@@ -25,7 +25,6 @@ from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets
-from fairway.accelerators.devices import Scheme
 from fairway.kube.objects import Deployment, KubeObject, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.resources import Amounts
 
@@ -341,13 +340,9 @@ def no_complaints(resource: str, key: str, message: str) -> None:
     raise AssertionError(f"unexpected report about {resource} {key}: {message}")
 
 
-def cluster(
-    *things: Thing,
-    report: Callable[[str, str, str], None] = no_complaints,
-    schemes: Iterable[Scheme] = (),
-) -> ClusterMirror:
-    """A mirror that has seen these objects, in this order; it knows these ways of sharing devices."""
-    mirror = ClusterMirror(report, schemes)
+def cluster(*things: Thing, report: Callable[[str, str, str], None] = no_complaints) -> ClusterMirror:
+    """A mirror that has seen these objects, in this order."""
+    mirror = ClusterMirror(report)
     for thing in things:
         upsert(mirror, thing)
     return mirror

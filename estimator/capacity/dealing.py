@@ -5,9 +5,12 @@ served r times exactly if ``sum(min(shares, r)) >= k * r``: shares dealt out tur
 pod twice. With k = 1 that is their sum.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
-from estimator.cluster.devices import IntVector
+from estimator.cluster.devices import BoolVector, IntVector
 
 
 def dealt_side_by_side(shares: IntVector, count: int) -> IntVector:
@@ -31,36 +34,62 @@ def summed(group: IntVector, amounts: IntVector, groups: int) -> IntVector:
     return np.bincount(group, weights=amounts, minlength=groups)[:groups].astype(np.int64)
 
 
-def dealt(
-    count: int,
-    shares: IntVector,
-    group: IntVector,
-    groups: int,
-    openable: IntVector | None,
-    new_shares: IntVector | None,
-) -> IntVector:
-    """How many pods of ``count`` different devices each can be dealt out in each group.
-
-    ``openable``: so many more devices per group, of ``new_shares`` each.
-    """
+def dealt(count: int, shares: IntVector, group: IntVector, groups: int) -> IntVector:
+    """How many pods of ``count`` different devices each can be dealt out in each group."""
     total = summed(group, shares, groups)
-    if openable is not None and new_shares is not None:
-        total = total + openable * new_shares
     if count <= 1:
         return total
-    at_most_one = not len(shares) or int(shares.max()) <= 1
     high = total // count
-    if at_most_one and (new_shares is None or int(new_shares.max(initial=0)) <= 1):
+    if not len(shares) or int(shares.max()) <= 1:
         return high
-    low = np.zeros(groups, dtype=np.int64)
+    return _most(high, lambda pods: summed(group, np.minimum(shares, pods[group]), groups) >= count * pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Openable:
+    """Devices that may still be opened, per group: how many, and how many pods the node takes at all.
+
+    Whatever is opened is held by a pod of the scheme's own, which takes one of ``slots`` too.
+    """
+
+    units: IntVector
+    slots: IntVector
+
+    def of(self, group: int) -> tuple[int, int]:
+        """Units and slots of one group."""
+        return int(self.units[group]), int(self.slots[group])
+
+
+def dealt_opening(
+    count: int, shares: IntVector, group: IntVector, openable: Openable, new_shares: IntVector
+) -> IntVector:
+    """The same where each group may open devices of ``new_shares`` each for it."""
+    groups = len(openable.units)
+    total = summed(group, shares, groups)
+    high = np.minimum((total + openable.units * new_shares) // count, openable.slots)
+
+    def enough(pods: IntVector) -> BoolVector:
+        held = total if count <= 1 else summed(group, np.minimum(shares, pods[group]), groups)
+        opened = units_to_open(count * pods - held, np.minimum(new_shares, pods))
+        return (opened <= openable.units) & (pods + opened <= openable.slots)
+
+    return _most(high, enough)
+
+
+def units_to_open(missing: IntVector, new_shares: IntVector) -> IntVector:
+    """How many devices of so many shares each the missing shares need, rounded up."""
+    return np.maximum(-(-missing // np.maximum(new_shares, 1)), 0)
+
+
+def _most(high: IntVector, enough: Callable[[IntVector], BoolVector]) -> IntVector:
+    """The largest numbers up to ``high`` that are enough; where a number is, every smaller one is too."""
+    low = np.zeros_like(high)
+    high = high.copy()
     while bool((low < high).any()):
         middle = (low + high + 1) // 2
-        found = summed(group, np.minimum(shares, middle[group]), groups)
-        if openable is not None and new_shares is not None:
-            found = found + openable * np.minimum(new_shares, middle)
-        enough = found >= count * middle
-        low = np.where(enough, middle, low)
-        high = np.where(enough, high, middle - 1)
+        is_enough = enough(middle)
+        low = np.where(is_enough, middle, low)
+        high = np.where(is_enough, high, middle - 1)
     return low
 
 
@@ -74,7 +103,7 @@ def dealt_by_numa(count: int, pods: int, shares: IntVector, numa: IntVector) -> 
     taken = np.zeros_like(shares)
     for node in np.unique(numa).tolist():
         here = np.flatnonzero(numa == node)
-        fits = int(dealt(count, shares[here], np.zeros(len(here), dtype=np.int64), 1, None, None)[0])
+        fits = int(dealt(count, shares[here], np.zeros(len(here), dtype=np.int64), 1)[0])
         now = min(pods, fits)
         pods -= now
         limited = np.minimum(shares[here], now)

@@ -11,7 +11,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from estimator.capacity.dealing import dealt, dealt_by_numa, dealt_side_by_side, fits_one_numa, summed
+from estimator.capacity.dealing import (
+    Openable,
+    dealt,
+    dealt_by_numa,
+    dealt_opening,
+    dealt_side_by_side,
+    fits_one_numa,
+    summed,
+)
 from estimator.cluster.devices import BoolVector, DeviceColumns, IntVector
 from fairway.accelerators.devices import ANY_DEVICE, PPM, DeviceClaim, PodAsk, Read, Scheme
 
@@ -58,11 +66,11 @@ class DeviceRoom:
         self._is_own = False
         return twin
 
-    def limit(self, claims: Claims, rows: int, openable: IntVector | None) -> IntVector:
+    def limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         """How many pods with these claims each node row takes; `UNLIMITED` on rows outside the scheme.
 
-        ``openable``: whole units per row that may become devices; None where the scheme opens none, and then
-        a node outside the scheme is not limited by it.
+        ``openable``: what may become devices; None where the scheme opens none, and then a node outside the
+        scheme is not limited by it.
         """
         participates = self._table.participates(rows)
         if len(claims) == 1:
@@ -72,14 +80,14 @@ class DeviceRoom:
         outside = UNLIMITED if openable is None else 0
         return np.where(participates, np.minimum(pods, UNLIMITED), outside)
 
-    def bound(self, claims: Claims, rows: int, openable: IntVector | None) -> IntVector:
+    def bound(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         """A number per node row that `limit` never exceeds: each claim with the devices to itself."""
         bound = np.full(rows, UNLIMITED, dtype=np.int64)
         for claim in claims:
             np.minimum(bound, self.limit((claim,), rows, openable), out=bound)
         return bound
 
-    def take(self, claims: Claims, placed: IntVector, openable: IntVector | None) -> Opened | None:
+    def take(self, claims: Claims, placed: IntVector, openable: Openable | None) -> Opened | None:
         """Take the devices of ``placed[row]`` pods, the fullest that still take one first.
 
         Answers which whole units were opened for it. ``placed`` must not exceed `limit`.
@@ -93,7 +101,7 @@ class DeviceRoom:
         for row in np.flatnonzero(placed * participates).tolist():
             pods = int(placed[row])
             indexes = by_node.of(row)
-            free = 0 if openable is None else int(openable[row])
+            free = 0 if openable is None else int(openable.units[row])
             for claim, times in _rounds(claims, pods):
                 indexes, more = self._deal(claim, times, row, indexes, free - int(opened[row]))
                 opened[row] += more
@@ -107,10 +115,11 @@ class DeviceRoom:
         fixed = {name: column[which] for name, column in self._fixed.items()}
         state = {name: column[which] for name, column in self._state.items()}
         need = claim.memory or _memory_of(fixed["memory"], claim)
+        need_cores = claim.cores or _cores_of(fixed["cores"], claim)
         has_cores = fixed["cores"] > 0
         if claim.exclusive:
             free = (state["touched"] == 0) & (state["slots_free"] > 0) & (state["memory_free"] >= need)
-            shares: IntVector = (free & ((state["cores_free"] >= claim.cores) | ~has_cores)).astype(np.int64)
+            shares: IntVector = (free & ((state["cores_free"] >= need_cores) | ~has_cores)).astype(np.int64)
         else:
             shares = np.minimum(state["slots_free"], UNLIMITED)
             if claim.memory:
@@ -119,9 +128,8 @@ class DeviceRoom:
                 by_memory = state["memory_free"] // np.maximum(need, 1)
                 np.minimum(shares, by_memory, out=shares, where=need > 0)
             # Nothing of a device's cores may be asked for, but not where all are used.
-            of_cores = (
-                state["cores_free"] // claim.cores if claim.cores else shares * (state["cores_free"] > 0)
-            )
+            asks_cores = claim.cores or claim.cores_ppm
+            of_cores = state["cores_free"] // need_cores if asks_cores else shares * (state["cores_free"] > 0)
             np.minimum(shares, of_cores, out=shares, where=has_cores)
         if claim.filter != ANY_DEVICE:
             shares *= self._allowed(claim)[which]
@@ -140,7 +148,7 @@ class DeviceRoom:
         shares = memory // need
         return np.minimum(shares, 1) if claim.exclusive else shares
 
-    def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: IntVector | None) -> IntVector:
+    def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: Openable | None) -> IntVector:
         shares = self._shares(claim)
         if claim.count > 1 and openable is None and not claim.same_numa and len(shares):
             layout = self._table.layout()
@@ -154,44 +162,52 @@ class DeviceRoom:
             _, group = np.unique(node * 64 + self._fixed["numa"][has_node] % 64, return_inverse=True)
             owner = np.zeros(int(group.max()) + 1 if len(group) else 0, dtype=np.int64)
             owner[group] = node
-            pods = dealt(claim.count, shares, group, len(owner), None, None)
+            pods = dealt(claim.count, shares, group, len(owner))
             return summed(owner, pods, rows)
-        new = None if openable is None else self._new_shares(claim, rows)
-        return dealt(claim.count, shares, node, rows, openable, new)
+        if openable is None:
+            return dealt(claim.count, shares, node, rows)
+        return dealt_opening(claim.count, shares, node, openable, self._new_shares(claim, rows))
 
-    def _limit_of_many(self, claims: Claims, rows: int, openable: IntVector | None) -> IntVector:
+    def _limit_of_many(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         most = self.bound(claims, rows, openable)
         by_node = _Grouped(self._node)
         alike: dict[bytes, int] = {}
         for row in np.flatnonzero(most * self._table.participates(rows)).tolist():
             indexes = by_node.of(row)
-            free = 0 if openable is None else int(openable[row])
+            free, slots = (0, UNLIMITED) if openable is None else openable.of(row)
             state = [self._state[name][indexes] for name in _STATE] + [
                 self._fixed[name][indexes] for name in ("memory", "cores", "slots", "numa")
             ]
-            key = b"".join(column.tobytes() for column in state) + bytes(str((free, int(most[row]))), "ascii")
+            key = b"".join(column.tobytes() for column in state) + bytes(
+                str((free, slots, int(most[row]))), "ascii"
+            )
             if any(claim.filter != ANY_DEVICE for claim in claims):
                 key += bytes(str(row), "ascii")
             if key not in alike:
-                alike[key] = self._one_by_one(claims, int(most[row]), row, indexes, free)
+                alike[key] = self._one_by_one(claims, int(most[row]), row, indexes, free, slots)
             most[row] = alike[key]
         return most
 
-    def _one_by_one(self, claims: Claims, most: int, row: int, indexes: IntVector, free: int) -> int:
+    def _one_by_one(
+        self, claims: Claims, most: int, row: int, indexes: IntVector, free: int, slots: int
+    ) -> int:
         trial = self.fork()
         trial._state = {name: column.copy() for name, column in trial._state.items()}
         trial._is_own = True
         for pod in range(most):
+            slots -= 1
             for claim in claims:
                 shares = trial._shares_of(claim, indexes)
                 found = int(np.count_nonzero(shares))
-                could_open = free if trial._new_shares(claim, row + 1)[row] else 0
+                could_open = min(free, slots) if trial._new_shares(claim, row + 1)[row] else 0
                 if found + could_open < claim.count or (
                     claim.same_numa and not fits_one_numa(claim.count, shares, trial._fixed["numa"][indexes])
                 ):
                     return pod
                 indexes, more = trial._deal(claim, 1, row, indexes, free)
-                free -= more
+                free, slots = free - more, slots - more
+            if slots < 0:
+                return pod
         return most
 
     def _deal(
@@ -215,7 +231,8 @@ class DeviceRoom:
             taken[order] = np.clip(wanted - before, 0, shares[order])
         memory = claim.memory or _memory_of(self._fixed["memory"][indexes], claim)
         self._state["memory_free"][indexes] -= taken * memory
-        self._state["cores_free"][indexes] -= taken * claim.cores * (self._fixed["cores"][indexes] > 0)
+        cores = self._fixed["cores"][indexes]
+        self._state["cores_free"][indexes] -= taken * (claim.cores or _cores_of(cores, claim)) * (cores > 0)
         slots = self._fixed["slots"][indexes] if claim.exclusive else 1
         self._state["slots_free"][indexes] -= np.minimum(taken * slots, self._state["slots_free"][indexes])
         self._state["touched"][indexes] |= taken > 0
@@ -258,3 +275,9 @@ def _rounds(claims: Claims, pods: int) -> list[tuple[DeviceClaim, int]]:
 
 def _memory_of(memory: IntVector, claim: DeviceClaim) -> IntVector:
     return memory if claim.memory_ppm == PPM else memory * claim.memory_ppm // PPM
+
+
+def _cores_of(cores: IntVector, claim: DeviceClaim) -> IntVector:
+    if not claim.cores_ppm:
+        return np.zeros_like(cores)
+    return np.maximum(cores * claim.cores_ppm // PPM, 1)

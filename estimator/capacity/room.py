@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.capacity.dealing import Openable
 from estimator.capacity.devices import Claims, DeviceRoom, claims_of
 from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
@@ -93,10 +94,9 @@ class Room:
         """Whether no two of the shapes draw on the same devices: then `fits` and the amounts say it all."""
         distinct = tuple(dict.fromkeys(shapes))
         for table in self._tables(distinct):
-            drawing = {shape for shape in distinct if claims_of(table.scheme, shape.ask) is not None}
-            if drawing:
-                drawing |= {s for s in distinct if any(name == table.scheme.opens for name, _ in s.requests)}
-            if len(drawing) > 1:
+            drawing = [shape for shape in distinct if claims_of(table.scheme, shape.ask) is not None]
+            # Opening a device takes a whole unit and a pod's slot from everybody.
+            if len(drawing) > 1 or (drawing and table.scheme.opens and len(distinct) > 1):
                 return False
         return True
 
@@ -116,8 +116,9 @@ class Room:
         for devices, claims, _ in self._claims(shape):
             opened = devices.take(claims, placed, self._openable(devices))
             if opened is not None:
-                column = self._own(opened.resource)
-                column -= opened.units
+                for resource in (opened.resource, PODS):
+                    column = self._own(resource)
+                    column -= opened.units
         for resource, amount in demand(shape):
             column = self._own(resource)
             column -= placed * amount
@@ -154,8 +155,9 @@ class Room:
                 column = np.where(table.participates(len(column)), _ENDLESS, column)
         return column
 
-    def _openable(self, devices: DeviceRoom) -> IntVector | None:
-        return self.free(devices.scheme.opens) if devices.scheme.opens else None
+    def _openable(self, devices: DeviceRoom) -> Openable | None:
+        opens = devices.scheme.opens
+        return Openable(self.free(opens), self.free(PODS)) if opens else None
 
     def _tables(self, shapes: Iterable[PodShape]) -> list[DeviceColumns]:
         annotated = any(shape.annotations for shape in shapes)

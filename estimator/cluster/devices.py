@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.accelerators.devices import Device, DeviceUse, Scheme
+from fairway.accelerators.devices import PPM, Device, DeviceUse, Scheme
 
 IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
@@ -28,6 +28,7 @@ _MOST = 2**40
 @dataclass(slots=True)
 class _Use:
     memory: int = 0
+    memory_ppm: int = 0
     cores: int = 0
     pods: int = 0
     exclusive: int = 0
@@ -143,6 +144,7 @@ class DeviceColumns:
         for use in uses:
             used = node.used.setdefault(use.device, _Use())
             used.memory += use.memory
+            used.memory_ppm += use.memory_ppm
             used.cores += use.cores
             used.pods += 1
             used.exclusive += use.exclusive
@@ -154,6 +156,7 @@ class DeviceColumns:
         for use in uses:
             used = node.used[use.device]
             used.memory -= use.memory
+            used.memory_ppm -= use.memory_ppm
             used.cores -= use.cores
             used.pods -= 1
             used.exclusive -= use.exclusive
@@ -225,9 +228,10 @@ class DeviceColumns:
         self.devices[index] = device
         self._node[index] = node.row
         slots_used = device.slots if used.exclusive else used.pods
+        memory_used = used.memory + device.memory * used.memory_ppm // PPM
         numbers = (
             device.memory,
-            device.memory - used.memory if device.usable else 0,
+            device.memory - memory_used if device.usable else 0,
             device.cores,
             device.cores - used.cores if device.usable else 0,
             device.slots,

@@ -13,12 +13,13 @@ from estimator.cluster.quotas import QuotaMirror
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import Scheme
+from fairway.accelerators.schemes import SCHEMES
 
 
 class ClusterMirror:
     """Everything an estimator knows of one member cluster."""
 
-    def __init__(self, report: Report, schemes: Iterable[Scheme] = ()) -> None:
+    def __init__(self, report: Report, schemes: Iterable[Scheme] = SCHEMES) -> None:
         self.columns = NodeColumns(schemes)
         self.controllers = Controllers()
         self.nodes = NodeMirror(self.columns, report)

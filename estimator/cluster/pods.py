@@ -16,6 +16,7 @@ from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import DeviceUse, PodFacts
+from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
 
@@ -138,7 +139,7 @@ class PodMirror:
 
     def _devices(self, key: str, pod: Pod) -> _Devices:
         labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
-        if not annotations and not labels:
+        if MARKS.isdisjoint(annotations) and MARKS.isdisjoint(labels):
             return ()
         facts = PodFacts(pod.metadata.namespace, labels, annotations, _extended(pod))
         used: list[tuple[DeviceColumns, tuple[DeviceUse, ...]]] = []

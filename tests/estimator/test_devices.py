@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimator.capacity.dealing import Openable
 from estimator.capacity.devices import UNLIMITED, DeviceRoom
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.request import PodShape
@@ -125,7 +126,7 @@ def test_devices_opened_out_of_whole_units(
     for group, amounts in used.items():
         scale = 1 if claim.memory else 8 / 10
         columns.hold("n0", [DeviceUse(group, round(amount * scale)) for amount in amounts])
-    openable = np.array([whole, whole])
+    openable = Openable(np.array([whole, whole]), np.array([110, 110]))
     assert DeviceRoom(columns).limit((claim,), 2, openable).tolist() == [pods, 0]
 
 
@@ -201,14 +202,15 @@ def test_what_is_counted_can_be_taken_and_no_more(
     columns = table(dict(enumerate(nodes)), opens="example.com/gpu" if opens else "")
     asked = tuple(replace(claim, same_numa=claim.same_numa and not opens) for claim in claims)
     rows = len(nodes)
-    openable = np.arange(rows) if opens else None
+    openable = Openable(np.arange(rows), np.arange(rows) * 3) if opens else None
     room = DeviceRoom(columns)
     limit = room.limit(asked, rows, openable)
     opened = room.take(asked, limit, openable)
     if openable is not None:
         assert opened is not None
-        assert (opened.units <= openable).all()
-        openable = openable - opened.units
+        assert (opened.units <= openable.units).all()
+        assert (opened.units + limit <= openable.slots).all()
+        openable = Openable(openable.units - opened.units, openable.slots - opened.units - limit)
     assert all((room._state[name] >= 0).all() for name in ("memory_free", "cores_free", "slots_free"))
     assert not room.limit(asked, rows, openable).any()
 
