@@ -17,6 +17,7 @@ from rich.console import Console
 
 from benchmarks import component_sets, event_latency, first_answer, latency_replicas, memory
 from benchmarks.caller import Address, CallFailed
+from benchmarks.openb import truth
 from benchmarks.proc import NotHere
 from benchmarks.processes import CLUSTER, StartFailed
 from benchmarks.report import Result, print_result, write_json
@@ -28,9 +29,10 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "memory": memory.measure,
     "first_answer": first_answer.measure,
     "event_latency": event_latency.measure,
+    "openb": truth.measure,
 }
-_OF_OUR_OWN = ("first_answer", "event_latency")
-"""Questions that need an estimator and an API server started for them."""
+_OF_OUR_OWN = ("first_answer", "event_latency", "openb")
+"""Questions that no running estimator is asked: they start one themselves, or need none."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
