@@ -4,7 +4,7 @@ Sums over a node say nothing where each pod must find its share on single device
 Volcano vGPU, ...) keeps that state in annotations and labels; an adapter per scheme reads it into these
 types, and everything behind the adapters is the same for all schemes.
 
-Memory is in the scheme's own unit, mostly MiB; cores are percent of one device.
+Memory is in the scheme's own unit, mostly MiB; cores are in the device's own unit, mostly percent of it.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,12 +40,17 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What one pod uses of one device; it takes a slot, or with ``exclusive`` all of them."""
+    """What one pod uses of one device; it takes a slot, or with ``exclusive`` all of them.
+
+    The memory is ``memory`` and ``memory_ppm`` millionths of the device's own, rounded down: what a pod says
+    of itself may be a share of a device whose size only the node tells.
+    """
 
     device: str
     memory: int
     cores: int = 0
     exclusive: bool = False
+    memory_ppm: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +83,9 @@ class DeviceClaim:
     """What each pod asks for: ``count`` different devices of one node, the same of each of them.
 
     The memory of each is ``memory`` or, where that is 0, ``memory_ppm`` millionths of the device's own,
-    rounded down. ``exclusive``: only an untouched device will do, and nobody else can use it.
+    rounded down. The cores of each are ``cores`` or, where that is 0, ``cores_ppm`` millionths of the
+    device's own, rounded down but at least 1. ``exclusive``: only an untouched device will do, and nobody
+    else can use it.
     """
 
     count: int
@@ -88,6 +95,7 @@ class DeviceClaim:
     exclusive: bool = False
     same_numa: bool = False
     filter: DeviceFilter = ANY_DEVICE
+    cores_ppm: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +156,8 @@ class Scheme:
 
     ``managed``: resource names that are decided on devices alone and appear in no node's allocatable.
     ``opens``: the resource of which a free whole unit can become a new device of ``new_device(node)``'s
-    kind (KAI reserves a whole GPU when its first fraction comes); empty where devices are always there.
+    kind (KAI reserves a whole GPU when its first fraction comes, with a pod that takes a slot of the node);
+    empty where devices are always there.
 
     ``devices(node)``: None where the node does not take part in the scheme.
     ``uses(pod)``: the devices that a bound pod holds; empty for most pods, so it must be quick to say so.

@@ -1,0 +1,183 @@
+"""The devices of a node as a device plugin registers them in an annotation, in every form HAMi has used.
+
+The newer form is a JSON list of objects. The older one is text: devices ended by ``:``, their fields
+divided by ``,`` in a fixed order of seven (``id,count,memory,cores,type,numa,healthy``) or nine (with
+``index,mode`` after them). Each device is read by itself, so one broken entry does not cost the others;
+HAMi drops the whole node then, until its next reading.
+
+Mirrors pkg/device/devices.go of HAMi 2.4 to 2.10. As there, whatever JSON leaves out is zero, false or empty:
+a device without ``health`` is unhealthy. Memory is in MiB.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.accelerators.annotation import (
+    MOST,
+    MOST_ENTRIES,
+    UNDECODABLE,
+    json_bytes,
+    shown,
+    summed_up,
+    truth,
+    whole_number,
+)
+from fairway.accelerators.devices import Read
+
+MIG = "mig"
+"""The mode of a device that is cut into parts as pods come."""
+
+_DEFAULT_MODE = "hami-core"
+_UNKNOWN_NUMA = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """One device as it was registered.
+
+    ``count``: how many pods may share it. ``largest_part``: the memory of the largest part that can be cut
+    out of a device in MIG mode, 0 where the annotation does not say. ``numa``: 63 where it is not known.
+    """
+
+    id: str
+    index: int
+    count: int
+    memory: int
+    cores: int
+    product: str
+    numa: int
+    mode: str
+    healthy: bool
+    largest_part: int = 0
+
+
+def read_register(name: str, text: str) -> Read[tuple[Registered, ...]]:
+    """The devices that the annotation of this name lists, each id once; those unreadable are left out."""
+    found, problems = _read_json(name, text) if is_json(text) else _read_text(name, text)
+    return distinct(name, found, problems)
+
+
+def is_json(text: str) -> bool:
+    """Whether a register is in the newer form."""
+    return text.lstrip().startswith(("[", "{")) or text.strip() == "null"
+
+
+def read_json_register(name: str, text: str) -> Read[tuple[Registered, ...]]:
+    """As `read_register`, of the newer form alone."""
+    return distinct(name, *_read_json(name, text))
+
+
+def numa_node(number: int) -> int:
+    """The number of a NUMA node; whatever is negative or beyond reason counts as one node by itself."""
+    return number if 0 <= number < _UNKNOWN_NUMA else _UNKNOWN_NUMA
+
+
+def distinct(name: str, found: list[Registered], problems: list[str]) -> Read[tuple[Registered, ...]]:
+    """The devices by id, the first of each; a second of the same id is a problem."""
+    by_id: dict[str, Registered] = {}
+    for device in found:
+        if device.id in by_id:
+            problems.append(f"annotation {name} lists device {shown(device.id)} twice; the first one counts")
+        else:
+            by_id[device.id] = device
+    return Read(tuple(by_id.values()), summed_up(problems, name))
+
+
+class _Part(msgspec.Struct):
+    memory: int = msgspec.field(default=0, name="memoryMB")
+
+
+class _Entry(msgspec.Struct):
+    id: str = ""
+    index: int = 0
+    count: int = 0
+    memory: int = msgspec.field(default=0, name="devmem")
+    cores: int = msgspec.field(default=0, name="devcore")
+    product: str = msgspec.field(default="", name="type")
+    numa: int = 0
+    mode: str = ""
+    healthy: bool = msgspec.field(default=False, name="health")
+    parts: list[_Part] | None = msgspec.field(default=None, name="migProfiles")
+
+
+def _read_json(name: str, text: str) -> tuple[list[Registered], list[str]]:
+    try:
+        entries = msgspec.json.decode(json_bytes(text), type=list[msgspec.Raw] | None) or []
+    except UNDECODABLE as error:
+        return [], [f"annotation {name} is no JSON list of devices ({error}); its devices take no pods"]
+    found: list[Registered] = []
+    problems: list[str] = []
+    if len(entries) > MOST_ENTRIES:
+        problems.append(f"annotation {name} lists {len(entries)} devices; only {MOST_ENTRIES} are read")
+    for number, raw in enumerate(entries[:MOST_ENTRIES], start=1):
+        try:
+            entry = msgspec.json.decode(raw, type=_Entry)
+        except UNDECODABLE as error:
+            problems.append(f"annotation {name}, device {number}: {error}; it takes no pods")
+            continue
+        fault = _fault(entry)
+        if fault:
+            problems.append(f"annotation {name}, device {number}: {fault}; it takes no pods")
+            continue
+        largest = max((part.memory for part in entry.parts or ()), default=0)
+        found.append(
+            Registered(
+                entry.id,
+                entry.index,
+                entry.count,
+                entry.memory,
+                entry.cores,
+                entry.product,
+                numa_node(entry.numa),
+                entry.mode,
+                entry.healthy,
+                min(max(largest, 0), entry.memory),
+            )
+        )
+    return found, problems
+
+
+def _fault(entry: _Entry) -> str:
+    if not entry.id:
+        return "it has no id"
+    amounts = {"index": entry.index, "count": entry.count, "devmem": entry.memory, "devcore": entry.cores}
+    for field, amount in amounts.items():
+        if not 0 <= amount <= MOST:
+            return f"{field} is {shown(str(amount)[:80])}, expected a number from 0 to {MOST}"
+    return ""
+
+
+def _read_text(name: str, text: str) -> tuple[list[Registered], list[str]]:
+    found: list[Registered] = []
+    problems: list[str] = []
+    entries = [entry for entry in text.split(":", 4 * MOST_ENTRIES) if entry]
+    if not entries:
+        problems.append(f"annotation {name} is empty; expected a list of devices")
+    if len(entries) > MOST_ENTRIES:
+        problems.append(f"annotation {name} lists more than {MOST_ENTRIES} devices; no more are read")
+    for number, entry in enumerate(entries[:MOST_ENTRIES], start=1):
+        read = _text_device(entry)
+        if isinstance(read, Registered):
+            found.append(read)
+        else:
+            problems.append(f"annotation {name}, device {number} ({shown(entry)}): {read}; it takes no pods")
+    return found, problems
+
+
+def _text_device(entry: str) -> Registered | str:
+    fields = entry.split(",", 16)
+    if len(fields) not in (7, 9):
+        return f"it has {len(fields)} fields, expected 7 or 9"
+    count, memory, cores = (whole_number(field) for field in fields[1:4])
+    numa = whole_number(fields[5].removeprefix("-"))
+    healthy = truth(fields[6])
+    index, mode = (whole_number(fields[7]), fields[8]) if len(fields) == 9 else (0, _DEFAULT_MODE)
+    if not fields[0]:
+        return "it has no id"
+    if count is None or memory is None or cores is None or index is None:
+        return f"count, memory, cores and index must be numbers from 0 to {MOST}"
+    if numa is None or healthy is None:
+        return "its NUMA node must be a number and its health true or false"
+    node = _UNKNOWN_NUMA if fields[5].startswith("-") else numa_node(numa)
+    return Registered(fields[0], index, count, memory, cores, fields[4], node, mode, healthy)
