@@ -1,0 +1,246 @@
+"""What the devices of one node are: product, memory, pieces, and how many stand behind the advertised number.
+
+Labels describe, allocatable counts. The plain name ``nvidia.com/gpu`` may mean whole GPUs, time-sliced or MPS
+replicas, or MIG pieces; only labels tell, and labels can be stale, absent, or speak of one of two models in
+a node. So the multiplier that they state is believed only where it agrees with what the node advertises;
+where it does not, that is a problem to report and allocatable wins: each advertised device is one device.
+
+Labels as GPU feature discovery writes them (k8s-device-plugin, internal/lm, 2026): ``.replicas`` is per
+device, 0 where sharing does not apply; ``.count`` is of devices, or of pieces with MIG strategy single;
+``.product`` ends in ``-SHARED`` when replicas keep the plain name and has ``-MIG-<profile>`` with strategy
+single; ``.memory`` is in MiB (bytes in old releases). AMD's labeller rounds memory to whole GiB: ``192G``.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry, Role
+from fairway.accelerators.devices import NodeFacts, Read
+
+_SHARED_SUFFIX = "-SHARED"
+_MIG_INFIX = "-MIG-"
+_INVALID = "INVALID"
+# AMD's name for a GPU that is one partition.
+_UNCUT = "spx_"
+_SHARING = {"time-slicing": "time-slicing", "time-sharing": "time-slicing", "mps": "mps"}
+_INTEGER = re.compile(r"[0-9]{1,18}")
+_MEMORY = re.compile(r"([0-9]{1,18})(?:([GM])(?:i?B|i)?)?")
+_MI = 1 << 20
+_GI = 1 << 30
+# A device of 1 TiB does not exist yet: a larger number without a unit is bytes, as old releases wrote it.
+_LARGEST_MIB = 1 << 20
+_SHOWN = 63
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProduct:
+    """The devices behind one resource of one node.
+
+    ``device_class`` as name and labels together tell it. ``product`` without the suffixes that sharing and
+    MIG add, empty where nothing tells it; ``partition``: the piece that each device is, such as a MIG
+    profile. ``memory_bytes`` of one device or piece, 0 where not known. ``advertised_per_device``: each is
+    advertised so many times, by ``sharing`` (``time-slicing``, ``mps`` or empty); ``devices``: those behind
+    allocatable, rounded up. ``group`` ties the node to others: the NVLink clique, the node pool of a TPU.
+    """
+
+    resource: str
+    device_class: DeviceClass
+    vendor: str
+    product: str
+    partition: str
+    memory_bytes: int
+    advertised_per_device: int
+    devices: int
+    sharing: str = ""
+    group: str = ""
+    catalogued: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MigLabels:
+    """How MIG is set up on a node. ``config``: the layout that is asked for, ``state`` of applying it."""
+
+    strategy: str
+    config: str
+    state: str
+
+    @property
+    def settled(self) -> bool:
+        """Whether the layout is not being changed just now, which makes allocatable worth believing."""
+        return self.state in ("", "success")
+
+
+def mig_labels(labels: Mapping[str, str]) -> MigLabels | None:
+    """How MIG is set up on the node, None where no label says anything of it."""
+    strategy = labels.get("nvidia.com/mig.strategy", "")
+    config = labels.get("nvidia.com/mig.config", "")
+    state = labels.get("nvidia.com/mig.config.state", "")
+    return MigLabels(strategy, config, state) if strategy or config or state else None
+
+
+def node_products(
+    node: NodeFacts, catalogue: Catalogue, capacity: Mapping[str, int] | None = None
+) -> Read[tuple[NodeProduct, ...]]:
+    """The accelerators of a node, by resource name, uncatalogued ones included.
+
+    ``capacity``, where it is known, tells a device that is unhealthy from one that was never there. A
+    problem names the label, what it says and what is made of it.
+    """
+    found: list[NodeProduct] = []
+    problems: list[str] = []
+    for resource in sorted({*node.allocatable, *(capacity or ())}):
+        entry = catalogue.device(resource)
+        advertised = max(node.allocatable.get(resource, 0), 0)
+        total = max(advertised, (capacity or {}).get(resource, 0))
+        if entry is not None and entry.is_accelerator and total:
+            has = None if capacity is None else max(capacity.get(resource, 0), advertised)
+            read = node_product(entry, node.labels, advertised, has)
+            found.append(read.found)
+            problems += read.problems
+    return Read(tuple(found), tuple(problems))
+
+
+def node_product(
+    entry: Entry, labels: Mapping[str, str], allocatable: int, capacity: int | None = None
+) -> Read[NodeProduct]:
+    """What the devices are of which the node advertises ``allocatable`` under the entry's resource."""
+    problems: list[str] = []
+    key, text = _first(labels, entry.labels.product)
+    text, shared = text.removesuffix(_SHARED_SUFFIX), text.endswith(_SHARED_SUFFIX)
+    product, _, piece = text.partition(_MIG_INFIX)
+    if piece == _INVALID:
+        problems.append(
+            f"label {key}: says {_shown(text)}: expected one MIG profile on all GPUs (strategy single)"
+        )
+        piece = ""
+    _, layout = _first(labels, entry.labels.partition)
+    partition = piece or ("" if layout.startswith(_UNCUT) else layout) or entry.partition
+    device_class = entry.device_class
+    if device_class is DeviceClass.WHOLE and partition:
+        device_class = DeviceClass.PARTITION
+    per_device = 1
+    if entry.role is Role.COUNT and device_class in _COUNTED:
+        advertised = _Advertised(
+            entry,
+            labels,
+            allocatable,
+            capacity,
+            # A label that only names the piece says nothing of how many there are of it.
+            counts_pieces=bool(piece) or not (layout and device_class is DeviceClass.PARTITION),
+            shared=shared or device_class is DeviceClass.SHARED,
+        )
+        per_device = advertised.per_device(problems)
+    if per_device > 1:
+        device_class = DeviceClass.SHARED
+    _, sharing = _first(labels, entry.labels.sharing)
+    _, group = _first(labels, entry.labels.group)
+    return Read(
+        NodeProduct(
+            resource=entry.resource,
+            device_class=device_class,
+            vendor=entry.vendor,
+            product=product or entry.product,
+            partition=partition,
+            memory_bytes=_memory(entry, labels, problems),
+            advertised_per_device=per_device,
+            devices=-(-max(allocatable, 0) // per_device),
+            sharing=_SHARING.get(sharing, "") if per_device > 1 else "",
+            group=group,
+            catalogued=entry.catalogued,
+        ),
+        tuple(problems),
+    )
+
+
+_COUNTED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Advertised:
+    """What a node advertises of a resource against what its labels say."""
+
+    entry: Entry
+    labels: Mapping[str, str]
+    allocatable: int
+    capacity: int | None
+    counts_pieces: bool
+    shared: bool
+
+    def per_device(self, problems: list[str]) -> int:
+        """How many times each device is advertised, as far as that can be believed."""
+        total = self.allocatable if self.capacity is None else max(self.capacity, self.allocatable)
+        count_key, count = _integer(self.labels, self.entry.labels.count, problems)
+        key, times = _integer(self.labels, self.entry.labels.multiplier, problems)
+        if not self.counts_pieces:
+            count = 0
+        if not total:
+            return max(times, 1)
+        if times <= 1:
+            if count and total > count:
+                return self._without_multiplier(count_key, count, total, problems)
+            return 1
+        if not count:
+            if total % times == 0:
+                return times
+            problems.append(f"label {key}: says {times}: expected {self._seen(total)} to be a multiple of it")
+            return 1
+        if total == count * times:
+            return times
+        replicas = total % times == 0 and total != count
+        # Fewer of them: the other devices are unhealthy.
+        if replicas and total < count * times and self.capacity is None:
+            return times
+        problems.append(
+            f"labels {count_key} and {key}: say {count} times {times}, but the node has {self._seen(total)}: "
+            + (f"counted as {total // times} devices" if replicas else "each counted as one device")
+        )
+        return times if replicas else 1
+
+    def _without_multiplier(self, key: str, count: int, total: int, problems: list[str]) -> int:
+        """More are advertised than there are devices, and no label says how many times."""
+        if total % count == 0 and (self.shared or not self.entry.labels.multiplier):
+            return total // count
+        problems.append(
+            f"label {key}: says {count}, but the node has {self._seen(total)}: each counted as one device, "
+            "and the product may be that of some of them only"
+        )
+        return 1
+
+    def _seen(self, total: int) -> str:
+        return f"{total} of {self.entry.resource}"
+
+
+def _memory(entry: Entry, labels: Mapping[str, str], problems: list[str]) -> int:
+    key, text = _first(labels, entry.labels.memory)
+    if not text:
+        return 0
+    found = _MEMORY.fullmatch(text)
+    if found is None:
+        problems.append(f"label {key}: expected MiB, or a size such as 64G, found {_shown(text)}: not used")
+        return 0
+    number, unit = int(found[1]), found[2]
+    if unit == "G":
+        return number * _GI
+    return number if unit is None and number >= _LARGEST_MIB else number * _MI
+
+
+def _integer(labels: Mapping[str, str], keys: tuple[str, ...], problems: list[str]) -> tuple[str, int]:
+    key, text = _first(labels, keys)
+    if text and not _INTEGER.fullmatch(text):
+        problems.append(f"label {key}: expected a whole number, found {_shown(text)}: not used")
+        return key, 0
+    return key, int(text or 0)
+
+
+def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> tuple[str, str]:
+    """The first of the keys that the node has a value for, and the value; empty where there is none."""
+    for key in keys:
+        value = labels.get(key)
+        if value:
+            return key, value
+    return "", ""
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
