@@ -12,6 +12,7 @@ from typing import TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.claims import RawTerm, node_claim
 from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import (
     ANY_NODE,
@@ -27,16 +28,10 @@ from estimator.capacity.request import (
 from estimator.pb import estimator_pb2 as pb
 from fairway.quantity import QuantityError, milli, parse_nano, units
 from fairway.resources import CPU, is_extended, is_scheduled
-from fairway.selectors import Requirement, SelectorError, Term, equality, field_requirement, label_requirement
-from fairway.taints import Toleration
 
 LARGEST = UNBOUNDED - 1
 """MaxInt32 itself is Karmada's sentinel for "nobody answered" and never leaves this process."""
 
-RawRequirement = tuple[str, str, tuple[str, ...]]
-RawTerm = tuple[tuple[RawRequirement, ...], tuple[RawRequirement, ...]]
-RawToleration = tuple[str, str, str, str]
-_KNOWN_CLAIM_BYTES = 16384
 # Far above what a scheduler can have in flight, and little enough to be worked through in time.
 _MAX_ITEMS = 20_000
 _M = TypeVar("_M", bound=Message)
@@ -226,14 +221,12 @@ def _claim(claim: pb.NodeClaim, path: str) -> NodeClaim:
         )
     except DecodeError as error:
         raise WireError(f"{path}.nodeClaim: {error}") from None
-    size_bytes = claim.ByteSize()
-    canonical = _known_claim if size_bytes <= _KNOWN_CLAIM_BYTES else _canonical_claim
-    return canonical(
+    return node_claim(
         tuple(sorted(claim.node_selector.items())),
         # Karmada >= 1.19 cannot tell an affinity without terms from none, and Kubernetes refuses one.
         tuple(_raw_term(term) for term in affinity.node_selector_terms) if affinity else (),
         tuple((t.key, t.operator, t.value, t.effect) for t in tolerations),
-        size_bytes,
+        claim.ByteSize(),
     )
 
 
@@ -242,36 +235,3 @@ def _raw_term(term: pb.NodeSelectorTerm) -> RawTerm:
         tuple((r.key, r.operator, tuple(r.values)) for r in term.match_expressions),
         tuple((r.key, r.operator, tuple(r.values)) for r in term.match_fields),
     )
-
-
-def _canonical_claim(
-    selector: tuple[tuple[str, str], ...],
-    affinity: tuple[RawTerm, ...],
-    tolerations: tuple[RawToleration, ...],
-    size_bytes: int,
-) -> NodeClaim:
-    terms: list[Term] = []
-    for labels, fields in affinity:
-        if not labels and not fields:
-            continue  # an empty term matches nothing
-        try:
-            terms.append(
-                Term(_requirements(labels, label_requirement), _requirements(fields, field_requirement))
-            )
-        except SelectorError:
-            continue  # nor does one that Kubernetes cannot parse, while the others still count
-    return NodeClaim(
-        tuple(equality(key, value) for key, value in selector),
-        tuple(terms) if affinity else None,
-        tuple(Toleration(*fields) for fields in tolerations),
-        size_bytes,
-    )
-
-
-_known_claim = lru_cache(maxsize=1024)(_canonical_claim)
-
-
-def _requirements(
-    raw: tuple[RawRequirement, ...], parse: Callable[[str, str, tuple[str, ...]], Requirement]
-) -> tuple[Requirement, ...]:
-    return tuple(parse(key, operator, values) for key, operator, values in raw)

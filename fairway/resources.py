@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from fairway.kube.objects import Container, ContainerStatus, Pod, PodSpec, RawQuantity, RawResources
+from fairway.kube.templates import TemplateSpec
 from fairway.quantity import format_bytes, format_milli, milli, parse_nano, units
 from fairway.selectors import is_label_key
 
@@ -102,7 +103,7 @@ def pod_request(pod: Pod) -> Amounts:
     return amounts(total)
 
 
-def pod_template_request(spec: PodSpec) -> Amounts:
+def pod_template_request(spec: PodSpec | TemplateSpec) -> Amounts:
     """What each pod made from this template will ask for.
 
     A template is not defaulted by the API server as a pod is, so limits stand in for missing requests
@@ -119,8 +120,16 @@ def pod_template_request(spec: PodSpec) -> Amounts:
     return amounts(total)
 
 
+def container_template_request(container: Container) -> Amounts:
+    """What one container of a pod template asks for, limits standing in. Raises ResourceError."""
+    return amounts(_container_request(container, None, infeasible=False, limits_stand_in=True))
+
+
 def _container_total(
-    spec: PodSpec, resized: Mapping[str, ContainerStatus], infeasible: bool, limits_stand_in: bool = False
+    spec: PodSpec | TemplateSpec,
+    resized: Mapping[str, ContainerStatus],
+    infeasible: bool,
+    limits_stand_in: bool = False,
 ) -> Amounts:
     total: Amounts = {}
     for container in spec.containers or ():

@@ -10,8 +10,9 @@ class TopologyMode(StrEnum):
     """How strictly pods keep together.
 
     ``REQUIRED``: all pods of the gang in one domain of the level. ``PREFERRED``: the same where possible,
-    else the finest coarser level. ``EXCLUSIVE``: each gang has a whole domain for itself. ``SLICED``: each
-    run of ``slice_size`` pods in one domain.
+    else the finest coarser level. ``EXCLUSIVE``: each gang has a whole domain for itself, or with a
+    ``slice_size`` each run of that many pods has one. ``SLICED``: each run of ``slice_size`` pods in one
+    domain, which others may share.
     """
 
     REQUIRED = "required"
@@ -57,3 +58,4 @@ class Gang:
     copies: int = 1
     topology: TopologyRequest | None = None
     problems: tuple[str, ...] = ()
+    copies_together: bool = False
