@@ -160,7 +160,11 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
 
 
 def _has_host_port(template: PodTemplate) -> bool:
-    """Whether a container that runs as long as the pod does has a port of its node."""
-    sidecars = [c for c in template.spec.init_containers or () if c.restart_policy == "Always"]
-    containers = [*(template.spec.containers or ()), *sidecars]
-    return any(port.host_port > 0 for container in containers for port in container.ports or ())
+    """Whether a container that runs as long as the pod does has a port of its node.
+
+    On the network of its node each port of a container is one, as the API server's defaults have it.
+    """
+    spec = template.spec
+    sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+    ports = [port for c in (*(spec.containers or ()), *sidecars) for port in c.ports or ()]
+    return any(port.host_port > 0 or (spec.host_network and port.container_port > 0) for port in ports)

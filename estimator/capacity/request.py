@@ -59,8 +59,8 @@ class PodShape:
 
     @property
     def names_device(self) -> bool:
-        """Whether the pod asks for anything that a device plugin advertises."""
-        return any(is_extended(name) for name, _ in self.requests)
+        """Whether the pod asks for a device, whole by a resource or in part by annotation."""
+        return bool(self.annotations) or any(is_extended(name) for name, _ in self.requests)
 
     @property
     def ask(self) -> PodAsk:

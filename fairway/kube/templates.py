@@ -71,6 +71,7 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
 
 
 class ContainerPort(KubeStruct, frozen=True):
+    container_port: int = 0
     host_port: int = 0
     protocol: str = "TCP"
 
@@ -85,6 +86,7 @@ class TemplateSpec(KubeStruct, frozen=True):
     resources: ResourceRequirements | None = None
     overhead: RawResources | None = None
     node_name: str = ""
+    host_network: bool = False
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: list[TemplateToleration] | None = None

@@ -316,6 +316,12 @@ def test_what_is_about_other_pods_is_told_by_field() -> None:
         ({"containers": [{**container(), "ports": [{"hostPort": 8080}]}]}, ((HOST, 1),)),
         ({"containers": [{**container(), "ports": [{"containerPort": 8080}]}]}, ()),
         (
+            {"hostNetwork": True, "containers": [{**container(), "ports": [{"containerPort": 8080}]}]},
+            ((HOST, 1),),
+        ),
+        ({"hostNetwork": True, "containers": [container()]}, ()),
+        ({"containers": [{**container(), "ports": [{"containerPort": 8080}]}]}, ()),
+        (
             {
                 "initContainers": [{**container(), "restartPolicy": "Always", "ports": [{"hostPort": 1}]}],
                 "containers": [container()],
