@@ -1,25 +1,56 @@
-"""Gangs as capacity sees them: what a template says beyond Karmada's request, and where a gang would go."""
+"""Gangs as capacity sees them: what a template says beyond Karmada's request, and where it would go."""
 
 from dataclasses import dataclass
 
 from estimator.capacity.answer import Answer
+from estimator.capacity.components import gang_components, gang_size
 from estimator.capacity.request import Component
-from fairway.workloads.gang import TopologyRequest
+from fairway.workloads.gang import Gang, TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadGang:
     """One workload by its template: the components of one copy, and how they must start.
 
-    ``minimum``: so many pods of a copy must start together; 0 where pods are independent. ``copies``: each
-    is a gang of its own. ``topology`` binds all pods of a copy.
+    ``minimum``: so many pods of a copy must start together; at most 1 where pods are independent.
+    ``copies``: each is a gang of its own, unless ``copies_together``. ``topology`` binds all pods of a copy.
     """
 
     components: tuple[Component, ...]
     minimum: int
     copies: int
     topology: TopologyRequest | None
+    copies_together: bool = False
     problems: tuple[str, ...] = ()
+
+    @property
+    def together(self) -> int:
+        """How many pods must start together in all."""
+        return self.minimum * (self.copies if self.copies_together else 1)
+
+
+def workload_gang(gang: Gang) -> WorkloadGang:
+    """The gang of a template in the estimator's own terms."""
+    components, problems = gang_components(gang)
+    return WorkloadGang(
+        components,
+        gang_size(gang),
+        gang.copies,
+        gang.topology,
+        gang.copies_together,
+        (*gang.problems, *problems),
+    )
+
+
+def says_more(gang: WorkloadGang) -> bool:
+    """Whether the template says anything that Karmada's request for its pods does not."""
+    shapes = [component.shape for component in gang.components]
+    return (
+        gang.together > 1
+        or gang.topology is not None
+        or any(component.topology is not None for component in gang.components)
+        or any(s.annotations or s.per_domain or s.spread or len(s.containers) > 1 for s in shapes)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""Which nodes take pods of devices at all: cordons and taints, as far as they are known without asking a pod.
+
+A taint named after an accelerator keeps off pods without devices, and everybody else tolerates it: the
+admission plugin ExtendedResourceToleration of Kubernetes adds the toleration (Exists, NoSchedule) to every
+pod that asks for the resource, GKE does the same for its GPU and TPU nodes, and charts state it. All other
+taints are taken at their word, since what pods tolerate is not known in advance, unless the administrator
+says so. A cordon is no taint here: devices on cordoned nodes are not free at all.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from fairway.accelerators.catalogue import Catalogue
+from fairway.resources import is_extended
+from fairway.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint, Toleration
+
+_CONDITION_PREFIX = "node.kubernetes.io/"
+
+
+class Access:
+    """The cordons and taints of one cluster's nodes, seen by pods of devices.
+
+    ``tolerations``: what these pods are known to tolerate beyond taints named after devices.
+    """
+
+    def __init__(
+        self, columns: NodeColumns, catalogue: Catalogue, tolerations: Iterable[Toleration] = ()
+    ) -> None:
+        tolerations, names = tuple(tolerations), frozenset(columns.resource_names)
+        codes = columns.taint_codes
+        sets = columns.taint_sets
+        cordoned = np.zeros(len(sets), dtype=np.bool_)
+        self._blocking: list[Taint | None] = [None] * len(sets)
+        tainted = np.zeros(len(sets), dtype=np.bool_)
+        for code in np.unique(codes[columns.present]).tolist():
+            cordoned[code] = UNSCHEDULABLE in sets[code]
+            blocking = [
+                taint
+                for taint in sets[code]
+                if taint != UNSCHEDULABLE
+                and not _is_for_devices(taint, names, catalogue)
+                and not any(toleration.tolerates(taint) for toleration in tolerations)
+            ]
+            if blocking:
+                # What Kubernetes says about the node's state matters more than whom the node is for.
+                blocking.sort(key=lambda taint: (not is_condition(taint), taint))
+                self._blocking[code], tainted[code] = blocking[0], True
+        self._codes = codes
+        self.open: BoolVector = columns.present & ~cordoned[codes]
+        """Rows that are not cordoned."""
+        self.usable: BoolVector = self.open & ~tainted[codes]
+        """Rows that take pods of devices."""
+
+    def taint(self, row: int) -> Taint | None:
+        """The taint that keeps pods of devices off the row, None where nothing or only a cordon does."""
+        return self._blocking[int(self._codes[row])]
+
+    def tainted(self, rows: IntVector) -> BoolVector:
+        """Which of these rows are kept from pods by a taint alone."""
+        return self.open[rows] & ~self.usable[rows]
+
+
+def is_condition(taint: Taint) -> bool:
+    """Whether Kubernetes itself states a condition of the node with it, such as not being ready."""
+    return taint.key.startswith(_CONDITION_PREFIX)
+
+
+def _is_for_devices(taint: Taint, advertised: frozenset[str], catalogue: Catalogue) -> bool:
+    """Whether the taint is named after an accelerator, one that the catalogue or any node knows."""
+    if taint.effect != NO_SCHEDULE or not is_extended(taint.key):
+        return False
+    entry = catalogue.lookup(taint.key)
+    return entry.is_accelerator if entry is not None else taint.key in advertised

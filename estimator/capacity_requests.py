@@ -1,0 +1,182 @@
+"""Requests of fairway.capacity.v1 to questions in the estimator's own terms.
+
+Nothing here trusts its input: sizes are bounded before anything is decoded, and whatever cannot be read is a
+`RequestError` that names the field as the proto file does. What can be read but not used (an annotation that
+means nothing) does not fail the request; it comes back as a problem to tell beside the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from estimator.capacity.components import gang_components
+from estimator.capacity.request import AssumedWorkload, GangQuestion
+from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.workloads.fields import TemplateFields, Unreadable, decode, template_at
+from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
+from fairway.workloads.registry import MAX_POD_SETS, NotRead, read_workload
+
+MAX_JSON_BYTES = 2 << 20
+"""Of one template or workload; etcd takes objects of 1.5 MiB."""
+
+MAX_CLUSTERS = 1000
+MAX_ASSUMED = 20_000
+"""Gangs on their way, and pod sets of all of them; far more than a dispatcher has in flight."""
+
+_TEMPLATES = msgspec.json.Decoder(TemplateFields)
+_MODES = {
+    pb.Topology.REQUIRED: TopologyMode.REQUIRED,
+    pb.Topology.PREFERRED: TopologyMode.PREFERRED,
+    pb.Topology.EXCLUSIVE: TopologyMode.EXCLUSIVE,
+    pb.Topology.SLICED: TopologyMode.SLICED,
+}
+_IN_RUNS = (TopologyMode.EXCLUSIVE, TopologyMode.SLICED)
+
+
+class RequestError(ValueError):
+    """A request cannot be read; the message names the field and says what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQuestion:
+    """What `Place` and `Explain` are asked: about which clusters (none: all of them), and what.
+
+    ``gang`` names no cluster yet, see `about`. ``copies``: how many the workload itself has of its gang.
+    ``search_s`` is 0 where the server shall choose. ``problems``: what of templates could not be used.
+    """
+
+    clusters: tuple[str, ...]
+    gang: GangQuestion
+    copies: int
+    search_s: float
+    want_placement: bool
+    problems: tuple[str, ...]
+
+    def about(self, cluster: str) -> GangQuestion:
+        """The question, asked about one cluster."""
+        return replace(self.gang, cluster=cluster)
+
+
+def read_place(message: pb.PlaceRequest) -> CapacityQuestion:
+    """What a PlaceRequest asks. Raises RequestError."""
+    return _question(message, message.want_placement)
+
+
+def read_explain(message: pb.ExplainRequest) -> CapacityQuestion:
+    """What an ExplainRequest asks. Raises RequestError."""
+    return _question(message, want_placement=False)
+
+
+def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool) -> CapacityQuestion:
+    clusters = read_clusters(message.clusters)
+    if message.search_ms < 0:
+        raise RequestError(
+            f"search_ms: {message.search_ms}: expected milliseconds, or 0 for the server's own"
+        )
+    if not message.HasField("gang"):
+        raise RequestError("gang: is missing: expected pod_sets or workload_json")
+    problems: list[str] = []
+    gang = _gang(message.gang, "gang")
+    components, unused = gang_components(gang)
+    problems += [*gang.problems, *unused]
+    if not components:
+        raise RequestError("gang: has no pods: expected at least one pod set with a count above 0")
+    question = GangQuestion(
+        cluster="",
+        components=components,
+        namespace=gang.namespace,
+        topology=gang.topology,
+        wanted=message.gang.copies,
+        assumed=_assumed(message.assumed, problems),
+    )
+    return CapacityQuestion(
+        clusters, question, gang.copies, message.search_ms / 1000, want_placement, tuple(problems)
+    )
+
+
+def read_clusters(names: Sequence[str]) -> tuple[str, ...]:
+    """The clusters that a request names, each once, in its order. Raises RequestError."""
+    if len(names) > MAX_CLUSTERS:
+        raise RequestError(f"clusters: {len(names)} names: expected at most {MAX_CLUSTERS}")
+    return tuple(dict.fromkeys(names))
+
+
+def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWorkload, ...]:
+    if len(gangs) > MAX_ASSUMED or sum(len(gang.pod_sets) for gang in gangs) > MAX_ASSUMED:
+        raise RequestError(f"assumed: expected at most {MAX_ASSUMED} gangs and pod sets of them")
+    found: list[AssumedWorkload] = []
+    for index, message in enumerate(gangs):
+        gang = _gang(message, f"assumed[{index}]")
+        components, unused = gang_components(gang)
+        problems += [f"assumed[{index}]: {problem}" for problem in (*gang.problems, *unused)]
+        copies = message.copies or gang.copies
+        held = tuple(replace(one, replicas=one.replicas * copies, topology=None) for one in components)
+        if held:
+            found.append(AssumedWorkload(gang.namespace, held))
+    return tuple(found)
+
+
+def _gang(message: pb.Gang, field: str) -> Gang:
+    if message.copies < 0:
+        raise RequestError(f"{field}.copies: {message.copies}: expected a number of gangs, or 0")
+    if message.workload_json:
+        if message.pod_sets or message.HasField("topology"):
+            raise RequestError(
+                f"{field}: has workload_json and pod_sets or topology: expected one or the other"
+            )
+        return _workload(message, field)
+    if not message.pod_sets:
+        raise RequestError(f"{field}: has no pods: expected pod_sets or workload_json")
+    if len(message.pod_sets) > MAX_POD_SETS:
+        raise RequestError(
+            f"{field}.pod_sets: {len(message.pod_sets)} pod sets: expected at most {MAX_POD_SETS}"
+        )
+    pod_sets = tuple(_pod_set(one, f"{field}.pod_sets[{i}]") for i, one in enumerate(message.pod_sets))
+    names = [one.name for one in pod_sets]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise RequestError(
+                f"{field}.pod_sets[{index}].name: {name[:63]!r} is there twice: expected it once"
+            )
+    topology = _topology(message.topology, f"{field}.topology") if message.HasField("topology") else None
+    return Gang("", message.namespace, "", pod_sets, is_gang=True, topology=topology)
+
+
+def _workload(message: pb.Gang, field: str) -> Gang:
+    raw = _bounded(message.workload_json, f"{field}.workload_json")
+    gang = read_workload(raw)
+    if isinstance(gang, NotRead):
+        raise RequestError(f"{field}.workload_json: {'; '.join(gang.problems)}")
+    return replace(gang, namespace=message.namespace or gang.namespace)
+
+
+def _pod_set(message: pb.PodSet, field: str) -> PodSet:
+    if message.count < 0:
+        raise RequestError(f"{field}.count: {message.count}: expected a number of pods")
+    where = f"{field}.template_json"
+    try:
+        template = template_at(decode(_TEMPLATES, _bounded(message.template_json, where), where), where, {})
+    except Unreadable as error:
+        raise RequestError(str(error)) from None
+    topology = _topology(message.topology, f"{field}.topology") if message.HasField("topology") else None
+    return PodSet(message.name, message.count, message.count, template, topology)
+
+
+def _topology(message: pb.Topology, field: str) -> TopologyRequest:
+    mode = _MODES.get(message.mode)
+    if mode is None:
+        raise RequestError(f"{field}.mode: {message.mode}: expected {', '.join(pb.Topology.Mode.keys()[1:])}")
+    if not message.level:
+        raise RequestError(f"{field}.level: is empty: expected a label key or a level's short name")
+    if message.slice_size < 0 or (mode is TopologyMode.SLICED and not message.slice_size):
+        raise RequestError(f"{field}.slice_size: {message.slice_size}: expected how many pods share a domain")
+    if message.slice_size and mode not in _IN_RUNS:
+        raise RequestError(f"{field}.slice_size: {message.slice_size}: expected 0 unless SLICED or EXCLUSIVE")
+    return TopologyRequest(mode, message.level, message.slice_size)
+
+
+def _bounded(raw: bytes, field: str) -> bytes:
+    if len(raw) > MAX_JSON_BYTES:
+        raise RequestError(f"{field}: {len(raw)} bytes: expected at most {MAX_JSON_BYTES}")
+    return raw
