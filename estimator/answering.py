@@ -8,14 +8,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from estimator.capacity.answer import Answer, Doubt, Reason, exactly, lowest
+from estimator.capacity.answer import Answer, Doubt, Misread, exactly, lowest
 from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
+from estimator.capacity.budget import Budget
 from estimator.capacity.component_sets import max_sets
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.first_fit import Expired
+from estimator.capacity.gang_replicas import Topology, gang_replicas, gang_sets
+from estimator.capacity.gangs import WorkloadGang
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (
@@ -25,11 +28,15 @@ from estimator.capacity.request import (
     ReplicasQuestion,
     SetsQuestion,
     UnschedulableQuestion,
+    WorkloadReference,
 )
 from estimator.capacity.room import Room
+from estimator.capacity.topology import place_gang
 from estimator.capacity.unschedulable import unschedulable_replicas
+from estimator.capacity.whole_slices import asks_tpu, in_whole_slices, keep_to_whole_slices
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
+from estimator.karmada.templates import NOTHING, Found, Lookup
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from estimator.metrics import EstimatorMetrics, ExtensionPoint
 
@@ -39,9 +46,13 @@ NODE_PLUGIN, QUOTA_PLUGIN = "NodeResourceEstimator", "ResourceQuotaEstimator"
 
 # Measured: microseconds for each row that a component visits, and for each that an assumed one is laid over.
 _US_PER_COMPONENT_ROW = 0.4
+_US_PER_GANG_ROW = 0.1
 _US_PER_ASSUMED_ROW = 0.02
 _US_PER_ASSUMED = 10.0
 _INLINE_US = 2000.0
+# The search for a proof ends well before karmada-scheduler's three seconds: its worker waits for the answer.
+_SEARCH_S = 0.2
+_KEPT_FOR_THE_REST_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +67,8 @@ class Policy:
 class Answering:
     """Answers questions about the member clusters of this process.
 
-    ``clock`` is monotonic and ``wall_clock`` counts from the epoch, both in seconds.
+    ``clock`` is monotonic and ``wall_clock`` counts from the epoch, both in seconds. ``templates`` finds what
+    the workload's template says beyond the request; None where nobody reads templates.
     """
 
     def __init__(
@@ -68,7 +80,9 @@ class Answering:
         *,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
+        templates: Lookup | None = None,
     ) -> None:
+        self._templates = templates
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._policy = policy
         self._metrics = metrics
@@ -86,14 +100,17 @@ class Answering:
         if stale is not None:
             cause = "stale" if stale.synced else "not_synced"
             return self.doubt(question, Doubt(cause, stale.detail))
+        if isinstance(question, UnschedulableQuestion):
+            return self._unschedulable(member, question)
+        found = await self._template(question, deadline_s - self._clock())
+        if found.doubt and question.names_device:
+            return self.doubt(question, Doubt("template_unknown", found.doubt))
         try:
             match question:
                 case ReplicasQuestion():
-                    return await self._replicas(member, question, lambda: self._clock() >= deadline_s)
+                    return await self._replicas(member, question, found.gang, deadline_s)
                 case SetsQuestion():
-                    return await self._sets(member, question, lambda: self._clock() >= deadline_s)
-                case UnschedulableQuestion():
-                    return self._unschedulable(member, question)
+                    return await self._sets(member, question, found.gang, deadline_s)
         except OutOfTime as error:
             return self.doubt(question, Doubt("late", str(error)))
 
@@ -117,15 +134,41 @@ class Answering:
         now_bound = bound_pods(question.assumed, member.mirror.controllers.bound_pods)
         return partial(outstanding, question.assumed, now_bound, question.workload)
 
-    async def _replicas(self, member: MemberCluster, question: ReplicasQuestion, expired: Expired) -> Answer:
-        one = (Component("", 1, question.shape),)
-        work = partial(_fit_replicas, question=question, expired=expired)
-        return await self._run(member, question, work, one, "estimate_replicas", 0.0)
+    async def _template(self, question: ReplicasQuestion | SetsQuestion, within_s: float) -> Found:
+        workload = question.workload
+        if self._templates is None or workload is None:
+            return NOTHING
+        return await self._templates.find(workload.kind, workload.namespace, workload.name, within_s)
 
-    async def _sets(self, member: MemberCluster, question: SetsQuestion, expired: Expired) -> Answer:
-        work = partial(_fit_sets, question=question, expired=expired)
+    async def _replicas(
+        self,
+        member: MemberCluster,
+        question: ReplicasQuestion,
+        gang: WorkloadGang | None,
+        deadline_s: float,
+    ) -> Answer:
+        one = (Component("", 1, question.shape),)
+        fit: _Fit
+        if gang is None:
+            fit, cost_us = partial(_fit_replicas, question), 0.0
+        else:
+            bound = _bound_pods(member, question.workload)
+            fit = partial(_fit_gang, question, gang, bound)
+            cost_us = _US_PER_GANG_ROW * member.mirror.columns.node_count * len(gang.components)
+        return await self._run(member, question, fit, one, "estimate_replicas", cost_us, deadline_s)
+
+    async def _sets(
+        self,
+        member: MemberCluster,
+        question: SetsQuestion,
+        gang: WorkloadGang | None,
+        deadline_s: float,
+    ) -> Answer:
+        fit = partial(_fit_sets, question, gang)
         cost_us = _US_PER_COMPONENT_ROW * member.mirror.columns.node_count * len(question.components)
-        return await self._run(member, question, work, question.components, "estimate_components", cost_us)
+        return await self._run(
+            member, question, fit, question.components, "estimate_components", cost_us, deadline_s
+        )
 
     async def _run(
         self,
@@ -135,6 +178,7 @@ class Answering:
         components: tuple[Component, ...],
         point: ExtensionPoint,
         cost_us: float,
+        deadline_s: float,
     ) -> Answer:
         heeds_quotas = self._heeds_quotas(question)
         work = _Work(
@@ -144,15 +188,18 @@ class Answering:
             components,
             question.namespace,
             self._clock,
+            deadline_s,
         )
         if self._policy.gates.scheduling_overcommit_protection:
             laid = sum(len(workload.components) for workload in question.assumed)
             cost_us += (_US_PER_ASSUMED_ROW * member.mirror.columns.node_count + _US_PER_ASSUMED) * laid
-        if cost_us <= _INLINE_US:
-            done = work.do(member.room())
-        else:
+        done = work.do(member.room(), member.topology(), 0.0) if cost_us <= _INLINE_US else None
+        # What greedy placements cannot prove is worth a search; replicas of one pod are always proven.
+        if done is None or (isinstance(question, SetsQuestion) and not done.nodes.proven):
             loop = asyncio.get_running_loop()
-            done = await loop.run_in_executor(self._executor, work.do, member.snapshot())
+            done = await loop.run_in_executor(
+                self._executor, work.do, member.snapshot(), member.topology_of_snapshot(), _SEARCH_S
+            )
         self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
         if not heeds_quotas:
             return done.nodes
@@ -172,8 +219,18 @@ class Answering:
         return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Means:
+    """What an answer is worked out with: the topology, what is on its way, and the time there is."""
+
+    topology: Topology
+    assumed: tuple[AssumedWorkload, ...]
+    expired: Expired
+    search: Budget
+
+
 _Assumed = Callable[[], tuple[AssumedWorkload, ...]]
-_Fit = Callable[[Room, tuple[AssumedWorkload, ...]], Answer]
+_Fit = Callable[[Room, _Means], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +253,17 @@ class _Work:
     components: tuple[Component, ...]
     namespace: str
     clock: Callable[[], float]
+    deadline_s: float
 
-    def do(self, room: Room) -> _Done:
+    def do(self, room: Room, topology: Topology, search_s: float) -> _Done:
         started_s = self.clock()
         on_their_way = self.assumed()
-        nodes = self.fit(room, on_their_way)
+        search = Budget(self.clock, min(started_s + search_s, self.deadline_s - _KEPT_FOR_THE_REST_S))
+        means = _Means(topology, on_their_way, lambda: self.clock() >= self.deadline_s, search)
+        held = hold(room, on_their_way, means.expired)
+        nodes = self.fit(room, means)
+        if held:
+            nodes = replace(nodes, reasons=(*nodes.reasons, *held))
         found_s = self.clock()
         # A quota counts pods from their creation, so this may charge one that is not bound yet twice for the
         # moment until it is: too little is promised then, never too much.
@@ -208,21 +271,37 @@ class _Work:
         return _Done(nodes, quotas, found_s - started_s, self.clock() - found_s)
 
 
-def _fit_replicas(
-    room: Room, assumed: tuple[AssumedWorkload, ...], question: ReplicasQuestion, expired: Expired
+def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> int:
+    """How many pods of the workload hold room on this cluster already."""
+    if workload is None:
+        return 0
+    return member.mirror.controllers.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
+
+
+def _fit_replicas(question: ReplicasQuestion, room: Room, means: _Means) -> Answer:
+    keep_to_whole_slices(room, (question.shape,))
+    return max_replicas(room, question.shape)
+
+
+def _fit_gang(
+    question: ReplicasQuestion, gang: WorkloadGang, bound: int, room: Room, means: _Means
 ) -> Answer:
-    held = hold(room, assumed, expired)
-    return _because(max_replicas(room, question.shape), held)
+    answer = gang_replicas(room, question.shape, gang, bound, means.topology, means.expired)
+    return _misread(answer, gang)
 
 
-def _fit_sets(
-    room: Room, assumed: tuple[AssumedWorkload, ...], question: SetsQuestion, expired: Expired
-) -> Answer:
-    held = hold(room, assumed, expired)
-    return _because(max_sets(room, question.components, expired).answer, held)
+def _fit_sets(question: SetsQuestion, gang: WorkloadGang | None, room: Room, means: _Means) -> Answer:
+    if gang is not None:
+        answer = gang_sets(room, question.components, gang, means.topology, means.expired, means.search)
+        return _misread(answer, gang)
+    if any(asks_tpu(component.shape) for component in question.components):
+        components = in_whole_slices(room, question.components)
+        levels, domains = means.topology.levels, means.topology.domains
+        return place_gang(room, components, None, levels, domains, means.expired, search=means.search).answer
+    return max_sets(room, question.components, means.expired, search=means.search).answer
 
 
-def _because(answer: Answer, more: tuple[Reason, ...]) -> Answer:
-    return (
-        Answer(answer.value, answer.upper_bound, answer.proven, (*answer.reasons, *more)) if more else answer
-    )
+def _misread(answer: Answer, gang: WorkloadGang) -> Answer:
+    if not gang.problems:
+        return answer
+    return replace(answer, reasons=(*answer.reasons, Misread(gang.problems)))

@@ -6,7 +6,10 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 import asyncio
 from collections.abc import Callable, Iterable
 
+from estimator.capacity.domains import DomainCache
 from estimator.capacity.eligibility import EligibilityCache
+from estimator.capacity.gang_replicas import Topology
+from estimator.capacity.levels import Levels, detected
 from estimator.capacity.room import Room
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
@@ -17,11 +20,16 @@ RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
 
 
 class MemberCluster:
-    """One cluster. ``clock`` is monotonic, in seconds."""
+    """One cluster. ``clock`` is monotonic, in seconds; ``levels`` None: as the nodes' labels show."""
 
-    def __init__(self, name: str, mirror: ClusterMirror, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, mirror: ClusterMirror, clock: Callable[[], float], levels: Levels | None = None
+    ) -> None:
         self.name = name
         self.mirror = mirror
+        self._levels = levels
+        self._detected: tuple[int, Levels] | None = None
+        self._domains = DomainCache()
         self._eligible = EligibilityCache()
         self._clock = clock
         self._known: dict[str, Callable[[], Freshness]] = {}
@@ -32,6 +40,8 @@ class MemberCluster:
         """Replace the whole mirror at once, as a source does that reads all or nothing."""
         self.mirror = mirror
         self._eligible = EligibilityCache()
+        self._domains = DomainCache()
+        self._detected = None
 
     def watch(self, resource: str, freshness: Callable[[], Freshness]) -> None:
         """Ask this whenever the freshness of a resource matters."""
@@ -51,6 +61,22 @@ class MemberCluster:
     def snapshot(self) -> Room:
         """The free room as it is now, for work on another thread."""
         return Room(self.mirror.columns.copy(), EligibilityCache())
+
+    def topology(self) -> Topology:
+        """The topology now; valid until the event loop runs on."""
+        return Topology(self._levels_now(), self._domains)
+
+    def topology_of_snapshot(self) -> Topology:
+        """The topology as it is now, for work on another thread."""
+        return Topology(self._levels_now(), DomainCache())
+
+    def _levels_now(self) -> Levels:
+        if self._levels is not None:
+            return self._levels
+        columns = self.mirror.columns
+        if self._detected is None or self._detected[0] != columns.eligibility_version:
+            self._detected = (columns.eligibility_version, detected(columns.labels.keys))
+        return self._detected[1]
 
     def freshness(self, resources: Iterable[str]) -> Freshness:
         """How fresh all of these resources are."""

@@ -31,6 +31,7 @@ Step = Literal[
     "Total",
 ]
 ExtensionPoint = Literal["estimate_replicas", "estimate_components"]
+CapacityRpc = Literal["Place", "Explain", "Summary"]
 
 UNKNOWN_CLUSTER: Final = "(unknown)"
 
@@ -49,6 +50,7 @@ def _exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 ALGORITHM_BUCKETS_S: Final = _exponential(0.001, 2, 10)
 EXTENSION_POINT_BUCKETS_S: Final = _exponential(0.0001, 2, 12)
 PLUGIN_BUCKETS_S: Final = _exponential(0.00001, 1.5, 20)
+CAPACITY_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 LIST_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -129,6 +131,14 @@ class EstimatorMetrics:
             ["cluster", "resource"],
             registry=registry,
         )
+        capacity = Histogram(
+            "fairway_capacity_request_duration_seconds",
+            "Duration of calls of fairway.capacity.v1",
+            ["result", "rpc"],
+            buckets=CAPACITY_BUCKETS_S,
+            registry=registry,
+        )
+        self._capacity = _children(capacity)
         self._requests = _children(requests)
         self._algorithm = _children(algorithm)
         self._extension_points = _children(extension_points)
@@ -147,6 +157,10 @@ class EstimatorMetrics:
         result = "success" if ok else "error"
         self._requests(result, rpc).inc()
         self._algorithm(result, rpc, "Total").observe(duration_s)
+
+    def capacity_request(self, rpc: CapacityRpc, *, ok: bool, duration_s: float) -> None:
+        """One call of Fairway's own service was answered, ``ok`` unless with a gRPC error."""
+        self._capacity("success" if ok else "error", rpc).observe(duration_s)
 
     def step(self, rpc: Rpc, step: Step, *, ok: bool, duration_s: float) -> None:
         """A part of a call took this long."""

@@ -20,14 +20,28 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from estimator.answering import Answering, Policy
 from estimator.capacity.doubt import OnDoubt
+from estimator.capacity.levels import Levels, levels_of
+from estimator.capacity_answering import CapacityAnswering
+from estimator.capacity_service import SERVICE as CAPACITY_SERVICE
+from estimator.capacity_service import CapacityService
 from estimator.cluster.freshness import Verdict, verdict
 from estimator.cluster.mirror import ClusterMirror
+from estimator.karmada.templates import Found
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from estimator.pb import service_pb2
 from estimator.service import SERVICE, EstimatorService
-from estimator.settings import LiveCluster, Settings, SnapshotCluster
+from estimator.settings import (
+    AcceleratorSettings,
+    ApiSettings,
+    KarmadaSettings,
+    LiveCluster,
+    Settings,
+    SnapshotCluster,
+)
 from estimator.snapshot_source import SnapshotSource
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.accelerators.catalogue import Catalogue, CatalogueError, parse_catalogue
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
@@ -37,6 +51,7 @@ from fairway.service.tls import ServerCertificates
 from fairway.service.version import release
 
 if TYPE_CHECKING:
+    from estimator.karmada.source import KarmadaSource
     from estimator.live_source import LiveSource
 
 logger = logging.getLogger(__name__)
@@ -88,7 +103,8 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     metrics.watch_stalls(stalls.reading)
     async with AsyncExitStack() as stack:
         executor = stack.enter_context(ThreadPoolExecutor(_THREADS, thread_name_prefix="capacity"))
-        server, port, say_stopping = await _listen(settings, members, metrics, executor)
+        templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
+        server, port, say_stopping = await _listen(settings, members, metrics, executor, templates)
         stack.push_async_callback(server.stop, _STOP_WITHIN_S)
         await stack.enter_async_context(
             serve_endpoints(
@@ -104,6 +120,8 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
             started(port)
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(member.run(), name=member.name) for member in members]
+            if templates is not None:
+                tasks.append(group.create_task(templates.run(), name="templates"))
             tasks.append(group.create_task(stalls.run(), name="stalls"))
             tasks.append(group.create_task(_freeze_when_synced(members), name="freeze"))
             await stop.wait()
@@ -124,7 +142,9 @@ class _Member:
         self.name = cluster.name
         self._metrics = metrics
         self._stale_after_s = settings.stale_after_s
-        self.member = MemberCluster(cluster.name, ClusterMirror(self._report), time.monotonic)
+        self.member = MemberCluster(
+            cluster.name, ClusterMirror(self._report), time.monotonic, _levels(settings, cluster.name)
+        )
         self._cluster = cluster
         self._settings = settings
         self._live: LiveSource | None = None
@@ -170,6 +190,57 @@ class _Member:
         logger.warning("%s %s: %s", resource, key[:253], problem[:500], extra={"cluster": self.name})
 
 
+class _Templates:
+    """The templates on Karmada's API server; connects once it runs, and until then nothing is known."""
+
+    def __init__(self, karmada: KarmadaSettings, api: ApiSettings, metrics: EstimatorMetrics) -> None:
+        self._karmada = karmada
+        self._api = api
+        self._metrics = metrics
+        self._connected: asyncio.Future[KarmadaSource] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Follow the templates until cancelled."""
+        source = (await asyncio.to_thread(_karmada_source)).connect(
+            self._karmada, self._api, self._metrics.reflector("karmada"), clock=time.monotonic
+        )
+        self._connected.set_result(source)
+        await source.run()
+
+    async def find(self, kind: str, namespace: str, name: str, within_s: float) -> Found:
+        """See `Lookup`."""
+        started_s = time.monotonic()
+        await asyncio.wait((self._connected,), timeout=within_s)
+        if not self._connected.done():
+            return Found(doubt=f"the template of {kind} {namespace}/{name} is not known: still starting")
+        left_s = within_s - (time.monotonic() - started_s)
+        return await self._connected.result().find(kind, namespace, name, left_s)
+
+
+def _karmada_source() -> "type[KarmadaSource]":
+    from estimator.karmada.source import KarmadaSource
+
+    return KarmadaSource
+
+
+def _catalogue(accelerators: AcceleratorSettings) -> Catalogue:
+    """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
+    if accelerators.catalogue is None:
+        return builtin_catalogue()
+    try:
+        text = accelerators.catalogue.read_text("utf-8")
+        return builtin_catalogue().extended_by(parse_catalogue(text, str(accelerators.catalogue)))
+    except (OSError, UnicodeDecodeError, CatalogueError) as error:
+        raise StartError(f"--catalogue: {error}") from None
+
+
+def _levels(settings: Settings, cluster: str) -> Levels | None:
+    """What the administrator says of the cluster's topology, None where nothing is said."""
+    said = {override.cluster: override.levels for override in settings.accelerators.topology}
+    keys = said.get(cluster, said.get(""))
+    return None if keys is None else levels_of(keys)
+
+
 def _live_source() -> "type[LiveSource]":
     # The official Kubernetes client takes a third of a second to import, in which the port shall be open.
     from estimator.live_source import LiveSource
@@ -178,7 +249,11 @@ def _live_source() -> "type[LiveSource]":
 
 
 async def _listen(
-    settings: Settings, members: list[_Member], metrics: EstimatorMetrics, executor: Executor
+    settings: Settings,
+    members: list[_Member],
+    metrics: EstimatorMetrics,
+    executor: Executor,
+    templates: _Templates | None,
 ) -> tuple[grpc.aio.Server, int, _SayStopping]:
     policy = Policy(settings.gates, OnDoubt(settings.on_doubt), settings.stale_after_s)
     answering = Answering(
@@ -188,19 +263,31 @@ async def _listen(
         executor,
         clock=time.monotonic,
         wall_clock=time.time,
+        templates=templates,
+    )
+    capacity = CapacityAnswering(
+        [member.member for member in members],
+        _catalogue(settings.accelerators),
+        settings.stale_after_s,
+        executor,
+        clock=time.monotonic,
     )
     server = grpc.aio.server(options=_OPTIONS)
     server.add_generic_rpc_handlers(
-        (EstimatorService(answering, policy.on_doubt, metrics, executor).handlers(),)
+        (
+            EstimatorService(answering, policy.on_doubt, metrics, executor).handlers(),
+            CapacityService(capacity, metrics, executor).handlers(),
+        )
     )
     health_service = health.aio.HealthServicer()  # type: ignore[attr-defined]  # public, if not to mypy
     health_pb2_grpc.add_HealthServicer_to_server(health_service, server)
-    for name in ("", SERVICE):
+    for name in ("", SERVICE, CAPACITY_SERVICE):
         # Always serving while it listens: taking it out of a Service would void every other cluster's answer.
         await health_service.set(name, health_pb2.HealthCheckResponse.SERVING)
     reflection.enable_server_reflection(
         (
             service_pb2.DESCRIPTOR.services_by_name["Estimator"].full_name,
+            CAPACITY_SERVICE,
             health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
             reflection.SERVICE_NAME,
         ),

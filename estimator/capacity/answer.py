@@ -7,8 +7,11 @@ the value is the true maximum. Reasons are typed, so that metrics, logs and peop
 from dataclasses import dataclass
 from typing import ClassVar
 
+from estimator.capacity.topology_reasons import TopologyReason
 from fairway.resources import format_amount
 from fairway.taints import Taint
+
+_SHOWN = 5
 
 UNBOUNDED = 2**31 - 1
 """No limit is known. Karmada's sentinel MaxInt32, so it stays inside: the wire never carries it."""
@@ -140,6 +143,30 @@ class GangLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class GangShort:
+    """A gang that starts whole or not at all needs more pods at once than fit."""
+
+    kind: ClassVar[str] = "gang"
+    needs: int
+    fits: int
+
+    def __str__(self) -> str:
+        return f"the gang needs {self.needs} pods at once, {self.fits} fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Misread:
+    """The workload's template says things that could not be used; each problem names its field."""
+
+    kind: ClassVar[str] = "template"
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        more = f" and {len(self.problems) - _SHOWN} more" if len(self.problems) > _SHOWN else ""
+        return f"of the template is not heeded: {'; '.join(self.problems[:_SHOWN])}{more}"
+
+
+@dataclass(frozen=True, slots=True)
 class Doubt:
     """The true number is not known; ``cause`` is one word for metrics, ``detail`` says what to look at."""
 
@@ -162,7 +189,10 @@ Reason = (
     | HeldForAssumed
     | QuotaLimit
     | GangLimit
+    | GangShort
+    | Misread
     | Doubt
+    | TopologyReason
 )
 
 

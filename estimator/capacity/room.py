@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.capacity.answer import Reason
 from estimator.capacity.dealing import Openable
 from estimator.capacity.devices import Claims, DeviceRoom, claims_of
 from estimator.capacity.eligibility import Eligibility, EligibilityCache
@@ -41,6 +42,14 @@ class DeviceLimit:
     problems: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Restriction:
+    """The only rows that pods of a shape may use, and why."""
+
+    rows: BoolVector
+    reasons: tuple[Reason, ...]
+
+
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
@@ -50,14 +59,25 @@ class Room:
         self._taken: dict[str, IntVector] = {}
         self._devices: dict[str, DeviceRoom] = {}
         self._within: BoolVector | None = None
+        self._restrictions: dict[PodShape, _Restriction] = {}
 
     def eligible(self, shape: PodShape) -> Eligibility:
         """The rows that pods of this shape may use."""
         eligible = self._eligible.of(self.nodes, shape.claim)
-        if self._within is None:
+        restriction = self._restrictions.get(shape)
+        if self._within is None and restriction is None:
             return eligible
-        mask = eligible.mask & self._within
-        return Eligibility(mask, int(np.count_nonzero(mask)), eligible.blocked)
+        mask, blocked = eligible.mask, eligible.blocked
+        if self._within is not None:
+            mask = mask & self._within
+        if restriction is not None:
+            mask, blocked = mask & restriction.rows, (*restriction.reasons, *blocked)
+        return Eligibility(mask, int(np.count_nonzero(mask)), blocked)
+
+    def restrict(self, shape: PodShape, rows: BoolVector, reasons: tuple[Reason, ...]) -> None:
+        """From now on pods of the shape may use no other than these rows."""
+        if not rows.all() or reasons:
+            self._restrictions[shape] = _Restriction(rows, reasons)
 
     def free(self, resource: str) -> IntVector:
         """Free amount per row, never negative; as good as endless where devices alone decide it.
@@ -130,6 +150,7 @@ class Room:
         twin._taken = {resource: column.copy() for resource, column in self._taken.items()}
         twin._devices = {name: devices.fork() for name, devices in self._devices.items()}
         twin._within = self._within
+        twin._restrictions = dict(self._restrictions)
         return twin
 
     def restore(self, earlier: "Room") -> None:

@@ -8,9 +8,11 @@ a moment before its workload shows on the watch, waits a little inside its own d
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from typing import Self
 
 from estimator.karmada.kinds import KINDS, WatchedKind
-from estimator.karmada.templates import NOTHING, Found, ReadGang, Templates
+from estimator.karmada.templates import NOTHING, Found, ReadGang, Templates, read_template
+from estimator.settings import ApiSettings, KarmadaSettings
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from fairway.kube.observation import Phase, ReflectorMetrics
@@ -40,6 +42,19 @@ class KarmadaSource:
         self._clock = clock
         self._waiting: set[asyncio.Future[None]] = set()
         self._followed = [_Followed(kind, client, read, metrics, self._changed, clock) for kind in kinds]
+
+    @classmethod
+    def connect(
+        cls,
+        karmada: KarmadaSettings,
+        api: ApiSettings,
+        metrics: ReflectorMetrics,
+        *,
+        clock: Callable[[], float],
+    ) -> Self:
+        """A source for the API server that the settings name; nothing is sent yet."""
+        client = KubeClient.from_kubeconfig(str(karmada.kubeconfig), qps=api.qps, burst=api.burst)
+        return cls(client, read_template, metrics, clock=clock)
 
     async def run(self) -> None:
         """Follow all kinds until cancelled."""

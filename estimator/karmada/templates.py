@@ -9,12 +9,22 @@ from typing import Protocol
 
 import msgspec
 
-from estimator.capacity.gangs import WorkloadGang
+from estimator.capacity.gangs import WorkloadGang, says_more, workload_gang
 from estimator.karmada.kinds import WatchedKind, WorkloadObject
 from fairway.kube.objects import object_key
+from fairway.workloads.registry import NotRead, read_gang
 
 ReadGang = Callable[[WatchedKind, bytes], WorkloadGang | None]
 """Takes a whole object as JSON; None where it says nothing beyond what Karmada's request says."""
+
+
+def read_template(kind: WatchedKind, data: bytes) -> WorkloadGang | None:
+    """The gang of a whole object as JSON; see `ReadGang`."""
+    read = read_gang(kind.kind, kind.api_version, data)
+    if isinstance(read, NotRead):
+        return None
+    gang = workload_gang(read)
+    return gang if says_more(gang) else None
 
 
 class Templates:

@@ -94,9 +94,11 @@ class Caller:
         )
         return Reply(pb.MaxAvailableReplicasResponse.FromString(data).max_replicas, _reasons(trailing))
 
-    async def sets(self, request: pb.MaxAvailableComponentSetsRequest) -> Reply:
+    async def sets(
+        self, request: pb.MaxAvailableComponentSetsRequest, *, object_text: str | None = None
+    ) -> Reply:
         data, trailing = await self.raw(
-            "MaxAvailableComponentSets", request.SerializeToString(), explain=True
+            "MaxAvailableComponentSets", request.SerializeToString(), object_text=object_text, explain=True
         )
         return Reply(pb.MaxAvailableComponentSetsResponse.FromString(data).max_sets, _reasons(trailing))
 
@@ -146,6 +148,14 @@ def replicas_request(
     return request
 
 
+def kubeconfig(file: Path, url: str) -> Path:
+    """A kubeconfig that names this server and no user."""
+    named = {"name": "karmada", "cluster": {"server": url}}
+    context = {"name": "karmada", "context": {"cluster": "karmada"}}
+    file.write_text(json.dumps({"current-context": "karmada", "clusters": [named], "contexts": [context]}))
+    return file
+
+
 def write_dump(file: Path, objects: Iterable[tuple[str, Mapping[str, object]]]) -> Path:
     """A ``kubectl get -o json`` file of (kind, object) pairs."""
     items = [{"apiVersion": "v1", "kind": kind, **obj} for kind, obj in objects]
@@ -153,10 +163,10 @@ def write_dump(file: Path, objects: Iterable[tuple[str, Mapping[str, object]]]) 
     return file
 
 
-def gpu_node(name: str, gpus: int) -> tuple[str, dict[str, object]]:
+def gpu_node(name: str, gpus: int, **labels: str) -> tuple[str, dict[str, object]]:
     """A node with so many GPUs and plenty of everything else."""
     size = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(gpus)}
-    return "Node", {"metadata": {"name": name}, "status": {"allocatable": size}}
+    return "Node", {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": size}}
 
 
 def gpu_pod(name: str, node: str, gpus: int, namespace: str = "default") -> tuple[str, dict[str, object]]:

@@ -1,0 +1,112 @@
+"""The three RPCs of fairway.capacity.v1, served beside Karmada's on the same port.
+
+Here a request that cannot be read is an error, INVALID_ARGUMENT with the field, because its sender asks
+Fairway alone and throws nothing else away for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from estimator.capacity_answering import CapacityAnswering
+from estimator.capacity_requests import RequestError, read_clusters, read_explain, read_place
+from estimator.capacity_wire import encode_explanation, encode_placement, encode_summary
+from estimator.metrics import CapacityRpc, EstimatorMetrics
+from fairway.capacity.v1 import capacity_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+SERVICE = pb.DESCRIPTOR.services_by_name["Capacity"].full_name
+
+DEFAULT_WITHIN_S = 10.0
+_SHARE_OF_DEADLINE = 5 / 6
+_M = TypeVar("_M", bound=Message)
+_T = TypeVar("_T")
+
+if TYPE_CHECKING:
+    # Generic in its stubs, not at run time.
+    _Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+class CapacityService:
+    """Handles calls; requests are decoded on a thread, as templates may be large."""
+
+    def __init__(
+        self,
+        answering: CapacityAnswering,
+        metrics: EstimatorMetrics,
+        executor: Executor,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._answering = answering
+        self._metrics = metrics
+        self._executor = executor
+        self._clock = clock
+
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """What to register with a ``grpc.aio`` server."""
+        methods: dict[CapacityRpc, Callable[[bytes, float], Awaitable[Message]]] = {
+            "Place": self._place,
+            "Explain": self._explain,
+            "Summary": self._summary,
+        }
+        handlers = {
+            rpc: grpc.unary_unary_rpc_method_handler(partial(self._call, rpc, method))
+            for rpc, method in methods.items()
+        }
+        generic: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(SERVICE, handlers)
+        return generic
+
+    async def _call(
+        self,
+        rpc: CapacityRpc,
+        method: Callable[[bytes, float], Awaitable[Message]],
+        data: bytes,
+        context: "_Context",
+    ) -> bytes:
+        started_s = self._clock()
+        remaining_s = context.time_remaining()
+        within_s = DEFAULT_WITHIN_S if remaining_s is None else max(0.0, remaining_s * _SHARE_OF_DEADLINE)
+        ok = False
+        try:
+            answer = await method(data, within_s)
+            ok = True
+        except RequestError as error:
+            logger.debug("%s refused: %s", rpc, error)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        finally:
+            self._metrics.capacity_request(rpc, ok=ok, duration_s=self._clock() - started_s)
+        return answer.SerializeToString()
+
+    async def _place(self, data: bytes, within_s: float) -> Message:
+        question = await self._on_thread(lambda: read_place(_parsed(pb.PlaceRequest, data)))
+        found = await self._answering.place(question, within_s)
+        return pb.PlaceResponse(clusters=map(encode_placement, found))
+
+    async def _explain(self, data: bytes, within_s: float) -> Message:
+        question = await self._on_thread(lambda: read_explain(_parsed(pb.ExplainRequest, data)))
+        found = await self._answering.explain(question, within_s)
+        return pb.ExplainResponse(clusters=map(encode_explanation, found))
+
+    async def _summary(self, data: bytes, within_s: float) -> Message:
+        clusters = read_clusters(_parsed(pb.SummaryRequest, data).clusters)
+        found = await self._answering.summaries(clusters, within_s)
+        return pb.SummaryResponse(clusters=map(encode_summary, found))
+
+    async def _on_thread(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _parsed(message: type[_M], data: bytes) -> _M:
+    try:
+        return message.FromString(data)
+    except DecodeError:
+        raise RequestError(f"{len(data)} bytes are no {message.__name__} of fairway.capacity.v1") from None
