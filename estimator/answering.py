@@ -33,7 +33,7 @@ from estimator.capacity.request import (
 from estimator.capacity.room import Room
 from estimator.capacity.topology import place_gang
 from estimator.capacity.unschedulable import unschedulable_replicas
-from estimator.capacity.whole_slices import asks_tpu, in_whole_slices, keep_to_whole_slices
+from estimator.capacity.whole_slices import asks_tpu, keep_to_whole_slices
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
 from estimator.karmada.templates import NOTHING, Found, Lookup
@@ -295,9 +295,10 @@ def _fit_sets(question: SetsQuestion, gang: WorkloadGang | None, room: Room, mea
         answer = gang_sets(room, question.components, gang, means.topology, means.expired, means.search)
         return _misread(answer, gang)
     if any(asks_tpu(component.shape) for component in question.components):
-        components = in_whole_slices(room, question.components)
         levels, domains = means.topology.levels, means.topology.domains
-        return place_gang(room, components, None, levels, domains, means.expired, search=means.search).answer
+        return place_gang(
+            room, question.components, None, levels, domains, means.expired, search=means.search
+        ).answer
     return max_sets(room, question.components, means.expired, search=means.search).answer
 
 

@@ -18,7 +18,7 @@ from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.spreading import keeps_distance, spread_replicas
 from estimator.capacity.topology import place_gang
-from estimator.capacity.whole_slices import in_whole_slices, keep_to_whole_slices
+from estimator.capacity.whole_slices import keep_to_whole_slices
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 
 
@@ -69,10 +69,8 @@ def gang_sets(
         replace(of_template.get(component.name.lower(), component), replicas=component.replicas)
         for component in asked
     )
-    bound = in_whole_slices(room, components) if gang.topology is None else components
-    keep_to_whole_slices(room, (component.shape for component in components))
     return place_gang(
-        room, bound, gang.topology, topology.levels, topology.domains, expired, search=search
+        room, components, gang.topology, topology.levels, topology.domains, expired, search=search
     ).answer
 
 

@@ -5,36 +5,32 @@ The one function behind Fairway's own `Place` and `Explain`, on the server and i
 
 from dataclasses import replace
 
+from estimator.capacity.answer import Answer, Doubt, Reason
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget
 from estimator.capacity.first_fit import Expired, Placement
 from estimator.capacity.gang_replicas import Topology
 from estimator.capacity.gangs import Placed
-from estimator.capacity.request import GangQuestion
 from estimator.capacity.pod_by_pod import spread_sets
+from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.spreading import keeps_distance
 from estimator.capacity.topology import place_gang
-from estimator.capacity.whole_slices import in_whole_slices, keep_to_whole_slices
-
-# A person wants to know whether the gang they wait for gets stuck, not how many thousand copies would.
-_MOST_SPREAD = 100
+from estimator.capacity.topology_reasons import Understated
+from estimator.capacity.whole_slices import asks_tpu
 
 
 def place(room: Room, question: GangQuestion, topology: Topology, expired: Expired, search: Budget) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
 
-    ``search`` is time for an exact answer. The room is left with the assumed gangs placed. Raises OutOfTime
-    where those could not all be placed in time.
+    ``search`` is time for an exact answer. Where no copy was found and none was ruled out, the first reason
+    is a `Doubt`. The room is left with the assumed gangs placed. Raises OutOfTime where those could not all
+    be placed in time.
     """
     held = hold(room, question.assumed, expired)
-    components = question.components
-    if question.topology is None:
-        components = in_whole_slices(room, components)
-    else:
-        keep_to_whole_slices(room, (component.shape for component in components))
     fit = place_gang(
         room,
-        components,
+        question.components,
         question.topology,
         topology.levels,
         topology.domains,
@@ -42,11 +38,29 @@ def place(room: Room, question: GangQuestion, topology: Topology, expired: Expir
         question.wanted,
         search,
     )
-    answer = replace(fit.answer, reasons=(*fit.answer.reasons, *held))
+    answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
     spread = None
-    if answer.value and question.topology is None:
-        spread = spread_sets(room, question.components, min(answer.value, _MOST_SPREAD), expired)
+    if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
+        # All copies that fit, since a lower number would read as a risk; None where that is too much work.
+        spread = spread_sets(room, question.components, answer.value, expired)
     return Placed(answer, spread, fit.level, _named(room, question, fit.placement))
+
+
+def _unsure(answer: Answer, late: bool) -> tuple[Reason, ...]:
+    """What to tell beside a number that is not proven."""
+    if answer.proven or (answer.value and not late):
+        return ()
+    if answer.value:
+        return (Understated("the time for the answer was up"),)
+    if late:
+        return (Doubt("late", "the time was up before a placement was found or ruled out; give it more"),)
+    return (Doubt("unproven", "no placement was found and none ruled out; a longer search may tell"),)
+
+
+def _is_bound(component: Component) -> bool:
+    """Whether more than room decides where its pods go, which the number for spreading does not look at."""
+    shape = component.shape
+    return component.topology is not None or keeps_distance(shape) or asks_tpu(shape)
 
 
 def _named(

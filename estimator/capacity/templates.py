@@ -12,6 +12,7 @@ from dataclasses import replace
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
 from estimator.capacity.pod_affinity import RefusedTemplate, own_distances
 from estimator.capacity.request import NodeClaim, PodShape
+from estimator.capacity.tpu_units import SLICE_TOPOLOGY
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.objects import ResourceRequirements
@@ -29,6 +30,7 @@ from fairway.selectors import FIELD_NAME, Operator, Term, field_requirement
 DEVICE_ANNOTATIONS: tuple[str, ...] = tuple(
     sorted(
         {
+            SLICE_TOPOLOGY,
             kai.FRACTION,
             kai.GPU_MEMORY,
             kai.NUM_DEVICES,

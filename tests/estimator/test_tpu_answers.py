@@ -9,7 +9,7 @@ from estimator.capacity.levels import Levels
 from estimator.capacity.placing import place
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, GangQuestion, PodShape
-from estimator.capacity.whole_slices import in_whole_slices, keep_to_whole_slices
+from estimator.capacity.whole_slices import keep_to_whole_slices
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape
 
 TPU = "google.com/tpu"
@@ -88,6 +88,6 @@ def test_a_driver_beside_the_slice_is_not_bound_to_it() -> None:
 
 def test_what_asks_for_no_tpu_is_left_as_it_is() -> None:
     room = room_of(cluster(*slice_of("p"), busy("p-0")))
-    components = (component("web", 3, cpu=1),)
-    assert in_whole_slices(room, components) == components
-    assert max_replicas(room, components[0].shape).value == 400
+    asked = shape(cpu=1)
+    keep_to_whole_slices(room, (asked,))
+    assert max_replicas(room, asked).value == 400
