@@ -58,6 +58,7 @@ class Room:
         self._eligible = eligible
         self._taken: dict[str, IntVector] = {}
         self._devices: dict[str, DeviceRoom] = {}
+        self._shared = tuple(table for table in nodes.devices if table.is_used)
         self._within: BoolVector | None = None
         self._restrictions: dict[PodShape, _Restriction] = {}
 
@@ -171,8 +172,8 @@ class Room:
 
     def _untouched(self, resource: str) -> IntVector:
         column = self.nodes.free(resource)
-        for table in self.nodes.devices:
-            if table.is_used and resource in table.scheme.managed:
+        for table in self._shared:
+            if resource in table.scheme.managed:
                 column = np.where(table.participates(len(column)), _ENDLESS, column)
         return column
 
@@ -180,9 +181,10 @@ class Room:
         opens = devices.scheme.opens
         return Openable(self.free(opens), self.free(PODS)) if opens else None
 
-    def _tables(self, shapes: Iterable[PodShape]) -> list[DeviceColumns]:
-        annotated = any(shape.annotations for shape in shapes)
-        return [t for t in self.nodes.devices if t.is_used or (t.scheme.opens and annotated)]
+    def _tables(self, shapes: Iterable[PodShape]) -> Iterable[DeviceColumns]:
+        if not any(shape.annotations for shape in shapes):
+            return self._shared
+        return [table for table in self.nodes.devices if table.is_used or table.scheme.opens]
 
     def _claims(self, shape: PodShape) -> Iterator[tuple[DeviceRoom, Claims, tuple[str, ...]]]:
         for table in self._tables((shape,)):

@@ -314,7 +314,6 @@ def test_what_is_about_other_pods_is_told_by_field() -> None:
     [
         (apart(selecting(app="train"), ZONE), ((ZONE, 1),)),
         ({"containers": [{**container(), "ports": [{"hostPort": 8080}]}]}, ((HOST, 1),)),
-        ({"containers": [{**container(), "ports": [{"containerPort": 8080}]}]}, ()),
         (
             {"hostNetwork": True, "containers": [{**container(), "ports": [{"containerPort": 8080}]}]},
             ((HOST, 1),),
