@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import component_sets, event_latency, first_answer, latency_replicas, memory, summary
+from benchmarks import component_sets, event_latency, first_answer, gangs, latency_replicas, memory, summary
 from benchmarks.caller import Address, CallFailed
 from benchmarks.openb import truth
 from benchmarks.proc import NotHere
@@ -30,9 +30,10 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "first_answer": first_answer.measure,
     "event_latency": event_latency.measure,
     "openb": truth.measure,
+    "gangs": gangs.measure,
     "summary": summary.measure,
 }
-_OF_OUR_OWN = ("first_answer", "event_latency", "openb", "summary")
+_OF_OUR_OWN = ("first_answer", "event_latency", "openb", "gangs", "summary")
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 
 

@@ -1,28 +1,39 @@
 """How many whole sets of several components fit: a placement is found, counted and kept as witness.
 
-Packing sets exactly is NP-hard, so the answer is a bracket. From below: first-fit exactly as the stock
-estimator does it (components in the given order, nodes in its order), then, while that may be improved,
-placements that put the hardest component first and each pod where it harms the others least.
-From above: each component alone, and each resource's total. Where both meet the answer is proven.
+Packing sets exactly is NP-hard, so the answer is a bracket: a bound, and a placement. Where both meet the
+answer is proven; each rung of this ladder is climbed only where those before left a gap:
+
+1. the bound is each component alone and each resource's total; all of that is placed component by component;
+2. the optimum is found over patterns of pods, in the time that is given for it (`estimator.capacity.exact`);
+3. first-fit is done exactly as the stock estimator does it: components in their order, nodes in its order;
+4. the hardest component is placed first, each pod where it harms the others least;
+5. an integer program decides on single nodes, in what is left of the time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
-from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, GangLimit, Reason, exactly
+from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, Reason, exactly
+from estimator.capacity.bins import bins_of
+from estimator.capacity.bounds import Needed, upper_bound
+from estimator.capacity.budget import NO_BUDGET, Budget
+from estimator.capacity.exact import most_sets
 from estimator.capacity.first_fit import Expired, Placement, first_fit
-from estimator.capacity.packing import Packed, Packer, Strategy
+from estimator.capacity.node_program import node_loads
+from estimator.capacity.packing import MUCH_WORK, Packed, Packer, Strategy
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
-from estimator.capacity.room import Room, demand
+from estimator.capacity.room import Room
 from estimator.cluster.columns import IntVector
-from fairway.quantity import MAX_INT64
 
 # Rows times components up to which first-fit is tried in other orders too: some ten milliseconds each.
 _MOST_STREWN = 25_000
+
+# Shapes times nodes up to which it is worth a look whether a program over single nodes is small enough.
+_MOST_PLACES = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +44,19 @@ class Sets:
     placement: Placement | None
 
 
-def max_sets(room: Room, components: tuple[Component, ...], expired: Expired) -> Sets:
+def max_sets(
+    room: Room,
+    components: tuple[Component, ...],
+    expired: Expired,
+    *,
+    search: Budget = NO_BUDGET,
+    wanted: int = UNBOUNDED,
+) -> Sets:
     """The largest number of whole sets found, its bound, and where the pods would go.
 
-    Never below what first-fit finds, unless ``expired`` cuts it short. Components without replicas need
+    Never below what first-fit finds, unless ``expired`` cuts it short. Sets beyond ``wanted`` are not looked
+    for, while the bound is about all there are. ``search`` is time for an exact answer, which must end before
+    ``expired`` says so; without any, what is cheap to find is the answer. Components without replicas need
     nothing; a set of nothing fits without limit.
     """
     needed = [(index, c) for index, c in enumerate(components) if c.replicas > 0]
@@ -50,29 +70,145 @@ def max_sets(room: Room, components: tuple[Component, ...], expired: Expired) ->
         if expired():
             return Sets(Answer(0, UNBOUNDED - 1, False, ()), {})
         alone[shape] = max_replicas(room, shape)
-    bound, reasons = _upper_bound(room, needed, per_shape, alone)
+    bound, reasons = upper_bound(room, needed, per_shape, alone)
     if bound == 0:
         return Sets(exactly(0, *reasons), {})
-    packer = Packer(room, per_shape, alone)
-    strategies = tuple(packer.strategies())
-    packed = packer.pack(bound, strategies[0], expired)
-    if packed is not None:
-        return Sets(exactly(bound, *reasons), _by_component(packed, needed, bound))
-    value, placement = first_fit(room, needed, room.nodes.first_fit_order(), expired)
-    for strategy in strategies:
-        found = _more(packer, strategy, value, bound, expired)
-        if found is not None:
-            value, packed = found
-            placement = _by_component(packed, needed, value)
-        if value == bound:
-            break
-    for order in _other_orders(room.nodes.first_fit_order(), len(needed)):
-        if value == bound or expired():
-            break
-        more, found_placement = first_fit(room, needed, order, expired)
-        if more > value:
-            value, placement = more, found_placement
-    return Sets(Answer(value, bound, value == bound, reasons), placement)
+    return _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
+
+
+class _Search:
+    """One search for sets: the best placement so far, and the bound that is known."""
+
+    def __init__(
+        self,
+        room: Room,
+        needed: Needed,
+        per_shape: dict[PodShape, int],
+        alone: dict[PodShape, Answer],
+        expired: Expired,
+        budget: Budget,
+        wanted: int,
+    ) -> None:
+        self._room = room
+        self._needed = needed
+        self._per_shape = per_shape
+        self._alone = alone
+        self._expired = expired
+        self._budget = budget
+        self._has_budget = not budget.spent
+        self._wanted = wanted
+        self._packer = Packer(room, per_shape, alone)
+        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
+        self._separable = room.separable(per_shape)
+        self._value = 0
+        self._bound = 0
+        self._placement = Placement()
+
+    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Sets:
+        """As many sets as are found up to the bound, which this may lower."""
+        self._bound = bound
+        for rung in (
+            self._all_at_once,
+            self._over_patterns,
+            self._first_fit,
+            self._by_strategies,
+            self._over_nodes,
+            self._in_other_orders,
+            self._by_strategies_for_long,
+        ):
+            rung()
+            if self._value >= self._most or self._expired():
+                break
+        return Sets(Answer(self._value, self._bound, self._value == self._bound, reasons), self._placement)
+
+    @property
+    def _most(self) -> int:
+        """The sets that there is any point in looking for."""
+        return min(self._bound, self._wanted)
+
+    def _keep(self, sets: int, packed: Packed) -> None:
+        if sets > self._value:
+            self._value, self._placement = sets, _by_component(packed, self._needed, sets)
+
+    def _all_at_once(self) -> None:
+        for strategy in self._packer.strategies()[:2]:
+            packed = self._packer.pack(self._most, strategy, self._expired)
+            if packed is not None:
+                self._keep(self._most, packed)
+                return
+
+    def _over_patterns(self) -> None:
+        if self._budget.spent or not self._is_linear:
+            return
+        found = most_sets(self._room, self._per_shape, self._alone, self._most, self._budget)
+        if found.bound < self._most:
+            self._bound = found.bound
+        self._keep(found.sets, found.packed)
+
+    def _first_fit(self) -> None:
+        order = self._room.nodes.first_fit_order()
+        if self._separable:
+            self._walk(order)
+
+    def _by_strategies(self) -> None:
+        for strategy in self._packer.strategies():
+            self._raise(strategy, self._expired)
+            if self._value >= self._most:
+                return
+
+    def _in_other_orders(self) -> None:
+        if not self._separable:
+            return
+        for order in _other_orders(self._room.nodes.first_fit_order(), len(self._needed)):
+            if self._value >= self._most or self._expired() or (self._has_budget and self._budget.spent):
+                return
+            self._walk(order)
+
+    def _over_nodes(self) -> None:
+        shapes = list(self._per_shape)
+        places = len(shapes) * self._room.nodes.node_count
+        if self._budget.spent or not self._is_linear or places > _MOST_PLACES:
+            return
+        needs = np.array(list(self._per_shape.values()), dtype=np.int64)
+        bins = bins_of(self._room, shapes).reduced([pods * self._most for pods in self._per_shape.values()])
+        if bins is None:
+            return
+        found = node_loads(bins, needs, self._value, self._most, self._budget)
+        if found.bound < self._most:
+            self._bound = found.bound
+        if found.loads is not None:
+            self._keep(found.sets, bins.packed(shapes, found.loads))
+
+    def _by_strategies_for_long(self) -> None:
+        self._packer.allow(MUCH_WORK)
+        for strategy in self._packer.strategies():
+            self._raise(strategy, lambda: self._expired() or self._budget.spent)
+            if self._value >= self._most or self._budget.spent:
+                return
+
+    @property
+    def _is_linear(self) -> bool:
+        """Whether a node holds whatever its amounts, and its number of pods of each shape, allow together."""
+        return self._separable and all(answer.proven for answer in self._alone.values())
+
+    def _walk(self, order: IntVector) -> None:
+        sets, placement = first_fit(self._room, self._needed, order, self._expired, self._most)
+        if sets > self._value:
+            self._value, self._placement = sets, placement
+
+    def _raise(self, strategy: Strategy, stop: Expired) -> None:
+        """Look for more sets with the strategy: one at first, for where that fails it has none to offer."""
+        low, high, sets = self._value, self._most, self._value + 1
+        while low < high and not stop():
+            packed = self._packer.pack(sets, strategy, stop)
+            if packed is not None:
+                self._keep(sets, packed)
+                low = sets
+            elif sets == low + 1:
+                return
+            else:
+                high = sets - 1
+            sets = (low + high + 1) // 2
 
 
 def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
@@ -91,54 +227,7 @@ def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
         yield order[np.arange(size) * step % size]
 
 
-def _more(
-    packer: Packer, strategy: Strategy, value: int, bound: int, expired: Expired
-) -> tuple[int, Packed] | None:
-    """The most sets above ``value`` that the strategy places; None where it cannot place one more."""
-    best: tuple[int, Packed] | None = None
-    low, high = value, bound
-    while low < high and not expired():
-        # By one at first: where that fails, the strategy has nothing to offer.
-        sets = low + 1 if best is None else (low + high + 1) // 2
-        packed = packer.pack(sets, strategy, expired)
-        if packed is not None:
-            best, low = (sets, packed), sets
-        elif best is None:
-            return None
-        else:
-            high = sets - 1
-    return best
-
-
-def _upper_bound(
-    room: Room,
-    needed: Iterable[tuple[int, Component]],
-    per_shape: dict[PodShape, int],
-    alone: dict[PodShape, Answer],
-) -> tuple[int, tuple[Reason, ...]]:
-    bound = min(alone[shape].value // replicas for shape, replicas in per_shape.items())
-    scarce = min(per_shape, key=lambda shape: alone[shape].value // per_shape[shape])
-    name = next(component.name for _, component in needed if component.shape == scarce)
-    limit = GangLimit(name, per_shape[scarce], alone[scarce].value)
-    usable = np.zeros(len(room.nodes.present), dtype=np.bool_)
-    per_set: dict[str, int] = {}
-    for shape, replicas in per_shape.items():
-        usable |= room.eligible(shape).mask
-        for resource, amount in demand(shape):
-            per_set[resource] = per_set.get(resource, 0) + amount * replicas
-    for resource, amount in per_set.items():
-        bound = min(bound, _total(room.free(resource)[usable]) // amount)
-    return min(bound, UNBOUNDED - 1), (limit, *alone[scarce].reasons)
-
-
-def _total(column: IntVector) -> int:
-    """The exact sum: in Python's integers where it might not fit into 64 bits."""
-    if len(column) and int(column.max()) > MAX_INT64 // len(column):
-        return sum(column.tolist())
-    return int(column.sum())
-
-
-def _by_component(found: Packed, needed: list[tuple[int, Component]], sets: int) -> Placement:
+def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:
     placement: Placement = {}
     left = {
         shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()

@@ -28,9 +28,16 @@ _CHUNK_BITS = 7
 
 
 def first_fit(
-    room: Room, needed: Sequence[tuple[int, Component]], order: IntVector, expired: Expired
+    room: Room,
+    needed: Sequence[tuple[int, Component]],
+    order: IntVector,
+    expired: Expired,
+    most: int = UNBOUNDED - 1,
 ) -> tuple[int, Placement]:
-    """Sets placed one after the other, each pod on the first node that takes it. O(components x nodes)."""
+    """Up to ``most`` sets placed one after the other, each pod on the first node that takes it.
+
+    Shapes must compete for nothing but the amounts of resources. O(components x nodes).
+    """
     nodes = _OrderedNodes(
         room, order, {name for _, component in needed for name, _ in demand(component.shape)}
     )
@@ -38,12 +45,12 @@ def first_fit(
     placed: Placement = {}
     sets = 0
     positions = -1
-    while sets < UNBOUNDED - 1:
+    while sets < most:
         one_set = _place_set(walkers, expired)
         if one_set is None:
             break
         before, positions = positions, sum(walker.at for walker in walkers)
-        times = 1 + (_repeat(walkers, one_set) if positions == before else 0)
+        times = 1 + (_repeat(walkers, one_set, most - sets - 1) if positions == before else 0)
         for key, pods in one_set.items():
             placed[key] = placed.get(key, 0) + pods * times
         sets += times
@@ -61,14 +68,13 @@ class _OrderedNodes:
         self._room = room
         self._order = order
         self._fitting: dict[PodShape, Sequence[int]] = {}
+        self._of_devices: dict[PodShape, _Take | None] = {}
         self.rows: list[int] = self._order.tolist()
         self.free: dict[str, list[int]] = {}
         self.peaks: dict[str, list[int]] = {}
-        starts = np.arange(0, len(self.rows), 1 << _CHUNK_BITS)
+        self._starts = np.arange(0, len(self.rows), 1 << _CHUNK_BITS)
         for resource in resources:
-            column = room.free(resource)[self._order]
-            self.free[resource] = column.tolist()
-            self.peaks[resource] = np.maximum.reduceat(column, starts).tolist()
+            self.free[resource], self.peaks[resource] = self._walkable(room.free(resource))
 
     def fitting(self, shape: PodShape) -> Sequence[int]:
         """Positions that held at least one pod of the shape at the outset; found when first needed.
@@ -80,6 +86,22 @@ class _OrderedNodes:
             fits = self._room.fits(shape)[self._order]
             known = self._fitting[shape] = array("i", np.flatnonzero(fits).astype(np.intc).tobytes())
         return known
+
+    def of_devices(self, shape: PodShape) -> "_Take | None":
+        """What a pod takes of the pods that the shared devices of each node allow; None where they do not."""
+        if shape not in self._of_devices:
+            limited = any(True for _ in self._room.device_limits(shape))
+            column, peaks = self._walkable(self._room.fits(shape)) if limited else ([], [])
+            self._of_devices[shape] = (column, 1, peaks) if limited else None
+        return self._of_devices[shape]
+
+    def _walkable(self, column: IntVector) -> tuple[list[int], list[int]]:
+        ordered = column[self._order]
+        return ordered.tolist(), np.maximum.reduceat(ordered, self._starts).tolist()
+
+
+_Take = tuple[list[int], int, list[int]]
+"""What is free by position, how much of it a pod takes, and the peak of each chunk."""
 
 
 class _Walker:
@@ -95,10 +117,13 @@ class _Walker:
         self.at = 0
         self.candidates: Sequence[int] | None = None
         # Devices, late in name order, are first to run out: looking at them first ends most looks at once.
-        self.takes = [
+        self.takes: list[_Take] = [
             (nodes.free[name], amount, nodes.peaks[name])
             for name, amount in (*reversed(self.shape.requests), (PODS, 1))
         ]
+        shared = nodes.of_devices(self.shape)
+        if shared is not None:
+            self.takes.insert(0, shared)
 
     def skip(self) -> None:
         """Go on to the next candidate that its chunk's peaks do not rule out."""
@@ -160,7 +185,7 @@ def _place_set(walkers: list[_Walker], expired: Expired) -> Placement | None:
     return placed
 
 
-def _repeat(walkers: list[_Walker], one_set: Placement) -> int:
+def _repeat(walkers: list[_Walker], one_set: Placement, most: int) -> int:
     """How many more sets go exactly where the last one went, no walker having moved; takes their room."""
     per_set: dict[tuple[int, int], tuple[list[int], int, int]] = {}
     for walker in walkers:
@@ -171,7 +196,7 @@ def _repeat(walkers: list[_Walker], one_set: Placement) -> int:
             key = (id(column), position)
             taken = per_set[key][2] if key in per_set else 0
             per_set[key] = (column, position, taken + amount * pods)
-    times = min(column[position] // taken for column, position, taken in per_set.values())
+    times = min(most, *(column[position] // taken for column, position, taken in per_set.values()))
     for column, position, taken in per_set.values():
         column[position] -= taken * times
     return times

@@ -1,0 +1,55 @@
+"""How many whole sets cannot be exceeded: what each shape has by itself, what each resource adds up to."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from estimator.capacity.answer import UNBOUNDED, Answer, GangLimit, Reason
+from estimator.capacity.request import Component, PodShape
+from estimator.capacity.room import Room, demand
+from estimator.cluster.columns import IntVector
+from fairway.quantity import MAX_INT64
+from fairway.resources import PODS
+
+Needed = Sequence[tuple[int, Component]]
+"""Components that have pods, each with its index in the request."""
+
+
+def upper_bound(
+    room: Room,
+    needed: Needed,
+    per_shape: Mapping[PodShape, int],
+    alone: Mapping[PodShape, Answer],
+) -> tuple[int, tuple[Reason, ...]]:
+    """A number of sets that is never exceeded, and what limits it most.
+
+    ``per_shape`` is the pods of one set, ``alone`` how many of each shape fit with the room to themselves.
+    """
+    bound = min(_alone(room, shape, alone[shape]) // pods for shape, pods in per_shape.items())
+    scarce = min(per_shape, key=lambda shape: alone[shape].value // per_shape[shape])
+    name = next(component.name for _, component in needed if component.shape == scarce)
+    limit = GangLimit(name, per_shape[scarce], alone[scarce].value)
+    usable = np.zeros(len(room.nodes.present), dtype=np.bool_)
+    per_set: dict[str, int] = {}
+    for shape, replicas in per_shape.items():
+        usable |= room.eligible(shape).mask
+        for resource, amount in demand(shape):
+            per_set[resource] = per_set.get(resource, 0) + amount * replicas
+    for resource, amount in per_set.items():
+        bound = min(bound, _total(room.free(resource)[usable]) // amount)
+    return min(bound, UNBOUNDED - 1), (limit, *alone[scarce].reasons)
+
+
+def _alone(room: Room, shape: PodShape, answer: Answer) -> int:
+    """No more pods than this fit, by themselves."""
+    if answer.upper_bound < UNBOUNDED:
+        return answer.upper_bound
+    # Said of any number that large.
+    return _total(room.free(PODS) * room.eligible(shape).mask)
+
+
+def _total(column: IntVector) -> int:
+    """The exact sum: in Python's integers where it might not fit into 64 bits."""
+    if len(column) and int(column.max()) > MAX_INT64 // len(column):
+        return sum(column.tolist())
+    return int(column.sum())
