@@ -1,0 +1,1 @@
+"""The ``fairway`` command: capacity reports, reasons and what-if questions for administrators."""

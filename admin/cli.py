@@ -1,0 +1,158 @@
+"""What the commands have in common on the command line: sources, TLS, rules, outputs, errors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from admin.exits import Exit
+
+if TYPE_CHECKING:
+    from admin.document import Report
+    from admin.estimates import Rules
+    from admin.remote import Tls
+    from admin.sources import Source
+
+Command = Callable[..., None]
+
+_FILE = click.Path(path_type=Path)
+
+
+class Failed(click.ClickException):
+    """The command cannot do what it was told; the message says why and what to do."""
+
+    exit_code = Exit.FAILED
+
+
+class SourceText(click.ParamType[str]):
+    """A source as typed; completed as a file name, also behind ``NAME=``."""
+
+    name = "source"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list["click.shell_completion.CompletionItem"]:
+        """Files; the shell looks for them itself."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete.rpartition("=")[2], type="file")]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The common flags, as given."""
+
+    sources: tuple[str, ...]
+    ca_file: Path | None
+    cert_file: Path | None
+    key_file: Path | None
+    catalogue: Path | None
+    levels: str
+
+    def parsed_sources(self) -> tuple["Source", ...]:
+        """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
+        from admin.named_sources import named_sources
+        from admin.sources import SourceError
+        from fairway.kube.errors import BadConfig
+
+        try:
+            return named_sources(self.sources)
+        except (SourceError, BadConfig) as error:
+            raise Failed(str(error)) from None
+
+    def tls(self) -> "Tls":
+        """How to talk to estimators. Raises Failed."""
+        from admin.remote import Tls
+
+        if bool(self.cert_file) != bool(self.key_file):
+            raise Failed("--cert-file and --key-file belong together: give both or neither")
+        return Tls(self.ca_file, self.cert_file, self.key_file)
+
+    def rules(self) -> "Rules":
+        """Catalogue and levels. Raises Failed."""
+        from admin.estimates import Rules
+        from estimator.capacity.levels import LevelsError, levels_of
+        from fairway.accelerators.builtin import builtin_catalogue
+        from fairway.accelerators.catalogue import CatalogueError, parse_catalogue
+
+        catalogue = builtin_catalogue()
+        levels = tuple(key.strip() for key in self.levels.split(",")) if self.levels else ()
+        try:
+            if self.catalogue is not None:
+                text = self.catalogue.read_text(encoding="utf-8")
+                catalogue = catalogue.extended_by(parse_catalogue(text, str(self.catalogue)))
+            if levels:
+                levels_of(levels)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failed(f"--catalogue {self.catalogue}: {error}; expected a YAML file in UTF-8") from None
+        except CatalogueError as error:
+            raise Failed(f"--catalogue {error}") from None
+        except LevelsError as error:
+            raise Failed(f"--levels {self.levels}: {error}") from None
+        return Rules(catalogue, levels)
+
+
+def common(command: Command) -> Command:
+    """The arguments and options that `Given` holds; the command gets them as ``given``."""
+
+    @wraps(command)
+    def call(
+        sources: tuple[str, ...],
+        ca_file: Path | None,
+        cert_file: Path | None,
+        key_file: Path | None,
+        catalogue: Path | None,
+        levels: str,
+        **rest: object,
+    ) -> None:
+        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels), **rest)
+
+    for decorate in reversed(
+        (
+            click.argument("sources", nargs=-1, type=SourceText()),
+            click.option("--ca-file", type=_FILE, help="Estimators: CA that signed their certificates."),
+            click.option("--cert-file", type=_FILE, help="Estimators: own certificate, with --key-file."),
+            click.option("--key-file", type=_FILE, help="Estimators: key of --cert-file."),
+            click.option(
+                "--catalogue",
+                type=_FILE,
+                help="More device names, in YAML; they go before the built-in ones.",
+            ),
+            click.option(
+                "--levels",
+                default="",
+                metavar="KEY,KEY",
+                help="Topology levels: node label keys, the coarsest first. Default: those known.",
+            ),
+        )
+    ):
+        call = decorate(call)
+    return call
+
+
+def out_file(command: Command) -> Command:
+    """``--out``."""
+    text = "Write to this file instead of standard output."
+    return click.option("--out", type=_FILE, help=text)(command)
+
+
+def write(text: str, out: Path | None) -> None:
+    """To the file, or to standard output. Raises Failed."""
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failed(f"--out {out}: {error.strerror or error}; expected a file that can be written") from None
+
+
+def exit_of(report: "Report") -> Exit:
+    """How a command ends that shows what it could read."""
+    if not report.clusters:
+        return Exit.FAILED
+    in_doubt = any(summary.doubt for summary in report.summaries)
+    return Exit.PARTIAL if report.failures or in_doubt else Exit.OK

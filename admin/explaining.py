@@ -1,0 +1,100 @@
+"""From sources to verdicts on one workload: live clusters and dumps are reckoned here, estimators asked."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from rich.console import Console
+
+from admin.asking import Asked
+from admin.estimates import Estimates
+from admin.gathering import Gathered, gather
+from admin.observing import Observed, observe
+from admin.progress import Seen
+from admin.remote import Tls, remote_explanations, remote_summaries
+from admin.reporting import timestamp
+from admin.shape_gang import NotHere
+from admin.sources import EstimatorSource, Source
+from admin.verdicts import DOUBT, FORMAT, NEVER, Verdicts, word
+from estimator.capacity.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.summary import Summary
+from fairway.accelerators.catalogue import Catalogue
+from fairway.service.version import release
+
+
+async def read_verdicts(
+    sources: Sequence[Source],
+    asked: Asked,
+    estimates: Estimates,
+    catalogue: Catalogue,
+    tls: Tls,
+    now: datetime,
+    console: Console,
+) -> Verdicts:
+    """The verdict of every cluster; progress goes to ``console``."""
+
+    async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterExplanation]]:
+        if isinstance(source, EstimatorSource):
+            found = await _asked_there(source, asked, catalogue, tls)
+            return [(explanation.placement.cluster, explanation) for explanation in found]
+        observed = await observe(source, seen)
+        seen("searching")
+        return [
+            (observed.name, await asyncio.to_thread(explanation_in, observed, asked, estimates, catalogue))
+        ]
+
+    return as_verdicts(asked, await gather(sources, read, console), now)
+
+
+def as_verdicts(asked: Asked, gathered: Gathered[ClusterExplanation], now: datetime) -> Verdicts:
+    """All that was gathered, as verdicts given ``now`` (in UTC)."""
+    placements = [explanation.placement for explanation in gathered.found]
+    return Verdicts(
+        FORMAT,
+        timestamp(now),
+        release(),
+        str(asked),
+        asked.copies,
+        {placement.cluster: word(placement, asked.copies) for placement in placements},
+        gathered.found,
+        gathered.failures,
+        asked.notes,
+    )
+
+
+def explanation_in(
+    observed: Observed, asked: Asked, estimates: Estimates, catalogue: Catalogue
+) -> ClusterExplanation:
+    """The verdict of one cluster whose objects are at hand."""
+    if not asked.needs_summary:
+        return estimates.explanation(
+            observed, asked.gang(Summary(observed.name, 0, 0), catalogue), asked.copies
+        )
+    try:
+        gang = asked.gang(estimates.summary(observed), catalogue)
+    except NotHere as error:
+        return _nothing(observed.name, Cause(NEVER, str(error)), observed.age_s)
+    return estimates.explanation(observed, gang, asked.copies)
+
+
+async def _asked_there(
+    source: EstimatorSource, asked: Asked, catalogue: Catalogue, tls: Tls
+) -> Sequence[ClusterExplanation]:
+    if not asked.needs_summary:
+        return await remote_explanations(source, tls, asked.wire_gang(None, catalogue))
+    found: list[ClusterExplanation] = []
+    for summary in await remote_summaries(source, tls):
+        if summary.doubt and not summary.nodes:
+            found.append(_nothing(summary.cluster, Cause(DOUBT, summary.doubt), summary.age_s))
+            continue
+        try:
+            gang = asked.wire_gang(summary, catalogue)
+        except NotHere as error:
+            found.append(_nothing(summary.cluster, Cause(NEVER, str(error)), summary.age_s))
+        else:
+            found += await remote_explanations(source, tls, gang, (summary.cluster,))
+    return found
+
+
+def _nothing(cluster: str, cause: Cause, age_s: float) -> ClusterExplanation:
+    return ClusterExplanation(ClusterPlacement(cluster, 0, 0, True, reasons=(cause,), age_s=age_s))

@@ -1,0 +1,64 @@
+"""A live cluster read once, as if it were a dump: everything behind this is the same for both.
+
+Nodes and pods are needed; quotas are taken where the API server lets us, and what is missing is said.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from fairway.kube.client import KubeClient
+from fairway.kube.decoding import Broken, ListPage, ObjectDecoder
+from fairway.kube.dumps import Dump, Problem
+from fairway.kube.errors import Expired, Refused
+from fairway.kube.resource import NODES, PODS, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
+
+T = TypeVar("T", bound=KubeObjectLike)
+
+Seen = Callable[[str], None]
+"""Is told what is being read, for people who wait."""
+
+_PAGE_SIZE = 500
+
+
+async def read_live(client: KubeClient, seen: Seen) -> Dump:
+    """Nodes, pods and quotas of one cluster. Raises KubeError for nodes and pods."""
+    problems: list[Problem] = []
+    nodes = await _listed(client, NODES, seen, problems)
+    pods = await _listed(client, PODS, seen, problems)
+    try:
+        quotas = await _listed(client, RESOURCE_QUOTAS, seen, problems)
+    except Refused as error:
+        quotas = ()
+        problems.append(Problem(client.server, -1, "ResourceQuota", "", f"quotas are left out: {error}"))
+    return Dump(nodes, pods, quotas, (), (), tuple(problems))
+
+
+async def _listed(
+    client: KubeClient, kind: ResourceKind[T], seen: Seen, problems: list[Problem]
+) -> tuple[T, ...]:
+    try:
+        return await _pages(client, kind, seen, problems)
+    except Expired:
+        # The list took longer than the server keeps its history: it is smaller the second time, or fails.
+        return await _pages(client, kind, seen, problems)
+
+
+async def _pages(
+    client: KubeClient, kind: ResourceKind[T], seen: Seen, problems: list[Problem]
+) -> tuple[T, ...]:
+    decoder = ObjectDecoder(kind)
+    first = {**kind.params, "limit": str(_PAGE_SIZE)}
+    params, found, broken = first, list[T](), list[Problem]()
+    while True:
+        page = await client.get_json(kind.path, ListPage, params)
+        for raw in page.items or ():
+            item = decoder.item(raw)
+            if isinstance(item, Broken):
+                broken.append(Problem(client.server, -1, item.key or kind.name, "", item.message))
+            else:
+                found.append(item)
+        seen(f"{len(found):,} {kind.name}")
+        if not page.metadata.continue_:
+            problems.extend(broken)
+            return tuple(found)
+        params = {**first, "continue": page.metadata.continue_}

@@ -1,0 +1,78 @@
+"""Answers about clusters whose objects are at hand, by the same pure cores that the estimator serves from."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from admin.estimates import Rules
+from admin.mirrors import mirror_of
+from admin.observing import Observed
+from estimator.capacity.answer import Misread, lowest
+from estimator.capacity.budget import Budget
+from estimator.capacity.components import gang_components
+from estimator.capacity.domains import DomainCache
+from estimator.capacity.eligibility import EligibilityCache
+from estimator.capacity.explain import explain
+from estimator.capacity.gang_replicas import Topology
+from estimator.capacity.levels import Levels, detected, levels_of
+from estimator.capacity.placements import ClusterExplanation, told
+from estimator.capacity.placing import place
+from estimator.capacity.quota import quota_sets
+from estimator.capacity.request import GangQuestion
+from estimator.capacity.room import Room
+from estimator.capacity.stock import overdrawn
+from estimator.capacity.summary import Summary
+from estimator.capacity.survey import survey
+from estimator.cluster.columns import NodeColumns
+from fairway.workloads.gang import Gang
+
+_SEARCH_S, _ALL_S = 2.0, 10.0
+
+
+class LocalEstimates:
+    """See `admin.estimates.Estimates`. ``clock`` is monotonic, in seconds, and bounds searches."""
+
+    def __init__(self, rules: Rules, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rules = rules
+        self._clock = clock
+
+    def summary(self, cluster: Observed) -> Summary:
+        """What is there, what is free, how it is chunked."""
+        mirror, problems = mirror_of(cluster.dump)
+        columns = mirror.columns
+        return survey(
+            columns,
+            self._rules.catalogue,
+            self._levels(columns),
+            cluster=cluster.name,
+            pods=len(mirror.pods.keys()),
+            overdrawn=overdrawn(columns),
+            age_s=cluster.age_s,
+            problems=problems,
+        )
+
+    def explanation(self, cluster: Observed, gang: Gang, wanted: int) -> ClusterExplanation:
+        """How many copies of the gang fit, up to ``wanted``, where they would go, and why not more."""
+        mirror, _ = mirror_of(cluster.dump)
+        columns = mirror.columns
+        components, unused = gang_components(gang)
+        question = GangQuestion(cluster.name, components, gang.namespace, gang.topology, wanted)
+        search = Budget(self._clock, self._clock() + _SEARCH_S)
+        ends_s = self._clock() + _ALL_S
+
+        def expired() -> bool:
+            return self._clock() >= ends_s
+
+        room = Room(columns, EligibilityCache())
+        placed = place(room, question, Topology(self._levels(columns), DomainCache()), expired, search)
+        quota = quota_sets(mirror.quotas.of(gang.namespace), components, gang.namespace, ())
+        answer = lowest(placed.answer, quota)
+        if unused:
+            answer = replace(answer, reasons=(*answer.reasons, Misread(unused)))
+        explained = explain(Room(columns, EligibilityCache()), components, expired)
+        return ClusterExplanation(
+            told(cluster.name, replace(placed, answer=answer), cluster.age_s), explained
+        )
+
+    def _levels(self, columns: NodeColumns) -> Levels:
+        return levels_of(self._rules.levels) if self._rules.levels else detected(columns.labels.keys)

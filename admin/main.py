@@ -1,0 +1,71 @@
+"""The command ``fairway``: capacity reports, reasons and what-if questions over any number of clusters.
+
+Commands import what they need when they run, so that ``--help`` and completion answer at once.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from admin.completion_command import completion
+from admin.exits import Exit
+from admin.explain_command import explain
+from admin.report_command import report
+from admin.what_if_command import what_if
+from fairway.service.version import release
+
+_INTERRUPTED = 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(release(), prog_name="fairway")
+def cli() -> None:
+    """See where accelerators are free, and why a job does not fit.
+
+    \b
+    A cluster is given as
+      [NAME=]KUBECONFIG[@CONTEXT]   a live cluster: nodes, pods and quotas are read once
+      [NAME=]DUMP.json|yaml|gz      kubectl get nodes,pods,resourcequotas -A -o json
+      [NAME=]grpc://HOST:PORT       a Fairway estimator, and all clusters that it serves
+    Without any, the cluster is the one that kubectl would talk to.
+
+    \b
+    Exit codes: 0 done, or it fits somewhere; 1 bad usage, or nothing could be read;
+    2 some clusters could not be read or are in doubt; 3 it fits nowhere.
+    """
+
+
+for command in (report, explain, what_if, completion):
+    cli.add_command(command)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the command with these arguments and answer its exit code."""
+    try:
+        code: object = cli.main(args, prog_name="fairway", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        # Not click's own codes for bad usage: 2 and 3 are answers here.
+        return Exit.FAILED
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return _INTERRUPTED
+    return code if isinstance(code, int) else Exit.OK
+
+
+def main() -> int:
+    """The entry point: the exit code of the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What an encoding cannot show is shown as an escape.
+            stream.reconfigure(errors="backslashreplace")
+    # The core of gRPC writes what is no error, too.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""A cluster's objects as the mirror that an estimator would have of it, filled at once."""
+
+from estimator.cluster.mirror import ClusterMirror
+from fairway.accelerators.schemes import SCHEMES
+from fairway.kube.dumps import Dump
+
+
+def mirror_of(dump: Dump) -> tuple[ClusterMirror, tuple[str, ...]]:
+    """The mirror, and a sentence for each object that could not be read whole."""
+    problems = [str(problem) for problem in dump.problems]
+
+    def report(resource: str, key: str, problem: str) -> None:
+        problems.append(f"{resource} {key}: {problem}")
+
+    mirror = ClusterMirror(report, SCHEMES)
+    _fill(mirror, dump)
+    if dump.nodes and not dump.pods:
+        problems.append("there are nodes but no pods: every node counts as empty")
+    return mirror, tuple(problems)
+
+
+def _fill(mirror: ClusterMirror, dump: Dump) -> None:
+    for node in dump.nodes:
+        mirror.nodes.upsert(node)
+    for pod in dump.pods:
+        mirror.pods.upsert(pod)
+    for quota in dump.quotas:
+        mirror.quotas.upsert(quota)

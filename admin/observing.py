@@ -1,0 +1,50 @@
+"""A cluster's objects, from a file or from its API server: the same value either way."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from admin.live import read_live
+from admin.progress import Seen
+from admin.sources import DumpSource, LiveSource
+from fairway.kube.client import KubeClient
+from fairway.kube.dumps import Dump, read_dump
+
+_QPS, _BURST = 50.0, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """All objects of one cluster that matter. ``age_s``: how old they are; a file since it was written."""
+
+    name: str
+    source: str
+    dump: Dump
+    age_s: float
+
+
+async def observe(
+    source: LiveSource | DumpSource, seen: Seen, wall_clock: Callable[[], float] = time.time
+) -> Observed:
+    """Read the cluster. Raises KubeError or DumpError."""
+    match source:
+        case DumpSource():
+            seen("reading the file")
+            # Parsing keeps a processor busy for seconds, while other clusters' answers come in.
+            dump = await asyncio.to_thread(read_dump, source.file)
+            return Observed(source.name, str(source), dump, _age_s(source.file, wall_clock()))
+        case LiveSource():
+            path = None if source.kubeconfig is None else str(source.kubeconfig)
+            async with KubeClient.from_kubeconfig(
+                path, context=source.context or None, qps=_QPS, burst=_BURST
+            ) as client:
+                return Observed(source.name, str(source), await read_live(client, seen), 0.0)
+
+
+def _age_s(file: Path, now_s: float) -> float:
+    try:
+        return max(0.0, now_s - file.stat().st_mtime)
+    except OSError:
+        return 0.0

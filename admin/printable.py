@@ -1,0 +1,51 @@
+"""Text from a cluster, made fit for eyes: names in dumps may hold anything, also what commands a terminal.
+
+The one idea: whatever Python does not call printable (control characters, escapes, bidirectional overrides,
+lone surrogates, line breaks) is shown as its escape, so that what one sees is what is there.
+"""
+
+_LIMIT = 120
+
+
+def printable(text: str, limit: int = _LIMIT) -> str:
+    """The text on one line, unprintable characters as escapes, cut to ``limit`` characters with ``...``."""
+    shown = text if text.isprintable() else "".join(_shown(character) for character in text)
+    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 node``, ``2 nodes``: the noun's plural is its singular with an s."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def signed(change: int) -> str:
+    """``+8``, ``-3`` or ``0``."""
+    return f"{change:+,}" if change else "0"
+
+
+def short_key(label: str) -> str:
+    """The part of a label key that people say: ``rack`` of ``topology.example.com/rack``."""
+    return label.rpartition("/")[2] or label
+
+
+def age(seconds: float) -> str:
+    """How long ago in the largest unit that keeps it above one: ``3 s``, ``12 min``, ``5 h``, ``9 d``."""
+    for unit, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length_s:
+            return f"{seconds / length_s:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def milli_text(milli: int) -> str:
+    """Thousandths of a device as devices: ``9.4``, ``0.25``, ``7``."""
+    whole, part = divmod(milli, 1000)
+    return f"{whole:,}.{part:03}".rstrip("0").rstrip(".")
+
+
+def moment(iso: str) -> str:
+    """``2026-03-14T09:26:53Z`` as ``2026-03-14 09:26 UTC``."""
+    return f"{iso[:10]} {iso[11:16]} UTC" if len(iso) >= 16 else iso
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]

@@ -1,0 +1,93 @@
+"""``fairway report``: what is there, what is free, how it is chunked, over all clusters given."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from admin.cli import Failed, Given, common, exit_of, out_file, write
+
+_OUTPUTS = ("table", "json", "yaml", "html")
+
+
+@click.command(
+    short_help="What is free, in which chunks, where, and what is stranded.",
+    epilog="""\b
+Examples:
+  fairway report                                     the cluster that kubectl talks to
+  fairway report a=~/.kube/a b=~/.kube/b@admin       two live clusters
+  fairway report dumps/*.json.gz -o html --out capacity.html
+  fairway report grpc://estimator:10352 --ca-file ca.crt --cert-file tls.crt --key-file tls.key
+  fairway report a=a.json -o json --out monday.json
+  fairway report a=a.json --compare monday.json      what changed since
+""",
+)
+@common
+@click.option(
+    "-o", "--output", type=click.Choice(_OUTPUTS), default="table", help="What to print. Default: table."
+)
+@out_file
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path),
+    metavar="EARLIER.json",
+    help="An earlier report as JSON: say what has changed since.",
+)
+@click.option(
+    "--product", default="", metavar="TEXT", help="Only products whose name holds TEXT, such as H100."
+)
+@click.option("--show-nodes", is_flag=True, help="Each node as well. Not known of estimators.")
+@click.pass_context
+def report(
+    context: click.Context,
+    given: Given,
+    output: str,
+    out: Path | None,
+    compare: Path | None,
+    product: str,
+    show_nodes: bool,
+) -> None:
+    """Show free accelerators over all clusters: how many, in which chunks, where, and what is stranded.
+
+    What could be read is reported; what could not is said, and the exit code is 2 then.
+    """
+    from admin.comparison import compare as compared
+    from admin.document import DocumentError, read_report, to_json, to_yaml
+    from admin.local import LocalEstimates
+    from admin.reporting import only
+    from admin.reporting import read_report as read
+    from admin.terminal.console import errors, is_narrow, rendered, tell
+    from admin.terminal.report import report_tables
+
+    estimates, tls = LocalEstimates(given.rules()), given.tls()
+    try:
+        earlier = None if compare is None else only(read_report(compare), product)
+    except DocumentError as error:
+        raise Failed(f"--compare {error}") from None
+    console = errors()
+    made = asyncio.run(
+        read(given.parsed_sources(), estimates, tls, datetime.now(UTC), console, with_nodes=show_nodes)
+    )
+    made = only(made, product)
+    if earlier is not None:
+        made = replace(made, changes=compared(earlier, made))
+    tell(made.failures, console)
+    if not made.clusters:
+        raise Failed("no cluster could be read")
+    match output:
+        case "json":
+            write(to_json(made), out)
+        case "yaml":
+            write(to_yaml(made), out)
+        case "html":
+            from admin.html.page import page
+
+            write(page(made), out)
+        case _:
+            write(
+                rendered(report_tables(made, narrow=out is None and is_narrow()), to_terminal=out is None),
+                out,
+            )
+    context.exit(exit_of(made))

@@ -1,0 +1,80 @@
+"""From sources to a report: live clusters and dumps are reckoned here, estimators asked."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from rich.console import Console
+
+from admin.document import FORMAT, ClusterReport, Failure, Report
+from admin.estimates import Estimates
+from admin.fleet import only_product
+from admin.gathering import Gathered, gather
+from admin.node_lines import node_lines
+from admin.observing import Observed, observe
+from admin.progress import Seen
+from admin.remote import Tls, remote_summaries
+from admin.sources import EstimatorSource, Source
+from estimator.capacity.summary import Summary
+from fairway.service.version import release
+
+
+async def read_report(
+    sources: Sequence[Source],
+    estimates: Estimates,
+    tls: Tls,
+    now: datetime,
+    console: Console,
+    *,
+    with_nodes: bool,
+) -> Report:
+    """The report on all sources; progress goes to ``console``."""
+
+    async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterReport | Failure]]:
+        if isinstance(source, EstimatorSource):
+            summaries = await remote_summaries(source, tls)
+            return [(summary.cluster, _told(source, summary)) for summary in summaries]
+        observed = await observe(source, seen)
+        seen("counting")
+        made = await asyncio.to_thread(cluster_report, observed, estimates, with_nodes=with_nodes)
+        return [(observed.name, made)]
+
+    return as_report(await gather(sources, read, console), now)
+
+
+def _told(source: EstimatorSource, summary: Summary) -> ClusterReport | Failure:
+    """What an estimator tells of a cluster; nothing at all, where it is in doubt and has no nodes to show."""
+    if summary.doubt and not summary.nodes:
+        return Failure(summary.cluster, str(source), summary.doubt)
+    return ClusterReport(str(source), summary)
+
+
+def cluster_report(observed: Observed, estimates: Estimates, *, with_nodes: bool) -> ClusterReport:
+    """The report on one cluster whose objects are at hand."""
+    summary = estimates.summary(observed)
+    names = tuple(sorted(node.metadata.name for node in observed.dump.nodes))
+    nodes = node_lines(observed.dump, summary) if with_nodes else ()
+    return ClusterReport(observed.source, summary, names, nodes)
+
+
+def as_report(gathered: Gathered[ClusterReport], now: datetime) -> Report:
+    """All that was gathered, as one report made ``now`` (in UTC)."""
+    return Report(FORMAT, timestamp(now), release(), gathered.found, gathered.failures)
+
+
+def only(report: Report, product: str) -> Report:
+    """The report reduced to products whose name holds the text."""
+    clusters = tuple(_only(cluster, product) for cluster in report.clusters) if product else report.clusters
+    return replace(report, clusters=clusters)
+
+
+def timestamp(now: datetime) -> str:
+    """``2026-03-14T09:26:53Z``."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _only(cluster: ClusterReport, product: str) -> ClusterReport:
+    wanted = product.casefold()
+    nodes = tuple(line for line in cluster.nodes if wanted in line.product.casefold())
+    return ClusterReport(cluster.source, only_product(cluster.summary, product), cluster.node_names, nodes)

@@ -1,0 +1,65 @@
+"""An estimator of canned answers, as the command sees one."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import grpc
+
+from estimator.capacity.placements import ClusterExplanation
+from estimator.capacity.summary import Summary
+from estimator.capacity_wire import encode_explanation, encode_summary
+from fairway.capacity.v1 import capacity_pb2 as pb
+
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass
+class FakeEstimator:
+    """Answers with these summaries, and to `Explain` with these verdicts; remembers what it was asked."""
+
+    summaries: tuple[Summary, ...] = ()
+    explanations: tuple[ClusterExplanation, ...] = ()
+    asked: list[pb.ExplainRequest] = field(default_factory=list)
+    address: str = ""
+
+    async def summary(self, data: bytes, _: "Context") -> bytes:
+        wanted = pb.SummaryRequest.FromString(data).clusters
+        chosen = (each for each in self.summaries if not wanted or each.cluster in wanted)
+        return pb.SummaryResponse(clusters=map(encode_summary, chosen)).SerializeToString()
+
+    async def explain(self, data: bytes, _: "Context") -> bytes:
+        request = pb.ExplainRequest.FromString(data)
+        self.asked.append(request)
+        chosen = (
+            each
+            for each in self.explanations
+            if not request.clusters or each.placement.cluster in request.clusters
+        )
+        return pb.ExplainResponse(clusters=map(encode_explanation, chosen)).SerializeToString()
+
+
+@asynccontextmanager
+async def serving(
+    estimator: FakeEstimator,
+    credentials: grpc.ServerCredentials | None = None,
+    methods: Iterable[str] = ("Summary", "Explain"),
+) -> AsyncIterator[FakeEstimator]:
+    """The estimator on a port of its own; ``methods`` are those that it has."""
+    known = {"Summary": estimator.summary, "Explain": estimator.explain}
+    handlers = {name: grpc.unary_unary_rpc_method_handler(known[name]) for name in methods}
+    server = grpc.aio.server()
+    generic = grpc.method_handlers_generic_handler("fairway.capacity.v1.Capacity", handlers)
+    server.add_generic_rpc_handlers((generic,))
+    if credentials is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    await server.start()
+    estimator.address = f"127.0.0.1:{port}"
+    try:
+        yield estimator
+    finally:
+        await server.stop(None)

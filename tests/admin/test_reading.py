@@ -1,0 +1,304 @@
+"""Many clusters at once: live, from files and by estimators, and what becomes of those that fail."""
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import grpc
+import pytest
+from rich.console import Console
+
+from admin.asking import Asked
+from admin.cli import exit_of
+from admin.document import Report
+from admin.estimates import Rules
+from admin.exits import Exit
+from admin.explaining import read_verdicts
+from admin.live import read_live
+from admin.local import LocalEstimates
+from admin.progress import steps
+from admin.remote import RemoteError, Tls, remote_summaries
+from admin.reporting import read_report
+from admin.shape import Shape
+from admin.sources import DumpSource, EstimatorSource, LiveSource, Source
+from admin.verdicts import Verdicts, Word, word
+from admin.workload_file import read_workload_file
+from estimator.capacity.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.summary import Summary
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.kube.client import KubeClient
+from fairway.kube.errors import Refused
+from tests.admin.dumps import gpu_node, gpu_pod, write_dump
+from tests.admin.estimators import FakeEstimator, serving
+from tests.admin.examples import alpha, bravo, charlie
+from tests.admin.examples import report as example
+from tests.admin.test_workload_file import JOB
+from tests.certs import Authority
+from tests.fakeapi import FakeApi
+
+NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+ESTIMATES = LocalEstimates(Rules(builtin_catalogue()), clock=lambda: 0.0)
+
+
+def quiet() -> Console:
+    return Console(file=io.StringIO())
+
+
+def report(*sources: Source, tls: Tls | None = None, with_nodes: bool = False) -> Report:
+    return asyncio.run(read_report(sources, ESTIMATES, tls or Tls(), NOW, quiet(), with_nodes=with_nodes))
+
+
+async def verdicts(asked: Asked, *sources: Source) -> Verdicts:
+    return await read_verdicts(sources, asked, ESTIMATES, builtin_catalogue(), Tls(), NOW, quiet())
+
+
+def two_nodes(folder: Path, name: str = "one") -> DumpSource:
+    objects = [gpu_node("a", 8), gpu_node("b", 8), gpu_pod("x", "a", 3)]
+    return DumpSource(name, write_dump(folder / f"{name}.json", objects))
+
+
+def test_a_dump_is_counted(tmp_path: Path) -> None:
+    made = report(two_nodes(tmp_path), with_nodes=True)
+    (cluster,) = made.clusters
+    (product,) = cluster.summary.products
+    assert (product.total, product.allocated, product.free) == (16, 3, 13)
+    assert cluster.node_names == ("a", "b")
+    assert [(line.node, line.total, line.allocated, line.free) for line in cluster.nodes] == [
+        ("a", 8, 3, 5),
+        ("b", 8, 0, 8),
+    ]
+    assert made.made_at == "2026-03-14T09:26:53Z"
+
+
+def live_cluster(scenario: Callable[[FakeApi, Path], Awaitable[None]], folder: Path) -> None:
+    async def run() -> None:
+        async with FakeApi() as api:
+            for name, gpus in (("n1", 8), ("n2", 4)):
+                _, made = gpu_node(name, gpus)
+                api.create("/api/v1/nodes", made)
+            _, held = gpu_pod("x", "n1", 2)
+            api.create("/api/v1/namespaces/default/pods", held)
+            config = folder / "config"
+            config.write_text(
+                f"current-context: here\nclusters: [{{name: c, cluster: {{server: {api.url!r}}}}}]\n"
+                "contexts: [{name: here, context: {cluster: c}}]\nusers: []\n"
+            )
+            await scenario(api, config)
+
+    asyncio.run(run())
+
+
+def test_a_live_cluster_is_read_once_and_counted(tmp_path: Path) -> None:
+    async def scenario(api: FakeApi, config: Path) -> None:
+        made = await read_report(
+            [LiveSource("live", config, "")], ESTIMATES, Tls(), NOW, quiet(), with_nodes=False
+        )
+        (cluster,) = made.clusters
+        (product,) = cluster.summary.products
+        assert (product.total, product.free, cluster.node_names) == (12, 10, ("n1", "n2"))
+        assert not any(seen.is_watch for seen in api.seen)
+
+    live_cluster(scenario, tmp_path)
+
+
+def test_pages_are_followed_and_forbidden_quotas_are_left_out(tmp_path: Path) -> None:
+    async def scenario(api: FakeApi, _: Path) -> None:
+        api.load("/api/v1/nodes", ({"metadata": {"name": f"m{number:04}"}} for number in range(1_200)))
+        api.fail(403, times=9, when=lambda seen: seen.path.endswith("resourcequotas"))
+        news: list[str] = []
+        async with KubeClient.from_url(api.url, qps=-1) as client:
+            dump = await read_live(client, news.append)
+        assert (len(dump.nodes), len(dump.pods), dump.quotas) == (1_202, 1, ())
+        (problem,) = dump.problems
+        assert "quotas are left out" in str(problem)
+        assert "1,000 nodes" in news
+
+    live_cluster(scenario, tmp_path)
+
+
+def test_nodes_that_cannot_be_read_fail_the_cluster(tmp_path: Path) -> None:
+    async def scenario(api: FakeApi, _: Path) -> None:
+        api.fail(403, times=9, when=lambda seen: seen.path.endswith("nodes"))
+        async with KubeClient.from_url(api.url, qps=-1) as client:
+            with pytest.raises(Refused, match="expected permission"):
+                await read_live(client, lambda news: None)
+
+    live_cluster(scenario, tmp_path)
+
+
+def test_what_cannot_be_read_is_told_beside_what_can(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"kind": "List", "items": [')
+    config = tmp_path / "config"
+    config.write_text("current-context: nowhere\ncontexts: []\n")
+    made = report(
+        LiveSource("lost", config, ""),
+        DumpSource("broken", broken),
+        two_nodes(tmp_path),
+        EstimatorSource("", "127.0.0.1:1"),
+    )
+    assert [cluster.name for cluster in made.clusters] == ["one"]
+    assert [failure.cluster for failure in made.failures] == ["broken", "estimator 127.0.0.1:1", "lost"]
+    said = " ".join(failure.problem for failure in made.failures)
+    for expected in (
+        "broken.json",
+        "expected an entry named 'nowhere'",
+        "unavailable",
+        "is it running there",
+    ):
+        assert expected in said
+
+
+def test_a_cluster_that_two_sources_tell_of_counts_once(tmp_path: Path) -> None:
+    async def run() -> Report:
+        async with serving(FakeEstimator((alpha(), bravo()))) as estimator:
+            sources: list[Source] = [EstimatorSource("", estimator.address), two_nodes(tmp_path, "alpha")]
+            return await read_report(sources, ESTIMATES, Tls(), NOW, quiet(), with_nodes=False)
+
+    made = asyncio.run(run())
+    assert [cluster.name for cluster in made.clusters] == ["alpha", "bravo"]
+    assert made.clusters[0].summary == alpha()
+    assert "tells of a cluster of the same name" in made.failures[0].problem
+
+
+def test_an_estimator_tells_of_all_its_clusters_or_of_one() -> None:
+    async def run() -> None:
+        async with serving(FakeEstimator((bravo(), alpha(), charlie()))) as estimator:
+            everything = await remote_summaries(EstimatorSource("", estimator.address), Tls())
+            assert everything == (bravo(), alpha(), charlie())
+            assert await remote_summaries(EstimatorSource("alpha", estimator.address), Tls()) == (alpha(),)
+            with pytest.raises(RemoteError, match="knows no cluster 'delta'"):
+                await remote_summaries(EstimatorSource("delta", estimator.address), Tls())
+
+    asyncio.run(run())
+
+
+def test_a_cluster_that_an_estimator_knows_nothing_of_is_a_failure_and_its_verdict_unknown() -> None:
+    async def run() -> None:
+        lost = Summary("lost", 0, 0, doubt="not read yet")
+        async with serving(FakeEstimator((alpha(), charlie(), lost))) as estimator:
+            source = EstimatorSource("", estimator.address)
+            made = await read_report([source], ESTIMATES, Tls(), NOW, quiet(), with_nodes=False)
+            assert [cluster.name for cluster in made.clusters] == ["alpha", "charlie"]
+            assert [(failure.cluster, failure.problem) for failure in made.failures] == [
+                ("lost", "not read yet")
+            ]
+            assert exit_of(made) is Exit.PARTIAL
+            found = await verdicts(Asked(Shape(gpus=8, product="H100"), 1), source)
+            assert found.words == {"alpha": Word.NEVER, "charlie": Word.NEVER, "lost": Word.UNKNOWN}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("clusters", "code"),
+    [((alpha(),), Exit.OK), ((alpha(), charlie()), Exit.PARTIAL), ((), Exit.FAILED)],
+)
+def test_doubt_shows_in_the_exit_code(clusters: tuple[Summary, ...], code: Exit) -> None:
+    assert exit_of(example(*clusters)) is code
+
+
+def test_an_estimator_without_our_service_is_told() -> None:
+    async def run() -> None:
+        async with serving(FakeEstimator(), methods=()) as estimator:
+            with pytest.raises(RemoteError, match=r"unimplemented.*it is no Fairway estimator"):
+                await remote_summaries(EstimatorSource("", estimator.address), Tls())
+
+    asyncio.run(run())
+
+
+def test_tls_is_used_where_its_files_are_given(tmp_path: Path) -> None:
+    authority = Authority("ca")
+    pair = authority.issue("localhost")
+    ca, (certificate, key) = tmp_path / "ca.crt", authority.issue("client").write(tmp_path, "client")
+    ca.write_bytes(authority.pem)
+
+    async def run() -> None:
+        credentials = grpc.ssl_server_credentials(
+            [(pair.key, pair.certificate)], authority.pem, require_client_auth=True
+        )
+        async with serving(FakeEstimator((alpha(),)), credentials) as estimator:
+            source = EstimatorSource("", estimator.address)
+            assert await remote_summaries(source, Tls(ca, certificate, key)) == (alpha(),)
+            with pytest.raises(RemoteError, match="unavailable"):
+                await remote_summaries(source, Tls())
+            with pytest.raises(RemoteError, match=r"none\.pem.*expected a PEM file"):
+                await remote_summaries(source, Tls(tmp_path / "none.pem"))
+
+    asyncio.run(run())
+
+
+def test_a_shape_is_reckoned_here_for_a_dump(tmp_path: Path) -> None:
+    asked = Asked(Shape(gpus=8, nodes=1), 1)
+    found = asyncio.run(verdicts(asked, two_nodes(tmp_path)))
+    (cluster,) = found.clusters
+    assert word(cluster.placement, 1) is Word.FITS
+    (one,) = cluster.placement.placement
+    assert (one.node, one.pods) == ("b", 1)
+    none = asyncio.run(verdicts(Asked(Shape(gpus=8, nodes=2), 1), two_nodes(tmp_path)))
+    assert word(none.clusters[0].placement, 1) is Word.NOT_NOW
+    (explained,) = none.clusters[0].pod_sets
+    assert (explained.fits_alone, explained.near_misses[0].node) == (1, "a")
+    assert "3 nvidia.com/gpu" in explained.near_misses[0].missing
+
+
+def test_a_shape_is_asked_of_an_estimator_in_the_words_of_each_cluster() -> None:
+    fits = ClusterExplanation(ClusterPlacement("bravo", 2, 2, True))
+
+    async def run() -> None:
+        async with serving(FakeEstimator((alpha(), bravo()), (fits,))) as estimator:
+            source = EstimatorSource("", estimator.address)
+            found = await verdicts(Asked(Shape(gpus=8, product="H100", within="rack"), 2), source)
+            assert [each.placement.cluster for each in found.clusters] == ["alpha", "bravo"]
+            assert found.clusters[0].placement.reasons[0].kind == "never_fits"
+            assert found.clusters[1] == fits
+            (request,) = estimator.asked
+            assert list(request.clusters) == ["bravo"]
+            assert (request.gang.topology.level, request.gang.copies) == ("rack", 2)
+            assert b'"nvidia.com/gpu":"8"' in request.gang.pod_sets[0].template_json
+
+    asyncio.run(run())
+
+
+def test_a_workload_file_is_sent_to_an_estimator_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB)
+    asked = Asked.of(read_workload_file(file))
+    doubt = ClusterExplanation(
+        ClusterPlacement("alpha", 0, 0, False, reasons=(Cause("doubt", "in doubt (stale): out of contact"),))
+    )
+
+    async def run() -> Verdicts:
+        async with serving(FakeEstimator(explanations=(doubt,))) as estimator:
+            found = await verdicts(asked, EstimatorSource("", estimator.address))
+            assert b'"kind":"Job"' in estimator.asked[0].gang.workload_json
+            return found
+
+    found = asyncio.run(run())
+    assert word(found.clusters[0].placement, 1) is Word.UNKNOWN
+    assert not found.all_known
+
+
+def test_a_product_that_a_cluster_lacks_never_fits_there(tmp_path: Path) -> None:
+    asked = Asked(Shape(gpus=1, product="h100"), 1)
+    found = asyncio.run(verdicts(asked, two_nodes(tmp_path)))
+    assert "no product like 'h100' here" in found.clusters[0].placement.reasons[0].text
+    assert word(found.clusters[0].placement, 1) is Word.NEVER
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_to_terminals_alone(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admin.progress._SHOWN_AFTER_S", 0.0)
+    stream = io.StringIO()
+
+    async def run() -> None:
+        async with steps(2, Console(file=stream, force_terminal=terminal)) as progress:
+            await asyncio.sleep(0)
+            progress.seen("alpha: 500\x1b pods")
+            progress.done()
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert ("reading" in stream.getvalue()) is terminal
