@@ -1,0 +1,1 @@
+"""Dynamic Resource Allocation: which devices a cluster offers, and how many more pods they can serve."""

@@ -1,0 +1,202 @@
+"""How many more pods with the same claims one node can serve with its devices.
+
+Requests that have no device, counter or constraint in common are counted apart, and the smallest number is
+the answer. A plain request is a formula. Whatever else there is gets allocated pod by pod as kube-scheduler
+would, until a pod finds nothing; what a different choice of devices could reach at most stands beside it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from fairway.dra.allocation import Allocation, Budget
+from fairway.dra.bounds import by_value, free_slots, most, rounds
+from fairway.dra.candidates import Bundle, Choice, settle
+from fairway.dra.in_use import InUse
+from fairway.dra.ledger import Ledger, ledger_of
+from fairway.dra.pools import NodeDevices
+from fairway.dra.requests import MAX_RESULTS, Claim
+from fairway.dra.selection import Selection
+
+_SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """How many more pods a node can serve, as far as devices go.
+
+    ``value``: as many as kube-scheduler would place one after the other; never too many. ``upper_bound``: no
+    choice of devices serves more. ``reasons``: a sentence for each thing that limits the number or makes it
+    uncertain. ``beyond_node``: some of the devices or counters can be taken from other nodes too, so that the
+    numbers of several nodes must not be added up. ``gives_up``: on a device of this node a selector fails, at
+    which kube-scheduler gives up on the pod as a whole, other nodes included.
+    """
+
+    value: int
+    upper_bound: int
+    reasons: tuple[str, ...] = ()
+    beyond_node: bool = False
+    gives_up: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether no choice of devices would serve more pods."""
+        return self.value == self.upper_bound
+
+
+def count_copies(
+    claims: Sequence[Claim],
+    node: NodeDevices,
+    in_use: InUse,
+    selection: Selection,
+    *,
+    limit: int,
+    budget: Budget,
+) -> Copies:
+    """How many more pods, at most ``limit``, can each get all of these claims from the node's devices.
+
+    Every pod gets claims of its own. ``budget`` bounds the search where no formula answers: once it is spent,
+    the value is what was found until then.
+    """
+    limit = max(0, limit)
+    settled = settle(tuple(claims), node, selection, in_use.whole)
+    ledger = ledger_of(node, in_use)
+    parts = _independent(settled.bundles, ledger)
+    upper = limit
+    for part in parts:
+        upper = min(upper, most(part, ledger, limit))
+    beyond = _beyond_node(settled.bundles, node)
+    reasons = list(node.problems)
+    if settled.unknown:
+        reasons += settled.unknown[:_SHOWN_REASONS]
+        if len(settled.unknown) > _SHOWN_REASONS:
+            reasons.append(f"and {len(settled.unknown) - _SHOWN_REASONS} more such verdicts are missing")
+        return Copies(0, upper, tuple(reasons), beyond, settled.fails)
+    value = upper
+    for part in parts:
+        value = min(value, _count(part, ledger, value, budget))
+    reasons += _reasons(settled.bundles, ledger_of(node, in_use), node, value, limit)
+    if value < upper:
+        reasons.append(
+            f"the search ended after {value}, its steps being used up"
+            if budget.steps < 0
+            else f"kube-scheduler takes the first devices that fit; another choice might serve up to {upper}"
+        )
+    return Copies(value, upper, tuple(reasons), beyond)
+
+
+def _count(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget) -> int:
+    formula = _formula(part, ledger, limit)
+    if formula is not None:
+        return formula
+    allocation = Allocation(part, ledger, budget)
+    count = 0
+    while count < limit and allocation.place_one():
+        count += 1
+        if not allocation.took_something:
+            return limit
+    return count
+
+
+def _formula(part: tuple[Bundle, ...], ledger: Ledger, limit: int) -> int | None:
+    """The exact number for one request for a count, with equal values at most; None for anything else."""
+    if len(part) != 1 or len(part[0].choices) != 1 or len(part[0].choices[0].options) != 1:
+        return None
+    option = part[0].choices[0].options[0]
+    constraints = [part[0].constraints[place] for place in option.constraints]
+    if option.admin or option.count is None or any(constraint.distinct for constraint in constraints):
+        return None
+    if any(ledger.devices[candidate.place].counters for candidate in option.candidates):
+        return None
+    slots = free_slots(ledger, option.candidates, limit)
+    if option.count > 1 and any(count != 1 for count in slots.values()):
+        return None  # which share is taken first makes a difference
+    groups = by_value(ledger, [constraint.attribute for constraint in constraints], slots)
+    return min(limit, sum(rounds(group, option.count, limit) for group in groups))
+
+
+def _independent(bundles: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundle, ...]]:
+    """The claims cut into parts that have nothing in common, each request in one of them."""
+    requests = [(b, c) for b, bundle in enumerate(bundles) for c in range(len(bundle.choices))]
+    parent = {request: request for request in requests}
+
+    def root(request: tuple[int, int]) -> tuple[int, int]:
+        while parent[request] != request:
+            parent[request] = request = parent[parent[request]]
+        return request
+
+    owner: dict[object, tuple[int, int]] = {}
+    for request in requests:
+        b, c = request
+        for key in _keys(b, bundles[b].choices[c], ledger, whole_claim=_may_be_too_large(bundles[b])):
+            parent[root(request)] = root(owner.setdefault(key, request))
+    parts: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    for request in requests:
+        parts.setdefault(root(request), set()).add(request)
+    return [
+        tuple(
+            replace(
+                bundle, choices=tuple(choice for c, choice in enumerate(bundle.choices) if (b, c) in part)
+            )
+            for b, bundle in enumerate(bundles)
+            if any(b == at for at, _ in part)
+        )
+        for part in parts.values()
+    ]
+
+
+def _keys(claim: int, choice: Choice, ledger: Ledger, *, whole_claim: bool) -> Iterable[object]:
+    """All that the request may have in common with another one."""
+    if whole_claim:
+        yield ("claim", claim)
+    for option in choice.options:
+        for constraint in option.constraints:
+            yield ("constraint", claim, constraint)
+        for candidate in option.candidates:
+            yield ("device", candidate.place)
+            for counter, _ in ledger.devices[candidate.place].counters:
+                yield ("counters", *counter[:3])
+
+
+def _may_be_too_large(bundle: Bundle) -> bool:
+    total = sum(
+        max(len(option.candidates) if option.count is None else option.count for option in choice.options)
+        for choice in bundle.choices
+    )
+    return total > MAX_RESULTS
+
+
+def _beyond_node(bundles: tuple[Bundle, ...], node: NodeDevices) -> bool:
+    local = {pool.id for pool in node.pools if pool.node}
+    places = {
+        candidate.place
+        for bundle in bundles
+        for choice in bundle.choices
+        for option in choice.options
+        for candidate in option.candidates
+    }
+    devices = [node.devices[place] for place in places]
+    return any(
+        device.id[:2] not in local and (not device.reach.node or bool(device.counters)) for device in devices
+    )
+
+
+def _reasons(
+    bundles: tuple[Bundle, ...], ledger: Ledger, node: NodeDevices, value: int, limit: int
+) -> list[str]:
+    reasons: list[str] = []
+    attaching = False
+    for bundle in bundles:
+        for option in (option for choice in bundle.choices for option in choice.options):
+            attaching |= any(node.devices[c.place].attaches_later for c in option.candidates)
+            if option.blocked:
+                reasons.append(f"claim {bundle.claim}: {option.blocked}")
+            elif value < limit and not option.admin:
+                free = len(free_slots(ledger, option.candidates, limit))
+                asked = "all" if option.count is None else str(option.count)
+                reasons.append(
+                    f"claim {bundle.claim}: request {option.name} asks for {asked}; of {len(node.devices)} "
+                    f"devices {len(option.candidates)} match and {free} of them are free"
+                )
+    if attaching and value:
+        reasons.append("some devices are attached only once a pod has them, which delays it and may fail")
+    return reasons

@@ -1,0 +1,83 @@
+"""What claims hold: devices taken whole, shares of devices that several may hold, and counters.
+
+Only a claim's status counts: what it asks for holds nothing yet. Access for administrators takes nothing.
+What cannot be read counts as taking the whole device, so that a mistake never makes room.
+
+Mirrors structured/internal/allocatedstate.go of k8s.io/dynamic-resource-allocation, Kubernetes 1.36.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fairway.dra.devices import CounterId, DeviceId, full_name
+from fairway.dra.pools import Pool
+from fairway.kube.objects import object_key
+from fairway.kube.resource_slices import DeviceResult, ResourceClaim
+from fairway.quantity import QuantityError, parse_nano
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """What is held of a cluster's devices.
+
+    ``whole``: devices that nobody else can have. ``shares``: of the devices that several hold, how much of
+    each capacity is taken, by full name in nano-units. ``problems``: a sentence for each result that could
+    not be read.
+    """
+
+    whole: frozenset[DeviceId] = frozenset()
+    shares: Mapping[DeviceId, Mapping[str, int]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def holds(self, device: DeviceId) -> bool:
+        """Whether anybody holds the device or a share of it."""
+        return device in self.whole or device in self.shares
+
+    def free_counters(self, pool: Pool) -> dict[CounterId, int]:
+        """What is left of the pool's counters, in nano-units; below zero where more is held than exists."""
+        free = dict(pool.counters)
+        for device in pool.devices:
+            if device.counters and self.holds(device.id):
+                for counter, amount in device.counters:
+                    free[counter] = free.get(counter, 0) - amount
+        return free
+
+
+NOTHING_IN_USE = InUse()
+
+
+def in_use(claims: Iterable[ResourceClaim]) -> InUse:
+    """What these claims hold together; a claim that comes twice counts as it came last."""
+    whole: set[DeviceId] = set()
+    shares: dict[DeviceId, dict[str, int]] = {}
+    problems: list[str] = []
+    for key, claim in {object_key(claim.metadata): claim for claim in claims}.items():
+        allocation = claim.status.allocation
+        for index, result in enumerate((allocation.devices.results if allocation else None) or ()):
+            if result.admin_access:
+                continue
+            device = DeviceId(result.driver, result.pool, result.device)
+            if result.share_id is None:
+                whole.add(device)
+                continue
+            try:
+                taken = _consumed(result)
+            except QuantityError as error:
+                where = f"ResourceClaim {key}: status.allocation.devices.results[{index}].consumedCapacity"
+                problems.append(f"{where}: {error}; device {device} counts as taken whole")
+                whole.add(device)
+                continue
+            held = shares.setdefault(device, {})
+            for name, amount in taken.items():
+                held[name] = held.get(name, 0) + amount
+    return InUse(frozenset(whole), shares, tuple(problems))
+
+
+def _consumed(result: DeviceResult) -> dict[str, int]:
+    taken: dict[str, int] = {}
+    for name, raw in (result.consumed_capacity or {}).items():
+        amount = parse_nano(raw if raw is not None else "")
+        if amount < 0:
+            raise QuantityError(raw)
+        taken[full_name(name, result.driver)] = amount
+    return taken

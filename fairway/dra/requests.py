@@ -1,0 +1,226 @@
+"""What a claim asks for, in typed form: requests with their alternatives, and what devices must share.
+
+A request is a list of alternatives in order of preference; an ordinary request has one. The selectors of the
+device class and of the request stand in one list, because a device must satisfy all of them.
+
+Mirrors the checks at the start of Allocate in k8s.io/dynamic-resource-allocation/structured, Kubernetes 1.36.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairway.kube.objects import RawResources
+from fairway.kube.resource_slices import (
+    DeviceClass,
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSelector,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+from fairway.quantity import QuantityError, parse_nano
+from fairway.taints import Toleration
+
+MAX_RESULTS = 32
+"""The most devices that one claim can hold."""
+
+_MAX_REQUESTS = 32
+_MAX_ALTERNATIVES = 8
+
+
+class ClaimError(ValueError):
+    """A claim cannot be understood or never be satisfied; the message names the field, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Devices that satisfy all ``selectors``: ``count`` of them, or where that is None all (at least one).
+
+    ``name`` is the request's name, or ``request/alternative``. ``admin``: the devices are only looked at and
+    stay free for others. ``capacities``: names as stated, in nano-units, of each device.
+    """
+
+    name: str
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    count: int | None = 1
+    admin: bool = False
+    tolerations: tuple[Toleration, ...] = ()
+    capacities: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def least(self) -> int:
+        """The least number of devices that will do."""
+        return 1 if self.count is None else self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: the first of its alternatives that leads to a full solution."""
+
+    name: str
+    alternatives: tuple[Ask, ...]
+
+    @property
+    def least(self) -> int:
+        """The least number of devices that will do."""
+        return min(ask.least for ask in self.alternatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Devices of the named requests (none named: of all) have the attribute, and its value is the same on
+    all of them or, with ``distinct``, different on any two.
+    """
+
+    attribute: str
+    distinct: bool = False
+    requests: frozenset[str] = frozenset()
+
+    def concerns(self, request: str, ask: str) -> bool:
+        """Whether it holds for devices of this request, given by this alternative (full name)."""
+        return not self.requests or request in self.requests or ask in self.requests
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One claim of a pod."""
+
+    name: str
+    requests: tuple[Request, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+
+def read_claim(name: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Claim:
+    """What the claim asks for, given the device classes by name. Raises ClaimError."""
+    where = f"claim {name}: spec.devices"
+    stated = spec.devices.requests or []
+    if len(stated) > _MAX_REQUESTS:
+        raise ClaimError(f"{where}.requests has {len(stated)} entries: expected at most {_MAX_REQUESTS}")
+    requests = tuple(
+        _request(f"{where}.requests[{index}]", request, classes) for index, request in enumerate(stated)
+    )
+    names = [request.name for request in requests]
+    if len(set(names)) < len(names):
+        raise ClaimError(f"{where}.requests has a name twice: expected unique names")
+    least = sum(request.least for request in requests)
+    if least > MAX_RESULTS:
+        raise ClaimError(f"{where}.requests asks for {least} devices: one claim can hold {MAX_RESULTS}")
+    constraints = tuple(
+        _constraint(f"{where}.constraints[{index}]", constraint)
+        for index, constraint in enumerate(spec.devices.constraints or ())
+    )
+    return Claim(name, requests, constraints)
+
+
+def _request(where: str, stated: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Request:
+    if not stated.name:
+        raise ClaimError(f"{where}.name is missing: expected the name of the request")
+    alternatives = stated.first_available or []
+    if alternatives:
+        if stated.exactly is not None:
+            raise ClaimError(f"{where} has exactly and firstAvailable: expected one of them")
+        if len(alternatives) > _MAX_ALTERNATIVES:
+            raise ClaimError(
+                f"{where}.firstAvailable has {len(alternatives)} entries: "
+                f"expected at most {_MAX_ALTERNATIVES}"
+            )
+        return Request(
+            stated.name,
+            tuple(
+                _ask(
+                    f"{where}.firstAvailable[{index}]", f"{stated.name}/{sub.name}", sub, classes, admin=False
+                )
+                for index, sub in enumerate(alternatives)
+            ),
+        )
+    exact = stated.exactly or stated  # v1beta1 states the fields in the request itself
+    if stated.exactly is not None:
+        where = f"{where}.exactly"
+    return Request(stated.name, (_ask(where, stated.name, exact, classes, admin=bool(exact.admin_access)),))
+
+
+def _ask(
+    where: str, name: str, stated: ExactDeviceRequest, classes: Mapping[str, DeviceClass], *, admin: bool
+) -> Ask:
+    if not stated.device_class_name:
+        raise ClaimError(f"{where}.deviceClassName is missing: expected the name of a DeviceClass")
+    device_class = classes.get(stated.device_class_name)
+    if device_class is None:
+        raise ClaimError(
+            f"{where}.deviceClassName: the cluster has no DeviceClass {stated.device_class_name}; "
+            "create it there, or name another"
+        )
+    return Ask(
+        name=name,
+        device_class=stated.device_class_name,
+        selectors=(
+            *selectors_of(device_class),
+            *_expressions(f"{where}.selectors", stated.selectors),
+        ),
+        count=_count(where, stated),
+        admin=admin,
+        tolerations=tuple(
+            Toleration(toleration.key, toleration.operator, toleration.value, toleration.effect)
+            for toleration in stated.tolerations or ()
+        ),
+        capacities=_capacities(where, stated.capacity.requests if stated.capacity else None),
+    )
+
+
+def selectors_of(device_class: DeviceClass) -> tuple[str, ...]:
+    """The CEL expressions of the class, all of which its devices satisfy. Raises ClaimError."""
+    return _expressions(
+        f"DeviceClass {device_class.metadata.name}: spec.selectors", device_class.spec.selectors
+    )
+
+
+def _expressions(where: str, selectors: list[DeviceSelector] | None) -> tuple[str, ...]:
+    expressions: list[str] = []
+    for index, selector in enumerate(selectors or ()):
+        if selector.cel is None:
+            raise ClaimError(f"{where}[{index}] is no CEL selector: no other kind is known")
+        expressions.append(selector.cel.expression)
+    return tuple(expressions)
+
+
+def _count(where: str, stated: ExactDeviceRequest) -> int | None:
+    match stated.allocation_mode:
+        case "All":
+            return None
+        case "" | "ExactCount":
+            # The API server makes a count that is not stated 1; 0 is how clients send that.
+            count = stated.count or 1
+            if count < 0:
+                raise ClaimError(f"{where}.count is {count}: expected a positive number")
+            return count
+        case mode:
+            raise ClaimError(f"{where}.allocationMode is {mode[:40]!r}: expected ExactCount or All")
+
+
+def _capacities(where: str, stated: RawResources | None) -> tuple[tuple[str, int], ...]:
+    asked: list[tuple[str, int]] = []
+    for name, raw in (stated or {}).items():
+        field = f"{where}.capacity.requests[{name}]"
+        try:
+            amount = parse_nano(raw if raw is not None else "")
+        except QuantityError as error:
+            raise ClaimError(f"{field}: {error}") from error
+        if amount < 0:
+            raise ClaimError(f"{field} is {raw}: expected a quantity that is not negative")
+        asked.append((name, amount))
+    return tuple(asked)
+
+
+def _constraint(where: str, stated: DeviceConstraint) -> Constraint:
+    requests = frozenset(stated.requests or ())
+    match stated.match_attribute, stated.distinct_attribute:
+        case str(attribute), None:
+            distinct = False
+        case None, str(attribute):
+            distinct = True
+        case _:
+            raise ClaimError(f"{where}: expected one of matchAttribute and distinctAttribute")
+    if "/" not in attribute:
+        raise ClaimError(f"{where}: {attribute[:40]!r} has no domain: expected domain/name")
+    return Constraint(attribute, distinct, requests)

@@ -1,0 +1,202 @@
+"""One ResourceSlice in typed form: its devices and counters, or the first thing that could not be read.
+
+The API server checks all of this, so a mistake here comes from a dump or from a version that we do not know.
+A slice with a mistake cannot be half right: its pool is left alone, and the message says where to look.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fairway.dra.devices import (
+    AttributeValue,
+    Capacity,
+    CounterId,
+    Device,
+    DeviceId,
+    Kind,
+    Reach,
+    Steps,
+    full_name,
+)
+from fairway.kube.objects import RawQuantity
+from fairway.kube.resource_slices import (
+    Counter,
+    DeviceAttribute,
+    DeviceCapacity,
+    ResourceSlice,
+    SliceDevice,
+)
+from fairway.kube.templates import NodeSelector, NodeSelectorTerm
+from fairway.quantity import QuantityError, parse_nano
+from fairway.selectors import SelectorError, Term, field_requirement, label_requirement
+from fairway.taints import Taint
+
+_T = TypeVar("_T")
+
+NOWHERE = Reach()
+"""The reach of a slice that names no node, which is what a slice of counters does."""
+
+
+class SliceError(ValueError):
+    """A slice holds something that cannot be read; the message names the field, and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceContent:
+    """What a slice offers: devices in their order, and the counters with their amounts in nano-units."""
+
+    devices: tuple[Device, ...]
+    counters: tuple[tuple[CounterId, int], ...]
+
+
+def slice_content(published: ResourceSlice) -> SliceContent:
+    """What the slice offers. Raises SliceError."""
+    spec = published.spec
+    reach = _reach("spec", spec.node_name, spec.node_selector, spec.all_nodes)
+    per_device = bool(spec.per_device_node_selection)
+    devices = tuple(
+        _device(f"spec.devices[{index}]", device, published, None if per_device else reach)
+        for index, device in enumerate(spec.devices or ())
+    )
+    counters = tuple(
+        (CounterId(spec.driver, spec.pool.name, counter_set.name, name), amount)
+        for index, counter_set in enumerate(spec.shared_counters or ())
+        for name, amount in _amounts(f"spec.sharedCounters[{index}].counters", counter_set.counters)
+    )
+    return SliceContent(devices, counters)
+
+
+def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Reach | None) -> Device:
+    spec = published.spec
+    if not stated.name:
+        raise SliceError(f"{where}.name is missing: expected the name of the device")
+    if reach is None:
+        reach = _reach(where, stated.node_name, stated.node_selector, stated.all_nodes)
+    attributes = (stated.basic.attributes if stated.basic else None) or stated.attributes or {}
+    capacities = (stated.basic.capacity if stated.basic else None) or stated.capacity or {}
+    return Device(
+        id=DeviceId(spec.driver, spec.pool.name, stated.name),
+        reach=reach,
+        attributes=_by_full_name(
+            {
+                name: _attribute(f"{where}.attributes[{name}]", attribute)
+                for name, attribute in attributes.items()
+            },
+            spec.driver,
+        ),
+        capacities=_by_full_name(
+            {name: _capacity(f"{where}.capacity[{name}]", value) for name, value in capacities.items()},
+            spec.driver,
+        ),
+        counters=tuple(
+            (CounterId(spec.driver, spec.pool.name, use.counter_set, name), amount)
+            for index, use in enumerate(stated.consumes_counters or ())
+            for name, amount in _amounts(f"{where}.consumesCounters[{index}].counters", use.counters)
+        ),
+        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in stated.taints or ()),
+        shared=bool(stated.allow_multiple_allocations),
+        attaches_later=bool(stated.binding_conditions),
+    )
+
+
+def _by_full_name(stated: dict[str, _T], driver: str) -> tuple[tuple[str, _T], ...]:
+    # What is stated with the domain counts, should a driver state a name both with and without it.
+    full = {full_name(name, driver): value for name, value in stated.items() if "/" not in name}
+    full |= {name: value for name, value in stated.items() if "/" in name}
+    return tuple(sorted(full.items(), key=lambda item: item[0]))
+
+
+def _attribute(where: str, stated: DeviceAttribute) -> AttributeValue:
+    plain: list[tuple[Kind, int | bool | str | None]] = [
+        (Kind.INT, stated.int_value),
+        (Kind.BOOL, stated.bool_value),
+        (Kind.STRING, stated.string_value),
+        (Kind.VERSION, stated.version_value),
+    ]
+    lists: list[tuple[Kind, list[int] | list[bool] | list[str] | None]] = [
+        (Kind.INT, stated.int_values),
+        (Kind.BOOL, stated.bool_values),
+        (Kind.STRING, stated.string_values),
+        (Kind.VERSION, stated.version_values),
+    ]
+    found = [AttributeValue(kind, value) for kind, value in plain if value is not None]
+    found += [
+        AttributeValue(Kind.LIST, tuple(AttributeValue(kind, value) for value in values))
+        for kind, values in lists
+        if values is not None
+    ]
+    if len(found) != 1:
+        raise SliceError(f"{where} has {len(found)} values: expected one of int, bool, string or version")
+    return found[0]
+
+
+def _capacity(where: str, stated: DeviceCapacity) -> Capacity:
+    policy = stated.request_policy
+    value = _amount(f"{where}.value", stated.value)
+    if policy is None:
+        return Capacity(value)
+    where = f"{where}.requestPolicy"
+    default = None if policy.default is None else _amount(f"{where}.default", policy.default)
+    values = tuple(
+        _amount(f"{where}.validValues[{index}]", raw) for index, raw in enumerate(policy.valid_values or ())
+    )
+    steps = None
+    if policy.valid_range is not None:
+        valid = policy.valid_range
+        steps = Steps(
+            least=_amount(f"{where}.validRange.min", valid.min),
+            most=None if valid.max is None else _amount(f"{where}.validRange.max", valid.max),
+            step=0 if valid.step is None else _amount(f"{where}.validRange.step", valid.step),
+        )
+    return Capacity(value, default, tuple(sorted(values)), steps)
+
+
+def _amounts(where: str, counters: dict[str, Counter] | None) -> list[tuple[str, int]]:
+    return [
+        (name, _amount(f"{where}[{name}].value", counter.value)) for name, counter in (counters or {}).items()
+    ]
+
+
+def _amount(where: str, raw: RawQuantity) -> int:
+    if raw is None:
+        raise SliceError(f"{where} is missing: expected a quantity")
+    try:
+        amount = parse_nano(raw)
+    except QuantityError as error:
+        raise SliceError(f"{where}: {error}") from error
+    if amount < 0:
+        raise SliceError(f"{where} is {raw}: expected a quantity that is not negative")
+    return amount
+
+
+def _reach(where: str, node: str | None, selector: NodeSelector | None, everywhere: bool | None) -> Reach:
+    if node:
+        return Reach(node=node)
+    if everywhere:
+        return Reach(everywhere=True)
+    if selector is None:
+        return NOWHERE
+    return Reach(
+        terms=tuple(
+            _term(f"{where}.nodeSelector.nodeSelectorTerms[{index}]", term)
+            for index, term in enumerate(selector.node_selector_terms or ())
+            # Kubernetes reads a term without requirements as one that matches nothing.
+            if term.match_expressions or term.match_fields
+        )
+    )
+
+
+def _term(where: str, term: NodeSelectorTerm) -> Term:
+    try:
+        return Term(
+            labels=tuple(
+                label_requirement(stated.key, stated.operator, tuple(stated.values or ()))
+                for stated in term.match_expressions or ()
+            ),
+            fields=tuple(
+                field_requirement(stated.key, stated.operator, tuple(stated.values or ()))
+                for stated in term.match_fields or ()
+            ),
+        )
+    except SelectorError as error:
+        raise SliceError(f"{where}: {error}") from error
