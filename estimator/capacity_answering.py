@@ -2,19 +2,24 @@
 
 Each cluster is asked on a snapshot of its own. One that is not known well enough answers with a doubt beside
 the others' true answers; nobody throws anything away for it, so there is no number to guess here.
+
+Searches are long and copies of clusters large, so one cluster is searched at a time, and one summed up; a
+call holds no more than one place in either queue, so that calls take turns. Its time is shared out evenly to
+the clusters that are left, and a cluster whose turn comes too late is in doubt.
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
+from estimator.capacity import integer_program
 from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, Misread
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain import explain
-from estimator.capacity.first_fit import Expired
 from estimator.capacity.gang_replicas import Topology
 from estimator.capacity.gangs import Placed
 from estimator.capacity.placements import ClusterExplanation, ClusterPlacement, Explanation, told
@@ -33,10 +38,15 @@ DEFAULT_SEARCH_S = 0.25
 
 _T = TypeVar("_T")
 _KEPT_FOR_THE_REST_S = 0.05
+# Of a call's time, for a state that may come yet; the rest is for the answer.
+_SHARE_FOR_WAITING = 0.8
 
 
 class CapacityAnswering:
-    """Answers about the member clusters of this process. ``clock`` is monotonic, in seconds."""
+    """Answers about the member clusters of this process. ``clock`` is monotonic, in seconds.
+
+    Two threads of ``executor`` are used at most, but for what nobody waits for any more, which ends soon.
+    """
 
     def __init__(
         self,
@@ -52,94 +62,134 @@ class CapacityAnswering:
         self._stale_after_s = stale_after_s
         self._executor = executor
         self._clock = clock
+        self._searches = asyncio.Semaphore(1)
+        self._surveys = asyncio.Semaphore(1)
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:
         """How many copies of the gang fit in each cluster, in the order asked, or by name if none was."""
-        return await self._each(question.clusters, partial(self._place, question, self._clock() + within_s))
+        found = await self._each(
+            question.clusters, within_s, partial(self._gang, question, with_causes=False)
+        )
+        return [explanation.placement for explanation in found]
 
     async def explain(self, question: CapacityQuestion, within_s: float) -> list[ClusterExplanation]:
         """The same, with what keeps more of it out."""
-        return await self._each(question.clusters, partial(self._explain, question, self._clock() + within_s))
+        return await self._each(question.clusters, within_s, partial(self._gang, question, with_causes=True))
 
     async def summaries(self, clusters: tuple[str, ...], within_s: float) -> list[Summary]:
         """What each cluster has and what of it is free."""
-        return await self._each(clusters, partial(self._summary, self._clock() + within_s))
+        return await self._each(clusters, within_s, self._summary)
 
     async def _each(
-        self, clusters: tuple[str, ...], ask: "Callable[[str], asyncio._CoroutineLike[_T]]"
+        self,
+        clusters: tuple[str, ...],
+        within_s: float,
+        ask: "Callable[[_Call, str], asyncio._CoroutineLike[_T]]",
     ) -> list[_T]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask(name)) for name in clusters or sorted(self._members)]
+        names = clusters or sorted(self._members)
+        call = _Call(len(names), self._clock() + within_s, self._clock)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(ask(call, name)) for name in names]
+        finally:
+            call.end()
         return [task.result() for task in tasks]
 
-    async def _place(self, question: CapacityQuestion, deadline_s: float, name: str) -> ClusterPlacement:
-        return (await self._gang(question, deadline_s, name, with_causes=False)).placement
-
-    async def _explain(self, question: CapacityQuestion, deadline_s: float, name: str) -> ClusterExplanation:
-        return await self._gang(question, deadline_s, name, with_causes=True)
-
     async def _gang(
-        self, question: CapacityQuestion, deadline_s: float, name: str, *, with_causes: bool
+        self, question: CapacityQuestion, call: "_Call", name: str, *, with_causes: bool
     ) -> ClusterExplanation:
-        member, doubt, age_s = await self._member(name, deadline_s)
+        member, doubt, age_s = await self._member(name, call)
         if member is None or doubt is not None:
-            return _in_doubt(name, doubt or _unknown(name, self._members), age_s)
-        search_s = question.search_s or DEFAULT_SEARCH_S
-        ends_s = min(self._clock() + search_s, deadline_s - _KEPT_FOR_THE_REST_S)
-        work = partial(
-            _place_and_explain,
-            question,
-            with_causes,
-            lambda: self._clock() >= deadline_s,
-            Budget(self._clock, ends_s),
-        )
-        try:
-            placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
-        except OutOfTime as error:
-            return _in_doubt(name, Doubt("late", str(error)), age_s)
+            call.leave()
+            return _in_doubt(name, doubt or self._unknown(name), age_s)
+        async with call.turn, self._searches:
+            share_s = call.leave()
+            if share_s <= 0:
+                return _in_doubt(name, _LATE, age_s)
+            work = partial(_place_and_explain, question, with_causes, call.clock, share_s)
+            try:
+                placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
+            except OutOfTime as error:
+                return _in_doubt(name, Doubt("late", str(error)), age_s)
         return ClusterExplanation(told(name, placed, age_s), causes)
 
-    async def _summary(self, deadline_s: float, name: str) -> Summary:
-        member, doubt, age_s = await self._member(name, deadline_s)
+    async def _summary(self, call: "_Call", name: str) -> Summary:
+        member, doubt, age_s = await self._member(name, call)
         if member is None:
-            return Summary(name, 0, 0, doubt=str(doubt or _unknown(name, self._members)))
-        columns = member.mirror.columns
-        work = partial(
-            survey,
-            columns.copy(),
-            self._catalogue,
-            member.topology().levels,
-            cluster=name,
-            pods=len(member.mirror.pods.keys()),
-            overdrawn=overdrawn(columns),
-            age_s=age_s,
-            doubt="" if doubt is None else doubt.detail,
-        )
-        return await self._on_thread(work)
+            call.leave()
+            return Summary(name, 0, 0, doubt=self._unknown(name).detail)
+        async with call.turn, self._surveys:
+            if call.leave() <= 0:
+                return Summary(name, 0, 0, age_s=age_s, doubt=(doubt or _LATE).detail)
+            columns = member.mirror.columns
+            work = partial(
+                survey,
+                columns.copy(),
+                self._catalogue,
+                member.topology().levels,
+                cluster=name,
+                pods=len(member.mirror.pods.keys()),
+                overdrawn=overdrawn(columns),
+                age_s=age_s,
+                doubt="" if doubt is None else doubt.detail,
+            )
+            return await self._on_thread(work)
 
     async def _on_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
 
-    async def _member(self, name: str, deadline_s: float) -> tuple[MemberCluster | None, Doubt | None, float]:
+    async def _member(self, name: str, call: "_Call") -> tuple[MemberCluster | None, Doubt | None, float]:
         """The cluster, why its state may not be true, and how old that state is in seconds."""
         member = self._members.get(name)
         if member is None:
             return None, None, 0.0
-        within_s = max(0.0, deadline_s - self._clock())
+        within_s = call.left_s() * _SHARE_FOR_WAITING
         stale = await member.settle((NODES, PODS), self._stale_after_s, within_s)
         freshness = member.freshness((NODES, PODS))
         age_s = freshness.lost_s or 0.0
         return member, None if stale is None else _stale(stale), age_s
 
+    def _unknown(self, name: str) -> Doubt:
+        known = ", ".join(sorted(self._members))
+        shown = name if len(name) <= 63 else name[:60] + "..."
+        return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
+
+
+class _Call:
+    """The time of one call, shared out to the clusters that are left as their turns come."""
+
+    def __init__(self, clusters: int, deadline_s: float, clock: Callable[[], float]) -> None:
+        self.turn = asyncio.Lock()
+        """Held by the one cluster of the call that is next, or being worked on."""
+        self._left = clusters
+        self._deadline_s = deadline_s
+        self._clock = clock
+        self._ended = False
+
+    def clock(self) -> float:
+        """The time in seconds: the end of it once nobody waits for the answer, so that all searches stop."""
+        return math.inf if self._ended else self._clock()
+
+    def left_s(self) -> float:
+        """Seconds until the deadline, never negative."""
+        return max(0.0, self._deadline_s - self._clock())
+
+    def leave(self) -> float:
+        """One cluster fewer is left; its share of the time, in seconds."""
+        share_s = self.left_s() / self._left
+        self._left -= 1
+        return share_s
+
+    def end(self) -> None:
+        """The call is over, with an answer or without."""
+        self._ended = True
+
+
+_LATE = Doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
+
 
 def _stale(freshness: Freshness) -> Doubt:
     return Doubt("stale" if freshness.synced else "not_synced", freshness.detail)
-
-
-def _unknown(name: str, members: Mapping[str, MemberCluster]) -> Doubt:
-    known = ", ".join(sorted(members))
-    shown = name if len(name) <= 63 else name[:60] + "..."
-    return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
 
 
 def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:
@@ -149,12 +199,20 @@ def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:
 def _place_and_explain(
     question: CapacityQuestion,
     with_causes: bool,
-    expired: Expired,
-    search: Budget,
+    clock: Callable[[], float],
+    within_s: float,
     room: Room,
     topology: Topology,
 ) -> tuple[Placed, tuple[Explanation, ...]]:
-    placed = place(room, question.gang, topology, expired, search)
+    """What `_gang` tells of one cluster; the time counts from when a thread takes it up."""
+    integer_program.load()
+    started_s = clock()
+    search_s = min(question.search_s or DEFAULT_SEARCH_S, within_s - _KEPT_FOR_THE_REST_S)
+
+    def expired() -> bool:
+        return clock() >= started_s + within_s
+
+    placed = place(room, question.gang, topology, expired, Budget(clock, started_s + search_s))
     if question.problems:
         answer = placed.answer
         reasons = (*answer.reasons, Misread(question.problems))

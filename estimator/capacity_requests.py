@@ -24,6 +24,9 @@ MAX_CLUSTERS = 1000
 MAX_ASSUMED = 20_000
 """Gangs on their way, and pod sets of all of them; far more than a dispatcher has in flight."""
 
+MAX_NAME = 253
+"""Characters of a pod set's name, which a placement repeats for every node."""
+
 _TEMPLATES = msgspec.json.Decoder(TemplateFields)
 _MODES = {
     pb.Topology.REQUIRED: TopologyMode.REQUIRED,
@@ -148,10 +151,18 @@ def _workload(message: pb.Gang, field: str) -> Gang:
     gang = read_workload(raw)
     if isinstance(gang, NotRead):
         raise RequestError(f"{field}.workload_json: {'; '.join(gang.problems)}")
+    longest = max((len(one.name) for one in gang.pod_sets), default=0)
+    if longest > MAX_NAME:
+        raise RequestError(
+            f"{field}.workload_json: a pod set has a name of {longest} characters: "
+            f"expected at most {MAX_NAME}"
+        )
     return replace(gang, namespace=message.namespace or gang.namespace)
 
 
 def _pod_set(message: pb.PodSet, field: str) -> PodSet:
+    if len(message.name) > MAX_NAME:
+        raise RequestError(f"{field}.name: {len(message.name)} characters: expected at most {MAX_NAME}")
     if message.count < 0:
         raise RequestError(f"{field}.count: {message.count}: expected a number of pods")
     where = f"{field}.template_json"

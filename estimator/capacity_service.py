@@ -25,8 +25,10 @@ logger = logging.getLogger(__name__)
 
 SERVICE = pb.DESCRIPTOR.services_by_name["Capacity"].full_name
 
-DEFAULT_WITHIN_S = 10.0
+DEFAULT_WITHIN_S, MAX_WITHIN_S = 10.0, 30.0
 _SHARE_OF_DEADLINE = 5 / 6
+# Clients take 8 KiB of trailing metadata, in which a character may take up to twelve bytes.
+_MAX_MESSAGE = 500
 _M = TypeVar("_M", bound=Message)
 _T = TypeVar("_T")
 
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
     _Context = grpc.aio.ServicerContext[bytes, bytes]
 
 
+_Within = Callable[[], float]
+_Method = Callable[[bytes, _Within], Awaitable[bytes]]
+
+
 class CapacityService:
-    """Handles calls; requests are decoded on a thread, as templates may be large."""
+    """Handles calls; messages are decoded and encoded on threads of ``executor``, as they may be large."""
 
     def __init__(
         self,
@@ -53,7 +59,7 @@ class CapacityService:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a ``grpc.aio`` server."""
-        methods: dict[CapacityRpc, Callable[[bytes, float], Awaitable[Message]]] = {
+        methods: dict[CapacityRpc, _Method] = {
             "Place": self._place,
             "Explain": self._explain,
             "Summary": self._summary,
@@ -68,41 +74,52 @@ class CapacityService:
     async def _call(
         self,
         rpc: CapacityRpc,
-        method: Callable[[bytes, float], Awaitable[Message]],
+        method: _Method,
         data: bytes,
         context: "_Context",
     ) -> bytes:
         started_s = self._clock()
-        remaining_s = context.time_remaining()
-        within_s = DEFAULT_WITHIN_S if remaining_s is None else max(0.0, remaining_s * _SHARE_OF_DEADLINE)
         ok = False
         try:
-            answer = await method(data, within_s)
+            answer = await method(data, lambda: _within_s(context.time_remaining()))
             ok = True
         except RequestError as error:
             logger.debug("%s refused: %s", rpc, error)
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _short(str(error)))
         finally:
             self._metrics.capacity_request(rpc, ok=ok, duration_s=self._clock() - started_s)
-        return answer.SerializeToString()
+        return answer
 
-    async def _place(self, data: bytes, within_s: float) -> Message:
+    async def _place(self, data: bytes, within_s: _Within) -> bytes:
         question = await self._on_thread(lambda: read_place(_parsed(pb.PlaceRequest, data)))
-        found = await self._answering.place(question, within_s)
-        return pb.PlaceResponse(clusters=map(encode_placement, found))
+        found = await self._answering.place(question, within_s())
+        return await self._on_thread(
+            lambda: pb.PlaceResponse(clusters=map(encode_placement, found)).SerializeToString()
+        )
 
-    async def _explain(self, data: bytes, within_s: float) -> Message:
+    async def _explain(self, data: bytes, within_s: _Within) -> bytes:
         question = await self._on_thread(lambda: read_explain(_parsed(pb.ExplainRequest, data)))
-        found = await self._answering.explain(question, within_s)
-        return pb.ExplainResponse(clusters=map(encode_explanation, found))
+        found = await self._answering.explain(question, within_s())
+        return await self._on_thread(
+            lambda: pb.ExplainResponse(clusters=map(encode_explanation, found)).SerializeToString()
+        )
 
-    async def _summary(self, data: bytes, within_s: float) -> Message:
-        clusters = read_clusters(_parsed(pb.SummaryRequest, data).clusters)
-        found = await self._answering.summaries(clusters, within_s)
-        return pb.SummaryResponse(clusters=map(encode_summary, found))
+    async def _summary(self, data: bytes, within_s: _Within) -> bytes:
+        clusters = await self._on_thread(lambda: read_clusters(_parsed(pb.SummaryRequest, data).clusters))
+        found = await self._answering.summaries(clusters, within_s())
+        return await self._on_thread(
+            lambda: pb.SummaryResponse(clusters=map(encode_summary, found)).SerializeToString()
+        )
 
     async def _on_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _within_s(remaining_s: float | None) -> float:
+    """How long to work on the answer, so that it arrives in time."""
+    if remaining_s is None:
+        return DEFAULT_WITHIN_S
+    return min(max(0.0, remaining_s * _SHARE_OF_DEADLINE), MAX_WITHIN_S)
 
 
 def _parsed(message: type[_M], data: bytes) -> _M:
@@ -110,3 +127,7 @@ def _parsed(message: type[_M], data: bytes) -> _M:
         return message.FromString(data)
     except DecodeError:
         raise RequestError(f"{len(data)} bytes are no {message.__name__} of fairway.capacity.v1") from None
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 3] + "..."

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import grpc
@@ -19,6 +20,7 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from estimator.answering import Answering, Policy
+from estimator.capacity import integer_program
 from estimator.capacity.doubt import OnDoubt
 from estimator.capacity.levels import Levels, levels_of
 from estimator.capacity_answering import CapacityAnswering
@@ -58,7 +60,9 @@ logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 16 << 20
 _STOP_WITHIN_S = 5.0
-_THREADS = 2
+# Apart from each other, so that Karmada's questions never wait for long searches. Of our own threads one
+# searches, one sums up, and one is left for messages.
+_KARMADA_THREADS, _OWN_THREADS = 2, 3
 _OPTIONS = (
     # A second server on the same port must fail, not silently take every other connection.
     ("grpc.so_reuseport", 0),
@@ -102,9 +106,12 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     stalls = StallMonitor()
     metrics.watch_stalls(stalls.reading)
     async with AsyncExitStack() as stack:
-        executor = stack.enter_context(ThreadPoolExecutor(_THREADS, thread_name_prefix="capacity"))
+        executors = _Executors(
+            stack.enter_context(ThreadPoolExecutor(_KARMADA_THREADS, thread_name_prefix="karmada")),
+            stack.enter_context(ThreadPoolExecutor(_OWN_THREADS, thread_name_prefix="capacity")),
+        )
         templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
-        server, port, say_stopping = await _listen(settings, members, metrics, executor, templates)
+        server, port, say_stopping = await _listen(settings, members, metrics, executors, templates)
         stack.push_async_callback(server.stop, _STOP_WITHIN_S)
         await stack.enter_async_context(
             serve_endpoints(
@@ -123,6 +130,8 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
             if templates is not None:
                 tasks.append(group.create_task(templates.run(), name="templates"))
             tasks.append(group.create_task(stalls.run(), name="stalls"))
+            # The first gang shall not wait for its solver to be loaded.
+            tasks.append(group.create_task(asyncio.to_thread(integer_program.load), name="solver"))
             tasks.append(group.create_task(_freeze_when_synced(members), name="freeze"))
             await stop.wait()
             await say_stopping()
@@ -131,6 +140,14 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
                 task.cancel()
     logger.info("stopped")
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Executors:
+    """The threads for answers to Karmada, and those for answers of Fairway's own service."""
+
+    karmada: Executor
+    own: Executor
 
 
 class _Member:
@@ -252,7 +269,7 @@ async def _listen(
     settings: Settings,
     members: list[_Member],
     metrics: EstimatorMetrics,
-    executor: Executor,
+    executors: _Executors,
     templates: _Templates | None,
 ) -> tuple[grpc.aio.Server, int, _SayStopping]:
     policy = Policy(settings.gates, OnDoubt(settings.on_doubt), settings.stale_after_s)
@@ -260,7 +277,7 @@ async def _listen(
         [member.member for member in members],
         policy,
         metrics,
-        executor,
+        executors.karmada,
         clock=time.monotonic,
         wall_clock=time.time,
         templates=templates,
@@ -269,14 +286,14 @@ async def _listen(
         [member.member for member in members],
         _catalogue(settings.accelerators),
         settings.stale_after_s,
-        executor,
+        executors.own,
         clock=time.monotonic,
     )
     server = grpc.aio.server(options=_OPTIONS)
     server.add_generic_rpc_handlers(
         (
-            EstimatorService(answering, policy.on_doubt, metrics, executor).handlers(),
-            CapacityService(capacity, metrics, executor).handlers(),
+            EstimatorService(answering, policy.on_doubt, metrics, executors.karmada).handlers(),
+            CapacityService(capacity, metrics, executors.own).handlers(),
         )
     )
     health_service = health.aio.HealthServicer()  # type: ignore[attr-defined]  # public, if not to mypy

@@ -69,8 +69,8 @@ def milli(nano: int) -> int:
 
 
 def units(nano: int) -> int:
-    """Nano-units as whole units, rounded up."""
-    return -(-nano // NANO)
+    """Nano-units as whole units, rounded up, saturating at ±(2^63 - 1)."""
+    return _saturate(-(-nano // NANO))
 
 
 def format_milli(value_milli: int) -> str:

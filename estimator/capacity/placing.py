@@ -19,6 +19,9 @@ from estimator.capacity.topology import place_gang
 from estimator.capacity.topology_reasons import Understated
 from estimator.capacity.whole_slices import asks_tpu
 
+_SPREAD_S = 0.25
+"""Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
+
 
 def place(room: Room, question: GangQuestion, topology: Topology, expired: Expired, search: Budget) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
@@ -42,7 +45,8 @@ def place(room: Room, question: GangQuestion, topology: Topology, expired: Expir
     spread = None
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
-        spread = spread_sets(room, question.components, answer.value, expired)
+        side = Budget(search.clock, search.clock() + _SPREAD_S)
+        spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
     return Placed(answer, spread, fit.level, _named(room, question, fit.placement))
 
 

@@ -118,7 +118,7 @@ class SliceShape:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One domain of a topology level: its nodes and devices. ``path`` are the values from the coarsest level."""
+    """One domain of a topology level: its nodes and devices. ``path``: the label values, coarsest first."""
 
     path: tuple[str, ...]
     nodes: int

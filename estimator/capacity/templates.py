@@ -7,6 +7,7 @@ amounts, so that an answer does not depend on which way the question came.
 A template that Kubernetes would refuse becomes a pod that fits nowhere, with a problem that says why.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
@@ -16,7 +17,15 @@ from estimator.capacity.tpu_units import SLICE_TOPOLOGY
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.objects import ResourceRequirements
-from fairway.kube.templates import PodTemplate, TemplateContainer, TemplateSpec
+from fairway.kube.templates import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    PodAffinity,
+    PodTemplate,
+    TemplateContainer,
+    TemplateSpec,
+)
 from fairway.resources import (
     Amounts,
     ResourceError,
@@ -57,6 +66,9 @@ DEVICE_ANNOTATIONS: tuple[str, ...] = tuple(
 )
 """The annotations of a pod by which sharing schemes decide what it gets of devices."""
 
+MAX_RULES = 1000
+"""Containers, resources, tolerations, requirements and constraints of a template; others have some tens."""
+
 
 def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape:
     """The shape of each pod made from the template; ``field`` is where it stands, for messages.
@@ -66,6 +78,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape
     """
     spec_field = f"{field}.spec"
     try:
+        _refuse_excess(template.spec, spec_field)
         distances = own_distances(template, spec_field, problems)
         containers = _containers(template.spec, spec_field)
         total = _total(template.spec, spec_field)
@@ -83,6 +96,28 @@ def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape
         per_domain=distances.per_domain,
         spread=distances.spread,
     )
+
+
+def _refuse_excess(spec: TemplateSpec, field: str) -> None:
+    """Raises RefusedTemplate for a template that would take minutes to work with."""
+    rules = sum(_rules(spec))
+    if rules > MAX_RULES:
+        what = "containers, resources, tolerations, affinity requirements and spread constraints"
+        raise RefusedTemplate(f"{field}: {rules} {what} in all: expected at most {MAX_RULES}")
+
+
+def _rules(spec: TemplateSpec) -> Iterator[int]:
+    yield from (len(rules or ()) for rules in (spec.tolerations, spec.topology_spread_constraints))
+    for container in (*(spec.init_containers or ()), *(spec.containers or ())):
+        resources = container.resources or ResourceRequirements()
+        yield 1 + len(resources.requests or ()) + len(resources.limits or ())
+    affinity = spec.affinity or Affinity()
+    node_affinity = affinity.node_affinity or NodeAffinity()
+    required = node_affinity.required_during_scheduling_ignored_during_execution or NodeSelector()
+    for term in required.node_selector_terms or ():
+        yield 1 + len(term.match_expressions or ()) + len(term.match_fields or ())
+    for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
+        yield len((pods or PodAffinity()).required_during_scheduling_ignored_during_execution or ())
 
 
 _Container = tuple[tuple[str, int], ...]

@@ -1,7 +1,7 @@
 """TPU pods are kept to slices that are free whole, for as long as one answer is worked out.
 
 Which slices those are is looked at once, before anything is placed: the first pod makes its slice busy for
-everybody else, but not for the pods that come with it. Gangs see to it themselves (`estimator.capacity.topology`).
+everybody else, but not for the pods that come with it. Gangs see to it themselves.
 """
 
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""What accelerators are: which resource name means what; devices that are shared, cut or counted in groups."""
+"""What accelerators are: which resource name means what; devices shared, cut or counted in groups."""

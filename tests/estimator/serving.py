@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc
 
+from estimator.capacity_service import SERVICE as CAPACITY_SERVICE
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import serve
@@ -22,6 +23,7 @@ from estimator.settings import (
     Settings,
     SnapshotCluster,
 )
+from fairway.capacity.v1 import capacity_pb2
 
 DEFAULTS = Settings(
     clusters=(),
@@ -106,6 +108,41 @@ class Caller:
         data, trailing = await self.raw("GetUnschedulableReplicas", request.SerializeToString(), explain=True)
         value = pb.UnschedulableReplicasResponse.FromString(data).unschedulable_replicas
         return Reply(value, _reasons(trailing))
+
+
+class CapacityCaller:
+    """One client connection to Fairway's own service."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    def call(
+        self, rpc: str, data: bytes, *, timeout_s: float | None = 20.0
+    ) -> grpc.aio.UnaryUnaryCall[bytes, bytes]:
+        """A call in flight; its result is bytes, or grpc.aio.AioRpcError is raised."""
+        method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self._channel.unary_unary(
+            f"/{CAPACITY_SERVICE}/{rpc}"
+        )
+        return method(data, timeout=timeout_s)
+
+    async def place(
+        self, request: capacity_pb2.PlaceRequest, *, timeout_s: float | None = 20.0
+    ) -> list[capacity_pb2.ClusterPlacement]:
+        data = await self.call("Place", request.SerializeToString(), timeout_s=timeout_s)
+        return list(capacity_pb2.PlaceResponse.FromString(data).clusters)
+
+    async def explain(
+        self, request: capacity_pb2.ExplainRequest, *, timeout_s: float | None = 20.0
+    ) -> list[capacity_pb2.ClusterExplanation]:
+        data = await self.call("Explain", request.SerializeToString(), timeout_s=timeout_s)
+        return list(capacity_pb2.ExplainResponse.FromString(data).clusters)
+
+    async def summary(
+        self, *clusters: str, timeout_s: float | None = 20.0
+    ) -> list[capacity_pb2.ClusterSummary]:
+        request = capacity_pb2.SummaryRequest(clusters=clusters)
+        data = await self.call("Summary", request.SerializeToString(), timeout_s=timeout_s)
+        return list(capacity_pb2.SummaryResponse.FromString(data).clusters)
 
 
 def _reasons(trailing: Mapping[str, str]) -> tuple[str, ...]:

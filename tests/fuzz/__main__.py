@@ -2,9 +2,9 @@
 
 A real server process serves two clusters: ``fuzzed``, a fake API server whose objects change at random and
 which now and then restarts, hangs, expires its history or refuses; and ``control``, a file. Random requests
-go to both. After each round the control question must have its one right answer, no reply may be an internal
-error or a number that is none, and the process must live within a bounded amount of memory. At the end, the
-answers about the fuzzed cluster must equal those of a server started afresh on the same API server.
+go to both services. After each round the control question must have its one right answer, no reply may be an
+internal error or contradict itself, and the process must live within a bounded amount of memory. At the end,
+the answers about the fuzzed cluster must equal those of a server started afresh on the same API server.
 """
 
 import argparse
@@ -19,8 +19,10 @@ from pathlib import Path
 import grpc
 
 from estimator.pb import estimator_pb2 as pb
-from tests.estimator.serving import Caller, gpu_node, replicas_request, write_dump
+from tests.estimator.serving import Caller, CapacityCaller, gpu_node, replicas_request, write_dump
 from tests.fakeapi import FakeApi
+from tests.fuzz.capacity_answers import flaw
+from tests.fuzz.capacity_requests import CAPACITY_RPCS, capacity_request
 from tests.fuzz.objects import Life
 from tests.fuzz.requests import RPCS, request
 
@@ -33,7 +35,7 @@ _ANSWERS = {
 }
 _LARGEST = 2**31 - 2
 _MAX_GROWTH_MIB = 64
-_ROUND_CALLS = 200
+_ROUND_CALLS, _ROUND_CAPACITY_CALLS = 200, 40
 _ROUND_EVENTS = 50
 _CATCH_UP_TRIES = 120
 _CONTROL = replicas_request("control", {"nvidia.com/gpu": "1"})
@@ -69,16 +71,19 @@ async def storm(api: FakeApi, pid: int, port: int, rng: random.Random, seconds: 
     calls, rounds, base_mib = 0, 0, 0
     ends_s = time.monotonic() + seconds
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        caller = Caller(channel)
+        caller, own = Caller(channel), CapacityCaller(channel)
         while time.monotonic() < ends_s:
             await disturb(api, rng)
             for _ in range(_ROUND_EVENTS):
                 life.step()
-            await asyncio.gather(*(one_call(caller, rng) for _ in range(_ROUND_CALLS)))
+            await asyncio.gather(
+                *(one_call(caller, rng) for _ in range(_ROUND_CALLS)),
+                *(one_capacity_call(own, rng) for _ in range(_ROUND_CAPACITY_CALLS)),
+            )
             answer = (await caller.replicas(_CONTROL)).value
             if answer != _CONTROL_ANSWER:
                 raise Found(f"round {rounds}: the control answer is {answer} instead of {_CONTROL_ANSWER}")
-            calls += _ROUND_CALLS
+            calls += _ROUND_CALLS + _ROUND_CAPACITY_CALLS
             rounds += 1
             mib = resident_mib(pid)
             if rounds == 20:
@@ -102,6 +107,14 @@ async def one_call(caller: Caller, rng: random.Random) -> None:
         raise Found(f"{rpc} {data.hex()}: answered {value}")
     if "(internal)" in trailing["fairway-reasons"]:
         raise Found(f"{rpc} {data.hex()}: {json.loads(trailing['fairway-reasons'])}")
+
+
+async def one_capacity_call(caller: CapacityCaller, rng: random.Random) -> None:
+    rpc = rng.choice(CAPACITY_RPCS)
+    data = capacity_request(rng, rpc)
+    found = await flaw(caller, rpc, data)
+    if found is not None:
+        raise Found(f"{rpc} {data.hex()}: {found}")
 
 
 async def disturb(api: FakeApi, rng: random.Random) -> None:

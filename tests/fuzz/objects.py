@@ -1,5 +1,6 @@
 """Random life in a member cluster: nodes, pods and quotas that come, change and go, some of them broken."""
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from tests.fakeapi import FakeApi
 Obj = dict[str, Any]
 
 _NAMES = tuple(f"n{number}" for number in range(30))
+_TPU_HOSTS = frozenset(_NAMES[:8])
 _QUANTITIES = ("1", "8", "500m", "64Gi", "0", "-2", "1e3", "100Ei", 4, 2.5)
 _BROKEN = ("one", "", "1 Gi", "9" * 200)
 
@@ -62,13 +64,44 @@ class Life:
         return self._rng.choice(_BROKEN) if self._rng.random() < 0.02 else self._rng.choice(_QUANTITIES)
 
     def _random_node(self, name: str) -> Obj:
-        size = {resource: self._quantity() for resource in ("cpu", "memory", "nvidia.com/gpu", "pods")}
+        chips = "google.com/tpu" if name in _TPU_HOSTS else "nvidia.com/gpu"
+        size = {resource: self._quantity() for resource in ("cpu", "memory", chips, "pods")}
         taint = {"key": "dedicated", "value": self._rng.choice(("a", "b")), "effect": "NoSchedule"}
         return {
-            "metadata": {"name": name, "labels": {"zone": self._rng.choice(("z1", "z2"))}},
+            "metadata": {"name": name, "labels": self._labels(name), "annotations": self._annotations(name)},
             "spec": {"unschedulable": self._rng.random() < 0.1, "taints": [taint] * self._rng.randrange(2)},
             "status": {"allocatable": size if self._rng.random() < 0.95 else None},
         }
+
+    def _labels(self, name: str) -> Obj:
+        labels = {
+            "kubernetes.io/hostname": name,
+            "zone": self._rng.choice(("z1", "z2")),
+            "example.com/rack": self._rng.choice(("r1", "r2", "r3", "")),
+        }
+        if name in _TPU_HOSTS:
+            labels["cloud.google.com/gke-tpu-accelerator"] = "tpu-v6e-slice"
+            labels["cloud.google.com/gke-tpu-topology"] = self._rng.choice(
+                ("4x4", "4x4", "4x4", "2x2", "4by4")
+            )
+            labels["cloud.google.com/gke-nodepool"] = f"pool-{int(name[1:]) // 4}"
+        return {key: value for key, value in labels.items() if self._rng.random() < 0.97}
+
+    def _annotations(self, name: str) -> Obj:
+        """Devices that are shared, on some nodes, sometimes cut short."""
+        if self._rng.random() < 0.7:
+            return {}
+        device = {
+            "id": f"GPU-{name}",
+            "index": 0,
+            "count": 10,
+            "devmem": 24000,
+            "devcore": 100,
+            "type": "A10",
+        }
+        told = json.dumps([{**device, "numa": 0, "mode": "hami-core", "health": True}])
+        cut = self._rng.randrange(len(told)) if self._rng.random() < 0.1 else len(told)
+        return {"hami.io/node-nvidia-register": told[:cut]}
 
     def _random_pod(self, name: str) -> Obj:
         container = {

@@ -55,7 +55,11 @@ _CLUSTERS = ("fuzzed", "fuzzed", "fuzzed", "control", "", "elsewhere", "c" * 500
 
 def request(rng: random.Random, rpc: str) -> bytes:
     """A request for the RPC, well-formed half of the time."""
-    data = _WELL_FORMED[rpc](rng).SerializeToString()
+    return spoiled(rng, _WELL_FORMED[rpc](rng).SerializeToString())
+
+
+def spoiled(rng: random.Random, data: bytes) -> bytes:
+    """The data, half of the time cut, made up, partly repeated, or with some bytes changed."""
     match rng.randrange(8):
         case 0:
             return data[: rng.randrange(len(data) + 1)]

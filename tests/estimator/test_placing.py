@@ -1,0 +1,111 @@
+"""One gang in one cluster: what is told beside the number, and what is left of the room."""
+
+import math
+from itertools import count
+
+import pytest
+
+from estimator.capacity.answer import Answer, Doubt
+from estimator.capacity.assumed import OutOfTime
+from estimator.capacity.budget import NO_BUDGET, Budget
+from estimator.capacity.domains import DomainCache
+from estimator.capacity.first_fit import Expired
+from estimator.capacity.gang_replicas import Topology
+from estimator.capacity.gangs import Placed
+from estimator.capacity.levels import Levels
+from estimator.capacity.placing import place
+from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
+from estimator.capacity.room import Room
+from estimator.capacity.topology_reasons import Understated
+from tests.builders import cluster, component, never, node, room_of
+
+NOWHERE = Topology(Levels(), DomainCache())
+
+
+def nodes(number: int, gpus: int = 8) -> Room:
+    return room_of(cluster(*(node(f"n{index}").gpus(gpus).cpu(96) for index in range(number))))
+
+
+def placed(
+    room: Room,
+    *components: Component,
+    expired: Expired = never,
+    search: Budget = NO_BUDGET,
+    assumed: tuple[AssumedWorkload, ...] = (),
+) -> Placed:
+    return place(room, GangQuestion("m", components, assumed=assumed), NOWHERE, expired, search)
+
+
+def after(calls: int) -> Expired:
+    """Time that is up once it has been asked for so many times."""
+    numbers = count()
+    return lambda: next(numbers) >= calls
+
+
+MIXED = (component("small", 3, gpu=1), component("large", 1, gpu=5), component("huge", 2, gpu=7))
+
+
+def sound(answer: Answer) -> bool:
+    doubts = [reason for reason in answer.reasons if isinstance(reason, Doubt)]
+    understated = [reason for reason in answer.reasons if isinstance(reason, Understated)]
+    if answer.proven:
+        return answer.value == answer.upper_bound and not doubts
+    return answer.value < answer.upper_bound and (bool(doubts) if answer.value == 0 else bool(understated))
+
+
+@pytest.mark.parametrize("calls", range(40))
+def test_a_number_that_time_ran_out_for_says_so(calls: int) -> None:
+    answer = placed(nodes(40), *MIXED, expired=after(calls)).answer
+    assert sound(answer), answer
+    assert answer.value <= 13
+
+
+def test_nothing_found_and_nothing_ruled_out_is_a_doubt_and_comes_first() -> None:
+    answer = placed(nodes(40), *MIXED, expired=after(0)).answer
+    assert (answer.value, answer.proven) == (0, False)
+    assert str(answer.reasons[0]).startswith("in doubt (late): the time was up")
+
+
+def test_a_proven_nothing_is_no_doubt() -> None:
+    answer = placed(nodes(2), component("large", 3, gpu=8)).answer
+    assert (answer.value, answer.proven) == (0, True)
+    assert not any(isinstance(reason, Doubt) for reason in answer.reasons)
+
+
+def test_what_is_on_its_way_is_placed_first_or_there_is_no_answer() -> None:
+    assumed = (AssumedWorkload("d", (component("a", 3, gpu=4),)),)
+    assert placed(nodes(2), component("w", 1, gpu=4), assumed=assumed).answer.value == 1
+    with pytest.raises(OutOfTime):
+        placed(nodes(2), component("w", 1, gpu=4), assumed=assumed, expired=after(0))
+
+
+def test_the_room_is_left_with_what_is_on_its_way_and_nothing_else() -> None:
+    tpu = {"google.com/tpu": 4}
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": "4x4",
+        "cloud.google.com/gke-nodepool": "p",
+    }
+    hosts = [node(f"p-{index}").has(tpu).cpu(100).label(labels) for index in range(3)]
+    room = room_of(cluster(*hosts, node("a").gpus(8).cpu(10)))
+    worker = component("w", 1, tpu)
+    assumed = (AssumedWorkload("d", (component("a", 1, gpu=3),)),)
+    # One host of the slice is missing, so none is given to the gang; the room itself still has them.
+    assert placed(room, worker, assumed=assumed).answer.value == 0
+    assert int(room.fits(worker.shape).sum()) == 3
+    assert int(room.free("nvidia.com/gpu").sum()) == 5
+
+
+class TestSpreading:
+    def test_takes_no_more_than_its_own_time(self) -> None:
+        ticking = count()
+        slow = Budget(lambda: float(next(ticking)), 0.0)
+        assert placed(nodes(100), component("w", 4, gpu=1), search=slow).spread_fits is None
+
+    def test_is_told_where_there_is_time(self) -> None:
+        still = Budget(lambda: 0.0, 0.0)
+        assert placed(nodes(100), component("w", 4, gpu=1), search=still).spread_fits == 200
+
+    def test_is_not_begun_once_nobody_waits(self) -> None:
+        over = Budget(lambda: math.inf, 0.0)
+        assert placed(nodes(100), component("w", 4, gpu=1), expired=after(0), search=over).spread_fits is None
