@@ -1,4 +1,7 @@
-"""A live member cluster as the source of a mirror: one reflector per resource, and what their states mean."""
+"""A live member cluster as the source of a mirror: one reflector per resource, and what their states mean.
+
+Kueue's Topology objects are followed where they are served, and nobody waits for them.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,6 +10,7 @@ from typing import TypeVar
 from estimator.cluster.freshness import Freshness
 from estimator.heartbeat import Heartbeat
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
+from estimator.optional_resource import OptionalResource
 from estimator.settings import ApiSettings, LiveCluster
 from fairway.kube import resource
 from fairway.kube.client import KubeClient
@@ -45,6 +49,9 @@ class LiveSource:
         self._follow(REPLICA_SETS, resource.REPLICA_SETS, mirror.controllers.replica_sets)
         if with_quotas:
             self._follow(QUOTAS, resource.RESOURCE_QUOTAS, mirror.quotas)
+        self._topologies = OptionalResource(
+            client, resource.KUEUE_TOPOLOGIES, mirror.topologies, metrics, clock=clock
+        )
 
     @classmethod
     def connect(
@@ -73,6 +80,7 @@ class LiveSource:
             group.create_task(self._heartbeat.run(), name=f"{self._member.name}/heartbeat")
             for contact in self._contacts.values():
                 group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
+            group.create_task(self._topologies.run(), name=f"{self._member.name}/topologies")
 
     def watch_lag_s(self) -> dict[str, float]:
         """Per resource, how long ago the API server was last heard of."""

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from estimator.capacity.domains import DomainCache
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.levels import Levels, detected
+from estimator.capacity.levels import Levels
 from estimator.capacity.room import Room
+from estimator.capacity.topologies import topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
 
@@ -20,7 +21,7 @@ RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
 
 
 class MemberCluster:
-    """One cluster. ``clock`` is monotonic, in seconds; ``levels`` None: as the nodes' labels show."""
+    """One cluster. ``clock`` is monotonic, in seconds; ``levels`` None: as the cluster itself shows."""
 
     def __init__(
         self, name: str, mirror: ClusterMirror, clock: Callable[[], float], levels: Levels | None = None
@@ -28,7 +29,7 @@ class MemberCluster:
         self.name = name
         self.mirror = mirror
         self._levels = levels
-        self._detected: tuple[int, Levels] | None = None
+        self._detected: tuple[tuple[int, int], Levels] | None = None
         self._domains = DomainCache()
         self._eligible = EligibilityCache()
         self._clock = clock
@@ -73,9 +74,10 @@ class MemberCluster:
     def _levels_now(self) -> Levels:
         if self._levels is not None:
             return self._levels
-        columns = self.mirror.columns
-        if self._detected is None or self._detected[0] != columns.eligibility_version:
-            self._detected = (columns.eligibility_version, detected(columns.labels.keys))
+        columns, topologies = self.mirror.columns, self.mirror.topologies
+        version = (columns.eligibility_version, topologies.version)
+        if self._detected is None or self._detected[0] != version:
+            self._detected = (version, topology_levels(topologies.levels, columns))
         return self._detected[1]
 
     def freshness(self, resources: Iterable[str]) -> Freshness:

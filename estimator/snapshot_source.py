@@ -125,6 +125,9 @@ def _fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
     for replica_set in dump.replica_sets:
         mirror.controllers.replica_sets.upsert(replica_set)
         yield
+    for topology in dump.topologies:
+        mirror.topologies.upsert(topology)
+        yield
 
 
 def _stamp(file: Path) -> _Stamp | None:

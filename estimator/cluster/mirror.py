@@ -11,6 +11,7 @@ from estimator.cluster.nodes import NodeMirror
 from estimator.cluster.pods import PodMirror
 from estimator.cluster.quotas import QuotaMirror
 from estimator.cluster.report import Report
+from estimator.cluster.topologies import TopologyMirror
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import Scheme
 from fairway.accelerators.schemes import SCHEMES
@@ -25,3 +26,4 @@ class ClusterMirror:
         self.nodes = NodeMirror(self.columns, report)
         self.pods = PodMirror(self.columns, self.controllers, report)
         self.quotas = QuotaMirror(report)
+        self.topologies = TopologyMirror(report)

@@ -17,6 +17,7 @@ from fairway.kube.dump_text import dump_text
 from fairway.kube.dump_yaml import yaml_documents
 from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.kube.resource import KubeObjectLike
+from fairway.kube.topologies import KueueTopology
 
 T = TypeVar("T", bound=KubeObjectLike)
 
@@ -62,6 +63,7 @@ class Dump:
     deployments: tuple[Deployment, ...]
     replica_sets: tuple[ReplicaSet, ...]
     problems: tuple[Problem, ...]
+    topologies: tuple[KueueTopology, ...] = ()
 
 
 def read_dump(path: Path) -> Dump:
@@ -122,12 +124,14 @@ class _Reader:
         self._quotas = _Shelf(ResourceQuota)
         self._deployments = _Shelf(Deployment, with_own_template)
         self._replica_sets = _Shelf(ReplicaSet, with_own_template)
+        self._topologies = _Shelf(KueueTopology)
         self._add: dict[str, tuple[str, Callable[[JsonText], list[Flaw]]]] = {
             "Node": ("", self._nodes.add),
             "Pod": ("", self._pods.add),
             "ResourceQuota": ("", self._quotas.add),
             "Deployment": ("apps", self._deployments.add),
             "ReplicaSet": ("apps", self._replica_sets.add),
+            "Topology": ("kueue.x-k8s.io", self._topologies.add),
         }
         self._index = 0
         self._knows_kind = False
@@ -156,9 +160,11 @@ class _Reader:
             self._deployments.objects(),
             self._replica_sets.objects(),
             tuple(self._problems),
+            self._topologies.objects(),
         )
-        has_objects = dump.nodes or dump.pods or dump.quotas or dump.deployments or dump.replica_sets
-        if self._problems and not has_objects:
+        if self._problems and not any(
+            (dump.nodes, dump.pods, dump.quotas, dump.deployments, dump.replica_sets, dump.topologies)
+        ):
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
         if not self._knows_kind:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.objects import Deployment, Node, ObjectMeta, Pod, ReplicaSet, ResourceQuota
+from fairway.kube.topologies import KueueTopology
 
 
 class KubeObjectLike(Protocol):
@@ -43,3 +44,8 @@ PODS = ResourceKind(
 RESOURCE_QUOTAS = ResourceKind("resourcequotas", "/api/v1/resourcequotas", ResourceQuota)
 DEPLOYMENTS = ResourceKind("deployments", "/apis/apps/v1/deployments", Deployment)
 REPLICA_SETS = ResourceKind("replicasets", "/apis/apps/v1/replicasets", ReplicaSet)
+KUEUE_TOPOLOGIES = tuple(
+    ResourceKind("topologies.kueue.x-k8s.io", f"/apis/kueue.x-k8s.io/{version}/topologies", KueueTopology)
+    for version in ("v1beta2", "v1beta1", "v1alpha1")
+)
+"""The same objects by version, the newest first; a server has those of its Kueue, or none."""
