@@ -15,7 +15,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import component_sets, event_latency, first_answer, gangs, latency_replicas, memory, summary
+from benchmarks import (
+    component_sets,
+    device_latency,
+    event_latency,
+    first_answer,
+    gangs,
+    latency_replicas,
+    memory,
+    summary,
+)
 from benchmarks.caller import Address, CallFailed
 from benchmarks.openb import truth
 from benchmarks.proc import NotHere
@@ -32,8 +41,9 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "openb": truth.measure,
     "gangs": gangs.measure,
     "summary": summary.measure,
+    "devices": device_latency.measure,
 }
-_OF_OUR_OWN = ("first_answer", "event_latency", "openb", "gangs", "summary")
+_OF_OUR_OWN = ("first_answer", "event_latency", "openb", "gangs", "summary", "devices")
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 
 

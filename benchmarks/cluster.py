@@ -176,25 +176,34 @@ def replicas_of(scale: Scale, size: PodSize) -> int:
     """How many pods of this size that tolerate no taint fit: counted node by node, the plain way."""
     total = 0
     for node in range(scale.nodes):
-        kind = kind_of(node)
-        if kind.taint or is_cordoned(node):
+        if kind_of(node).taint or is_cordoned(node):
             continue
-        pods_here = _pods_on(scale, node)
-        fits = [
-            110 - pods_here,
-            (kind.cpus * 1000 - sum(_cpu_milli(node, nth) for nth in range(pods_here))) // size.cpu_milli,
-            (kind.memory_gib - sum(_memory_gib(node, nth) for nth in range(pods_here))) // size.memory_gib,
-        ]
+        fits = room_for(scale, node, size)
         if size.gpus:
-            fits.append(free_gpus(scale, node) // size.gpus)
-        total += max(0, min(fits))
+            fits = min(fits, free_gpus(scale, node) // size.gpus)
+        total += max(0, fits)
     return total
+
+
+def room_for(scale: Scale, node: int, size: PodSize) -> int:
+    """How many pods of this size the node with this number takes, whatever GPUs they need."""
+    kind, pods_here = kind_of(node), _pods_on(scale, node)
+    return min(
+        110 - pods_here,
+        (kind.cpus * 1000 - sum(_cpu_milli(node, nth) for nth in range(pods_here))) // size.cpu_milli,
+        (kind.memory_gib - sum(_memory_gib(node, nth) for nth in range(pods_here))) // size.memory_gib,
+    )
 
 
 def free_gpus(scale: Scale, node: int) -> int:
     """How many GPUs of the node with this number no pod holds."""
     kind = kind_of(node)
-    return kind.devices - min(_held_devices(node), _pods_on(scale, node)) if kind.device == GPU else 0
+    return kind.devices - held_devices(scale, node) if kind.device == GPU else 0
+
+
+def held_devices(scale: Scale, node: int) -> int:
+    """How many of the node's pods, from the first, hold a device each."""
+    return min(_held_devices(node), _pods_on(scale, node))
 
 
 def _pods_on(scale: Scale, node: int) -> int:
@@ -210,7 +219,7 @@ def _memory_gib(node: int, nth: int) -> int:
 
 
 def _held_devices(node: int) -> int:
-    """How many of the node's pods, from the first, hold a device each."""
+    """As many, if the node has so many pods."""
     return node * 7 // len(_KINDS) % (kind_of(node).devices + 1)
 
 

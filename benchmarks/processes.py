@@ -71,9 +71,10 @@ class Estimator:
 
 
 @contextmanager
-def running_api(scale: Scale) -> Iterator[Api]:
-    """A fake API server with a cluster of this scale. Raises StartFailed."""
+def running_api(scale: Scale, *, shared: bool = False) -> Iterator[Api]:
+    """A fake API server with a cluster of this scale, whose pods may share devices. Raises StartFailed."""
     command = ["benchmarks.api", "--nodes", str(scale.nodes), "--pods", str(scale.pods)]
+    command += ["--shared"] if shared else []
     with _process(command) as (process, log):
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], _API_WITHIN_S)
@@ -84,11 +85,12 @@ def running_api(scale: Scale) -> Iterator[Api]:
 
 
 @contextmanager
-def starting_estimator(master_url: str) -> Iterator[Estimator]:
+def starting_estimator(master_url: str, *options: str) -> Iterator[Estimator]:
     """An estimator of the API server at this URL, right after its process was created."""
     port, metrics_port = _free_ports(2)
     command = ["estimator", "--cluster-name", CLUSTER, "--master", master_url, "--server-port", str(port)]
     command += ["--metrics-bind-address", f"{_LOOPBACK}:{metrics_port}", "--health-probe-bind-address", "0"]
+    command += options
     started_s = time.perf_counter()
     with _process(command) as (process, log):
         metrics_url = f"http://{_LOOPBACK}:{metrics_port}/metrics"

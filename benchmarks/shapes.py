@@ -4,6 +4,7 @@ Both generations of resource fields are filled, as Karmada 1.18 does, so any est
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from benchmarks.cluster import GENERATION, GPU, KIND, SPOT, TPU, ZONES, PodSize
 from estimator.pb import estimator_pb2 as pb
@@ -56,9 +57,9 @@ def replicas_requests(cluster: str) -> list[bytes]:
     ]
 
 
-def replicas_request(cluster: str, size: PodSize) -> bytes:
-    """A MaxAvailableReplicas request for a pod of this size that tolerates no taint."""
-    amounts = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_gib}Gi"}
+def replicas_request(cluster: str, size: PodSize, more: _Amounts = MappingProxyType({})) -> bytes:
+    """A MaxAvailableReplicas request for a pod of this size, which tolerates no taint, and more of it."""
+    amounts = {"cpu": f"{size.cpu_milli}m", "memory": f"{size.memory_gib}Gi", **more}
     if size.gpus:
         amounts[GPU] = f"{size.gpus}"
     requirements = pb.ReplicaRequirements(

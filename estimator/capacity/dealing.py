@@ -14,18 +14,21 @@ from estimator.cluster.devices import BoolVector, IntVector
 
 
 def dealt_side_by_side(shares: IntVector, count: int) -> IntVector:
-    """How many pods of ``count`` different devices each row of devices serves, by the shares of each device.
+    """How many pods of ``count`` different devices each column of devices serves, by their shares.
 
     With r pods a device gives at most r shares. Let the j largest give r each: then r is at most what all
     the others have, divided among the other ``count - j`` devices of a pod; the least of that for all j.
     """
-    smallest_first = np.cumsum(np.sort(shares, axis=1), axis=1)
-    width = shares.shape[1]
-    most = np.zeros(len(shares), dtype=np.int64)
-    if width >= count:
-        most = smallest_first[:, width - 1] // count
+    width, groups = shares.shape
+    if width < count:
+        return np.zeros(groups, dtype=np.int64)
+    rest: IntVector = shares.sum(axis=0)
+    most = rest // count
+    if count > 1 and int(shares.max(initial=0)) > 1:
+        in_order = np.sort(shares, axis=0)
         for largest in range(1, count):
-            np.minimum(most, smallest_first[:, width - 1 - largest] // (count - largest), out=most)
+            rest -= in_order[width - largest]
+            np.minimum(most, rest // (count - largest), out=most)
     return most
 
 
@@ -55,30 +58,49 @@ class Openable:
     units: IntVector
     slots: IntVector
 
-    def of(self, group: int) -> tuple[int, int]:
-        """Units and slots of one group."""
-        return int(self.units[group]), int(self.slots[group])
-
 
 def dealt_opening(
     count: int, shares: IntVector, group: IntVector, openable: Openable, new_shares: IntVector
 ) -> IntVector:
     """The same where each group may open devices of ``new_shares`` each for it."""
-    groups = len(openable.units)
-    total = summed(group, shares, groups)
-    high = np.minimum((total + openable.units * new_shares) // count, openable.slots)
+    slots = openable.slots
+    units = np.minimum(openable.units, slots)
+    total = summed(group, shares, len(units))
+    by_units = (total + units * new_shares) // count
+    if count == 1:
+        # Beyond what is there, each new device takes a slot beside those of its pods.
+        rounds, rest = np.divmod(np.maximum(slots - total, 0), new_shares + 1)
+        by_slots = np.minimum(slots, total) + rounds * new_shares + np.maximum(rest - 1, 0)
+        most: IntVector = np.minimum(by_units, by_slots)
+        return most
 
     def enough(pods: IntVector) -> BoolVector:
-        held = total if count <= 1 else summed(group, np.minimum(shares, pods[group]), groups)
+        held = summed(group, np.minimum(shares, pods[group]), len(units))
         opened = units_to_open(count * pods - held, np.minimum(new_shares, pods))
-        return (opened <= openable.units) & (pods + opened <= openable.slots)
+        return (opened <= units) & (pods + opened <= slots)
 
-    return _most(high, enough)
+    return _most(np.minimum(by_units, slots), enough)
 
 
 def units_to_open(missing: IntVector, new_shares: IntVector) -> IntVector:
     """How many devices of so many shares each the missing shares need, rounded up."""
     return np.maximum(-(-missing // np.maximum(new_shares, 1)), 0)
+
+
+def fullest_first(shares: IntVector, group: IntVector, wanted: IntVector) -> IntVector:
+    """Which shares are taken where each group needs ``wanted[group]`` in all: of the fewest first.
+
+    Where no device has more shares than there are pods, and pods need so many different devices that this
+    makes ``wanted``, what is taken can be dealt out to them.
+    """
+    order = np.lexsort((shares, group))
+    in_order, group = shares[order], group[order]
+    before = np.cumsum(in_order) - in_order
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    before -= np.repeat(before[first], np.diff(first, append=len(group)))
+    taken = np.empty_like(shares)
+    taken[order] = np.clip(wanted[group] - before, 0, in_order)
+    return taken
 
 
 def _most(high: IntVector, enough: Callable[[IntVector], BoolVector]) -> IntVector:
@@ -91,23 +113,3 @@ def _most(high: IntVector, enough: Callable[[IntVector], BoolVector]) -> IntVect
         low = np.where(is_enough, middle, low)
         high = np.where(is_enough, high, middle - 1)
     return low
-
-
-def fits_one_numa(count: int, shares: IntVector, numa: IntVector) -> bool:
-    """Whether one NUMA node has so many devices with a share left."""
-    return bool((np.bincount(numa[shares > 0]) >= count).any())
-
-
-def dealt_by_numa(count: int, pods: int, shares: IntVector, numa: IntVector) -> IntVector:
-    """Shares taken of each device when so many pods each take ``count`` devices of one NUMA node."""
-    taken = np.zeros_like(shares)
-    for node in np.unique(numa).tolist():
-        here = np.flatnonzero(numa == node)
-        fits = int(dealt(count, shares[here], np.zeros(len(here), dtype=np.int64), 1)[0])
-        now = min(pods, fits)
-        pods -= now
-        limited = np.minimum(shares[here], now)
-        order = np.argsort(limited, kind="stable")
-        before = np.cumsum(limited[order]) - limited[order]
-        taken[here[order]] = np.clip(count * now - before, 0, limited[order])
-    return taken

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from estimator.cluster.arrangement import Arrangement
 from fairway.accelerators.devices import PPM, Device, DeviceUse, Scheme
 
 IntVector = NDArray[np.int64]
@@ -28,10 +29,14 @@ _MOST = 2**40
 @dataclass(slots=True)
 class _Use:
     memory: int = 0
-    memory_ppm: int = 0
+    parts: dict[int, int] = field(default_factory=dict)
+    """How often a part of the device's memory is used, by its millionths: each is rounded by itself."""
     cores: int = 0
     pods: int = 0
     exclusive: int = 0
+
+    def memory_of(self, device: Device) -> int:
+        return self.memory + sum(device.memory * ppm // PPM * times for ppm, times in self.parts.items())
 
 
 @dataclass(slots=True)
@@ -41,14 +46,6 @@ class _NodeDevices:
     template: Device | None = None
     used: dict[str, _Use] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Rows of nodes that have devices, and for each the rows of its devices, filled up with -1."""
-
-    nodes: IntVector
-    devices: IntVector
 
 
 class DeviceColumns:
@@ -70,7 +67,7 @@ class DeviceColumns:
         self._nodes: dict[str, _NodeDevices] = {}
         self._vacant: list[int] = []
         self._participants = 0
-        self._layout: Layout | None = None
+        self._arrangement: Arrangement | None = None
 
     @property
     def is_used(self) -> bool:
@@ -86,19 +83,11 @@ class DeviceColumns:
         """One of `NUMBERS` of each device; nothing is free on one that takes no pods. Not to be written."""
         return self._numbers[name][: len(self.devices)]
 
-    def layout(self) -> "Layout":
-        """The devices of each node side by side. Not to be written."""
-        if self._layout is None:
-            order = np.argsort(self.node, kind="stable")
-            node = self.node[order]
-            order, node = order[node >= 0], node[node >= 0]
-            nodes, first, count = np.unique(node, return_index=True, return_counts=True)
-            devices = np.full((len(nodes), int(count.max(initial=0))), -1, dtype=np.int64)
-            devices[
-                np.repeat(np.arange(len(nodes)), count), np.arange(len(node)) - np.repeat(first, count)
-            ] = order
-            self._layout = Layout(nodes, devices)
-        return self._layout
+    def arrangement(self) -> Arrangement:
+        """Which devices there are and where, whatever is used of them."""
+        if self._arrangement is None:
+            self._arrangement = Arrangement(self.devices, self.node, self.number("numa"))
+        return self._arrangement
 
     def participates(self, rows: int) -> BoolVector:
         """Which of so many node rows take part in the scheme. A fresh vector."""
@@ -144,7 +133,8 @@ class DeviceColumns:
         for use in uses:
             used = node.used.setdefault(use.device, _Use())
             used.memory += use.memory
-            used.memory_ppm += use.memory_ppm
+            if use.memory_ppm:
+                used.parts[use.memory_ppm] = used.parts.get(use.memory_ppm, 0) + 1
             used.cores += use.cores
             used.pods += 1
             used.exclusive += use.exclusive
@@ -156,7 +146,10 @@ class DeviceColumns:
         for use in uses:
             used = node.used[use.device]
             used.memory -= use.memory
-            used.memory_ppm -= use.memory_ppm
+            if use.memory_ppm:
+                used.parts[use.memory_ppm] -= 1
+                if not used.parts[use.memory_ppm]:
+                    del used.parts[use.memory_ppm]
             used.cores -= use.cores
             used.pods -= 1
             used.exclusive -= use.exclusive
@@ -174,13 +167,14 @@ class DeviceColumns:
         twin._numbers = {name: column.copy() for name, column in self._numbers.items()}
         twin._participates, twin._new_memory = self._participates.copy(), self._new_memory.copy()
         twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
-        twin._layout = self._layout
+        twin._arrangement = self._arrangement
         return twin
 
     def _withdraw(self, name: str, node: _NodeDevices) -> None:
-        if node.row is not None:
-            self._leave(node.row)
-            self._participants -= 1
+        if node.row is None:
+            return
+        self._leave(node.row)
+        self._participants -= 1
         node.row, node.inventory, node.template = None, {}, None
         self._rewrite(node)
         self._drop_if_empty(name, node)
@@ -202,7 +196,7 @@ class DeviceColumns:
         return known
 
     def _rewrite(self, node: _NodeDevices) -> None:
-        for device in (*node.rows, *node.inventory, *node.used):
+        for device in dict.fromkeys((*node.rows, *node.inventory, *node.used)):
             self._write(node, device)
 
     def _write(self, node: _NodeDevices, id: str) -> None:
@@ -211,7 +205,7 @@ class DeviceColumns:
         index = node.rows.get(id)
         if device is None:
             if index is not None:
-                self._layout = None
+                self._arrangement = None
                 del node.rows[id]
                 self.devices[index] = None
                 self._node[index] = -1
@@ -223,19 +217,21 @@ class DeviceColumns:
             index = node.rows[id] = self._claim_row()
         assert node.row is not None
         used = node.used.get(id) or _Use()
-        if self._node[index] != node.row:
-            self._layout = None
+        if self._node[index] != node.row or self.devices[index] != device:
+            self._arrangement = None
         self.devices[index] = device
         self._node[index] = node.row
+        memory_used = used.memory_of(device)
         slots_used = device.slots if used.exclusive else used.pods
-        memory_used = used.memory + device.memory * used.memory_ppm // PPM
+        # More than a device has leaves nothing on it, and all of its cores not even what asks for none.
+        is_open = memory_used <= device.memory and (used.cores < device.cores or not device.cores)
         numbers = (
             device.memory,
             device.memory - memory_used if device.usable else 0,
             device.cores,
             device.cores - used.cores if device.usable else 0,
             device.slots,
-            device.slots - slots_used if device.usable else 0,
+            device.slots - slots_used if device.usable and is_open else 0,
             int(used.pods > 0),
             device.numa,
         )

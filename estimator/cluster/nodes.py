@@ -1,5 +1,6 @@
 """Node objects to rows: amounts, labels, taints, a cordon as the taint it stands for, and shared devices."""
 
+import re
 from collections.abc import Collection, Mapping
 from sys import intern
 
@@ -13,6 +14,7 @@ from fairway.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 
 _MAX_PODS_PER_NODE = 2**31 - 1
 _MAX_RESOURCES_PER_NODE = 512
+_DIGITS = re.compile(r"\d+")
 
 
 class NodeMirror:
@@ -22,6 +24,7 @@ class NodeMirror:
         self._columns = columns
         self._report = report
         self._names: dict[str, None] = {}
+        self._told: dict[tuple[str, str], str] = {}
 
     def keys(self) -> Collection[str]:
         """Names of all nodes known."""
@@ -37,8 +40,10 @@ class NodeMirror:
             name, allocatable, labels, _taints(node), self._unhealthy(name, node, allocatable)
         )
         facts = NodeFacts(name, labels, node.metadata.annotations or {}, allocatable)
+        row = self._columns.row_of(name)
+        assert row is not None
         for table in self._columns.devices:
-            self._set_devices(table, facts)
+            self._set_devices(table, row, facts)
 
     def delete(self, key: str) -> None:
         """A node is gone."""
@@ -46,15 +51,28 @@ class NodeMirror:
         self._columns.remove_node(key)
         for table in self._columns.devices:
             table.remove_node(key)
+            self._told.pop((key, table.scheme.name), None)
 
-    def _set_devices(self, table: DeviceColumns, facts: NodeFacts) -> None:
+    def _set_devices(self, table: DeviceColumns, row: int, facts: NodeFacts) -> None:
         read = table.scheme.devices(facts)
-        row = self._columns.row_of(facts.name)
-        assert row is not None
-        for problem in read.problems if read else ():
-            self._report("nodes", facts.name, f"devices of {table.scheme.name}: {problem}")
+        self._tell(facts.name, table.scheme.name, read.problems if read else ())
         template = table.scheme.new_device(facts) if read and table.scheme.new_device else None
         table.set_node(facts.name, row, read.found if read else None, template)
+
+    def _tell(self, name: str, scheme: str, problems: tuple[str, ...]) -> None:
+        if not problems and (name, scheme) not in self._told:
+            return
+        # Device plugins write to their node every half minute, and what is wrong stays so for days; where it
+        # has a time in it, that is no news either.
+        news = _DIGITS.sub("", "".join(problems))
+        if news == self._told.get((name, scheme), ""):
+            return
+        for problem in problems:
+            self._report("nodes", name, f"devices of {scheme}: {problem}")
+        if news:
+            self._told[name, scheme] = news
+        else:
+            del self._told[name, scheme]
 
     def _unhealthy(self, name: str, node: Node, allocatable: Amounts) -> Amounts:
         if not any(is_extended(resource) for resource in allocatable):

@@ -5,7 +5,7 @@ defaults differ and are data here. The names of resources are those of HAMi's ch
 configured others, which then mean nothing to Fairway.
 
 Mirrors pkg/device/<vendor>/ and charts/hami/templates/scheduler/device-configmap.yaml of HAMi 2.10. Vendors
-that register no devices in an annotation are not here, since their resources are in the nodes' allocatable:
+that register no devices in an annotation of this form are not here, so that the nodes' allocatable decides:
 Cambricon, Moore Threads, MetaX, Enflame, AWS Neuron, and whole Kunlunxin devices.
 """
 

@@ -143,13 +143,13 @@ SCHEMES: list[tuple[str, DeviceClass, str, Role, Unit, bool]] = [
     ("mthreads.com/sgpu-memory", FRACTION, "hami", Role.MEMORY, Unit.MIB_512, False),
     ("mthreads.com/sgpu-core", FRACTION, "hami", Role.CORES, Unit.CORES, False),
     ("enflame.com/drs-gcu", FRACTION, "hami", Role.CORES, Unit.CORES, False),
-    ("enflame.com/gcu-memory", FRACTION, "hami", Role.MEMORY, Unit.GIB, True),
-    ("enflame.com/gcu-core", FRACTION, "hami", Role.CORES, Unit.PERCENT, True),
+    ("enflame.com/gcu-memory", FRACTION, "hami", Role.MEMORY, Unit.GIB, False),
+    ("enflame.com/gcu-core", FRACTION, "hami", Role.CORES, Unit.PERCENT, False),
     ("enflame.com/vgcu", FRACTION, "hami", Role.COUNT, Unit.DEVICES, False),
-    ("enflame.com/vgcu-percentage", FRACTION, "hami", Role.MEMORY_PERCENTAGE, Unit.PERCENT, True),
+    ("enflame.com/vgcu-percentage", FRACTION, "hami", Role.MEMORY_PERCENTAGE, Unit.PERCENT, False),
     ("metax-tech.com/sgpu", FRACTION, "hami", Role.COUNT, Unit.DEVICES, False),
-    ("metax-tech.com/vmemory", FRACTION, "hami", Role.MEMORY, Unit.GIB, True),
-    ("metax-tech.com/vcore", FRACTION, "hami", Role.CORES, Unit.PERCENT, True),
+    ("metax-tech.com/vmemory", FRACTION, "hami", Role.MEMORY, Unit.GIB, False),
+    ("metax-tech.com/vcore", FRACTION, "hami", Role.CORES, Unit.PERCENT, False),
     ("kunlunxin.com/vxpu", FRACTION, "hami", Role.COUNT, Unit.DEVICES, False),
     ("kunlunxin.com/vxpu-memory", FRACTION, "hami", Role.MEMORY, Unit.MIB, True),
     ("huawei.com/Ascend910B4-1-memory", FRACTION, "hami", Role.MEMORY, Unit.MIB, True),
@@ -211,6 +211,13 @@ def test_what_an_adapter_alone_decides_is_catalogued_as_such(scheme: Scheme) -> 
         assert entry is not None
         assert entry.managed
         assert entry.scheme == scheme.name or scheme.name.startswith(f"{entry.scheme}-")
+
+
+def test_what_is_catalogued_as_managed_an_adapter_decides() -> None:
+    decided = {name for scheme in SHARING for name in scheme.managed}
+    for rule in builtin_catalogue().rules:
+        if rule.entry.managed:
+            assert any(rule.pattern.match(name) is not None for name in decided), rule.pattern.text
 
 
 def test_every_packaged_rule_is_tested() -> None:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.dealing import Openable
-from estimator.capacity.devices import UNLIMITED, DeviceRoom
+from estimator.capacity.dealing import Openable, dealt_side_by_side
+from estimator.capacity.devices import DeviceRoom
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
@@ -130,6 +130,59 @@ def test_devices_opened_out_of_whole_units(
     assert DeviceRoom(columns).limit((claim,), 2, openable).tolist() == [pods, 0]
 
 
+@pytest.mark.parametrize(
+    ("shares", "count", "pods"),
+    [
+        ([5, 1, 1, 1], 3, 1),
+        ([5, 2, 2, 1], 3, 2),
+        ([3, 3, 3], 2, 4),
+        ([9, 9, 1], 2, 9),
+        ([9, 1, 1], 2, 2),
+        ([1, 1, 1, 1], 3, 1),
+        ([4, 4], 3, 0),
+        ([0, 7], 1, 7),
+        ([], 1, 0),
+    ],
+)
+def test_shares_are_dealt_to_pods_that_need_different_devices(
+    shares: list[int], count: int, pods: int
+) -> None:
+    side_by_side = np.array(shares, dtype=np.int64)[:, None]
+    assert dealt_side_by_side(side_by_side, count).tolist() == [pods]
+
+
+def test_each_device_gives_a_pod_no_more_than_one_of_the_shares_it_needs() -> None:
+    room, two = DeviceRoom(table({0: EMPTY_PAIR})), DeviceClaim(2, 4)
+    room.take((two,), np.array([1]), None)
+    assert room.limit((two,), 1, None).tolist() == [1]
+    room.take((two,), np.array([1]), None)
+    assert room.limit((two,), 1, None).tolist() == [0]
+
+
+def test_a_device_whose_cores_an_answer_has_taken_takes_nobody() -> None:
+    room, halves, none = DeviceRoom(table({0: [device("a")]})), DeviceClaim(1, 1, cores=50), DeviceClaim(1, 1)
+    room.take((halves,), np.array([1]), None)
+    assert room.limit((none,), 1, None).tolist() == [9]
+    room.take((halves,), np.array([1]), None)
+    assert room.limit((none,), 1, None).tolist() == [0]
+
+
+def test_a_device_that_changes_is_seen_as_it_is_now() -> None:
+    columns = table({0: EMPTY_PAIR})
+    claims = (DeviceClaim(2, 5, same_numa=True),), (DeviceClaim(1, 5, filter=DeviceFilter(("h100",))),)
+
+    def limits() -> list[int]:
+        return [int(DeviceRoom(columns).limit(claim, 1, None)[0]) for claim in claims]
+
+    assert limits() == [2, 0]
+    columns.set_node("n0", 0, [device("a"), device("b", numa=1)], None)
+    assert limits() == [0, 0]
+    columns.set_node("n0", 0, [H100, device("b")], None)
+    assert limits() == [2, 2]
+    columns.set_node("n0", 0, [device("b")], None)
+    assert limits() == [0, 0]
+
+
 def test_events_in_any_order_come_to_the_same() -> None:
     early, late = table({0: EMPTY_PAIR}), DeviceColumns(scheme())
     uses = (DeviceUse("a", 3, 20), DeviceUse("b", 1))
@@ -211,7 +264,8 @@ def test_what_is_counted_can_be_taken_and_no_more(
         assert (opened.units <= openable.units).all()
         assert (opened.units + limit <= openable.slots).all()
         openable = Openable(openable.units - opened.units, openable.slots - opened.units - limit)
-    assert all((room._state[name] >= 0).all() for name in ("memory_free", "cores_free", "slots_free"))
+    left = room._state
+    assert all((free >= 0).all() for free in (left.memory_free, left.cores_free, left.slots_free))
     assert not room.limit(asked, rows, openable).any()
 
 

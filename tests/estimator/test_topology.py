@@ -408,10 +408,10 @@ def test_a_spread_component_among_others_is_understated_and_says_so() -> None:
 def test_where_devices_are_only_bounded_domains_are_too() -> None:
     """Of containers that ask for shares of devices separately, so many fit for sure and so many at most."""
     shares = PodShape(
-        requests=(("nvidia.com/gpu", 2), ("nvidia.com/gpumem", 25_000)),
+        requests=(("nvidia.com/gpu", 2), ("nvidia.com/gpumem", 17_000)),
         containers=(
-            (("nvidia.com/gpu", 1), ("nvidia.com/gpumem", 16_000)),
             (("nvidia.com/gpu", 1), ("nvidia.com/gpumem", 9_000)),
+            (("nvidia.com/gpu", 1), ("nvidia.com/gpumem", 8_000)),
         ),
     )
     mirror = cluster(*(hami_node(f"n{i}", devices=3).label({BLOCK: "b"}) for i in range(2)))
