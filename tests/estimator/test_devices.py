@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.dealing import Openable, dealt_side_by_side
+from estimator.capacity.device_state import UNLIMITED
 from estimator.capacity.devices import DeviceRoom
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.request import PodShape
