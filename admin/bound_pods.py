@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from admin.edits import EditError
-from estimator.capacity.placements import Assignment
+from estimator.capacity.gangs.placements import Assignment
 from fairway.accelerators.catalogue import Catalogue, DeviceClass
 from fairway.kube.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.kube.templates import PodTemplate

@@ -74,7 +74,7 @@ class Given:
     def rules(self) -> "Rules":
         """Catalogue and levels. Raises Failed."""
         from admin.estimates import Rules
-        from estimator.capacity.levels import LevelsError, levels_of
+        from estimator.capacity.topology.levels import LevelsError, levels_of
         from fairway.accelerators.builtin import builtin_catalogue
         from fairway.accelerators.catalogue import CatalogueError, parse_catalogue
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from admin.observing import Observed
-from estimator.capacity.placements import ClusterExplanation
+from estimator.capacity.gangs.placements import ClusterExplanation
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
 from fairway.workloads.gang import Gang

@@ -16,7 +16,7 @@ from admin.reporting import timestamp
 from admin.shape_gang import NotHere
 from admin.sources import EstimatorSource, Source
 from admin.verdicts import DOUBT, FORMAT, NEVER, Verdicts, word
-from estimator.capacity.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
 from fairway.service.version import release

@@ -9,20 +9,20 @@ from admin.mirrors import mirror_of
 from admin.observing import Observed
 from estimator.capacity.answer import Misread, lowest
 from estimator.capacity.budget import Budget
-from estimator.capacity.components import gang_components
-from estimator.capacity.domains import DomainCache
 from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.explain import explain
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.levels import Levels, detected, levels_of
-from estimator.capacity.placements import ClusterExplanation, told
-from estimator.capacity.placing import place
+from estimator.capacity.explain.explain import explain
+from estimator.capacity.gangs.components import gang_components
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placements import ClusterExplanation, told
+from estimator.capacity.gangs.placing import place
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
-from estimator.capacity.stock import overdrawn
 from estimator.capacity.summary import Summary
-from estimator.capacity.survey import survey
+from estimator.capacity.survey.stock import overdrawn
+from estimator.capacity.survey.survey import survey
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.levels import Levels, detected, levels_of
 from estimator.cluster.columns import NodeColumns
 from fairway.workloads.gang import Gang
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import grpc
 
 from admin.sources import EstimatorSource
-from estimator.capacity.placements import ClusterExplanation
+from estimator.capacity.gangs.placements import ClusterExplanation
 from estimator.capacity.summary import Summary
 from estimator.capacity_wire import explanation_of, summary_of
 from fairway.capacity.v1 import capacity_pb2 as pb

@@ -1,6 +1,6 @@
 """Whether a workload fits a cluster, in the words of people and scripts; and all clusters' answers together.
 
-The answers themselves are `estimator.capacity.placements.ClusterExplanation`, whether they were worked out
+The answers themselves are values of `estimator.capacity.gangs.placements`, whether they were worked out
 here from a dump or came from an estimator.
 """
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from admin.document import Failure
 from admin.printable import counted
-from estimator.capacity.placements import ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 
 FORMAT = "fairway-verdicts/1"
 

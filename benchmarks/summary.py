@@ -16,10 +16,10 @@ import msgspec
 from benchmarks.objects import Obj
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import TARGET_NODES, Setting
-from estimator.capacity.levels import levels_of
-from estimator.capacity.stock import overdrawn
 from estimator.capacity.summary import Summary
-from estimator.capacity.survey import survey
+from estimator.capacity.survey.stock import overdrawn
+from estimator.capacity.survey.survey import survey
+from estimator.capacity.topology.levels import levels_of
 from estimator.capacity_wire import encode_summary
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.builtin import builtin_catalogue

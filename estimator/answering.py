@@ -13,12 +13,10 @@ from functools import partial
 
 from estimator.capacity.answer import Answer, Doubt, Misread, exactly, lowest
 from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
-from estimator.capacity.budget import Budget
-from estimator.capacity.component_sets import max_sets
+from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.doubt import OnDoubt, doubtful
-from estimator.capacity.first_fit import Expired
-from estimator.capacity.gang_replicas import Topology, gang_replicas, gang_sets
-from estimator.capacity.gangs import WorkloadGang
+from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
+from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (
@@ -31,9 +29,10 @@ from estimator.capacity.request import (
     WorkloadReference,
 )
 from estimator.capacity.room import Room
-from estimator.capacity.topology import place_gang
+from estimator.capacity.sets.component_sets import max_sets
+from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.whole_slices import asks_tpu, keep_to_whole_slices
 from estimator.capacity.unschedulable import unschedulable_replicas
-from estimator.capacity.whole_slices import asks_tpu, keep_to_whole_slices
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
 from estimator.karmada.templates import NOTHING, Found, Lookup

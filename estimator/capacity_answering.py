@@ -15,19 +15,19 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import TypeVar
 
-from estimator.capacity import integer_program
 from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, Misread
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.budget import Budget
-from estimator.capacity.explain import explain
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.gangs import Placed
-from estimator.capacity.placements import ClusterExplanation, ClusterPlacement, Explanation, told
-from estimator.capacity.placing import place
+from estimator.capacity.explain.explain import explain
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement, Explanation, told
+from estimator.capacity.gangs.placing import place
+from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.room import Room
-from estimator.capacity.stock import overdrawn
+from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
-from estimator.capacity.survey import survey
+from estimator.capacity.survey.stock import overdrawn
+from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.freshness import Freshness
 from estimator.member import NODES, PODS, MemberCluster

@@ -5,7 +5,7 @@ encoded comes back equal. Numbers beyond a field's width saturate instead of fai
 are read in `estimator.capacity_requests`.
 """
 
-from estimator.capacity.placements import (
+from estimator.capacity.gangs.placements import (
     Assignment,
     Blocked,
     Cause,

@@ -6,12 +6,12 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 import asyncio
 from collections.abc import Callable, Iterable
 
-from estimator.capacity.domains import DomainCache
 from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.levels import Levels
+from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.room import Room
-from estimator.capacity.topologies import topology_levels
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.levels import Levels
+from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
 

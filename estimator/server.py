@@ -20,9 +20,9 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from estimator.answering import Answering, Policy
-from estimator.capacity import integer_program
 from estimator.capacity.doubt import OnDoubt
-from estimator.capacity.levels import Levels, levels_of
+from estimator.capacity.sets import integer_program
+from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_service import SERVICE as CAPACITY_SERVICE
 from estimator.capacity_service import CapacityService

@@ -17,11 +17,11 @@ import msgspec
 
 from estimator.capacity.answer import Answer
 from estimator.capacity.assumed import hold, outstanding
-from estimator.capacity.component_sets import Sets, max_sets
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
 from estimator.capacity.room import Room
+from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.cluster.mirror import ClusterMirror
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets

@@ -10,7 +10,7 @@ from rich.text import Text
 from admin.printable import age, counted, short_key
 from admin.terminal.console import grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
-from estimator.capacity.placements import ClusterExplanation, Explanation
+from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
 
 _STYLES = {Word.FITS: "bold green", Word.SHORT: "yellow", Word.UNKNOWN: "yellow"}
 _SHOWN_REASONS, _SHOWN_BLOCKED, _SHOWN_MISSES, _SHOWN_DETAILS = 6, 8, 3, 12

@@ -31,10 +31,17 @@ from benchmarks.openb.trace import (
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.fragmentation import GpuNode, GpuNodes, TaskMix, TaskShape, fragmentation, popular
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
+from estimator.capacity.survey.fragmentation import (
+    GpuNode,
+    GpuNodes,
+    TaskMix,
+    TaskShape,
+    fragmentation,
+    popular,
+)
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.schemes import SCHEMES
 from fairway.kube.dumps import read_dump

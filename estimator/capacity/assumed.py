@@ -10,7 +10,7 @@ of several components carries no name of its own: it is charged whole.
 from collections.abc import Callable, Mapping
 
 from estimator.capacity.answer import HeldForAssumed
-from estimator.capacity.first_fit import Expired
+from estimator.capacity.budget import Expired
 from estimator.capacity.request import (
     AssumedWorkload,
     Component,

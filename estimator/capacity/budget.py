@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+Expired = Callable[[], bool]
+"""Tells whether the time for the answer is up; what has been found by then is the answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.capacity.answer import Reason
-from estimator.capacity.dealing import Openable
-from estimator.capacity.devices import Claims, DeviceRoom, claims_of
+from estimator.capacity.devices.dealing import Openable
+from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
 from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns

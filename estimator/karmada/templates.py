@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from estimator.capacity.gangs import WorkloadGang, says_more, workload_gang
+from estimator.capacity.gangs.workload_gang import WorkloadGang, says_more, workload_gang
 from estimator.karmada.kinds import WatchedKind, WorkloadObject
 from fairway.kube.objects import object_key
 from fairway.workloads.registry import NotRead, read_gang

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from estimator.capacity.placements import ClusterExplanation
+from estimator.capacity.gangs.placements import ClusterExplanation
 from estimator.capacity.summary import Summary
 from estimator.capacity_wire import encode_explanation, encode_summary
 from fairway.capacity.v1 import capacity_pb2 as pb

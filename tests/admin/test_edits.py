@@ -4,7 +4,7 @@ import pytest
 
 from admin.bound_pods import bound_pods
 from admin.edits import Edit, EditError, add_nodes, apply, drop_node, drop_nodes, drop_pods
-from estimator.capacity.placements import Assignment
+from estimator.capacity.gangs.placements import Assignment
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.dumps import Dump
 from fairway.kube.templates import PodTemplate, TemplateMeta

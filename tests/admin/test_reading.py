@@ -25,7 +25,7 @@ from admin.shape import Shape
 from admin.sources import DumpSource, EstimatorSource, LiveSource, Source
 from admin.verdicts import Verdicts, Word, word
 from admin.workload_file import read_workload_file
-from estimator.capacity.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient

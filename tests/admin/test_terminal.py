@@ -10,7 +10,7 @@ from admin.terminal.console import rendered
 from admin.terminal.report import report_tables
 from admin.terminal.verdicts import verdict_tables
 from admin.verdicts import FORMAT, Verdicts, word
-from estimator.capacity.placements import (
+from estimator.capacity.gangs.placements import (
     Blocked,
     Cause,
     ClusterExplanation,

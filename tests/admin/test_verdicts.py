@@ -4,7 +4,7 @@ import pytest
 
 from admin.document import Failure
 from admin.verdicts import FORMAT, Verdicts, Word, is_sure, risk, sentence, word
-from estimator.capacity.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
 
 
 def placement(fits: int, bound: int, *kinds: str, spread: int | None = None) -> ClusterPlacement:

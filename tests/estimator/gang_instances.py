@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from estimator.capacity.component_sets import Sets
 from estimator.capacity.request import Component
+from estimator.capacity.sets.component_sets import Sets
 from estimator.cluster.mirror import ClusterMirror
 from fairway.kube.objects import Node, Pod
 from tests import gang_checker

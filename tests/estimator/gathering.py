@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from estimator.capacity.first_fit import Placement
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
+from estimator.capacity.sets.first_fit import Placement
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.estimator.packing import bins_of, pod_of
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from estimator.capacity.first_fit import Placement
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
+from estimator.capacity.sets.first_fit import Placement
 
 Pod = tuple[frozenset[int], tuple[tuple[str, int], ...]]
 """The rows a pod may use, and what it takes of one."""

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from estimator.capacity.answer import UNBOUNDED
-from estimator.capacity.component_sets import max_sets
 from estimator.capacity.request import Component, PodShape
+from estimator.capacity.sets.component_sets import max_sets
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import LARGEST, WireError, decode_replicas, decode_sets, encode_sets
 from fairway.kube.objects import Deployment, Node, Pod

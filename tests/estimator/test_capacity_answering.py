@@ -14,16 +14,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from estimator import capacity_answering
-from estimator.capacity import placing
-from estimator.capacity import survey as surveying
 from estimator.capacity.answer import Answer, exactly
-from estimator.capacity.budget import Budget
-from estimator.capacity.first_fit import Expired
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.gangs import Placed
-from estimator.capacity.placements import ClusterPlacement
+from estimator.capacity.budget import Budget, Expired
+from estimator.capacity.gangs import placing
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placements import ClusterPlacement
+from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.survey import survey as surveying
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import CapacityQuestion, read_place
 from estimator.cluster.freshness import Freshness

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from estimator.capacity.answer import Answer, Cordoned, Insufficient
-from estimator.capacity.gangs import Placed
-from estimator.capacity.placements import (
+from estimator.capacity.gangs.placements import (
     Assignment,
     Blocked,
     Cause,
@@ -19,6 +18,7 @@ from estimator.capacity.placements import (
     NearMiss,
     told,
 )
+from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.summary import (
     Chunk,

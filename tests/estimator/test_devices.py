@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.dealing import Openable, dealt_side_by_side
-from estimator.capacity.device_state import UNLIMITED
-from estimator.capacity.devices import DeviceRoom
+from estimator.capacity.devices.dealing import Openable, dealt_side_by_side
+from estimator.capacity.devices.device_room import DeviceRoom
+from estimator.capacity.devices.state import UNLIMITED
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.capacity.explain import explain
-from estimator.capacity.near_misses import MOST
-from estimator.capacity.placements import Explanation, NearMiss
+from estimator.capacity.explain.explain import explain
+from estimator.capacity.explain.near_misses import MOST
+from estimator.capacity.gangs.placements import Explanation, NearMiss
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.cluster.mirror import ClusterMirror

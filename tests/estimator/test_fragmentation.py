@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.openb.trace import TraceError, read_machines, read_tasks, trace_folder
-from estimator.capacity.fragmentation import (
+from estimator.capacity.survey.fragmentation import (
     GpuNode,
     GpuNodes,
     TaskMix,

@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity import exact, integer_program, pattern_program
 from estimator.capacity.answer import UNBOUNDED
-from estimator.capacity.bins import bins_of
 from estimator.capacity.budget import NO_BUDGET, Budget
-from estimator.capacity.component_sets import Sets, max_sets
-from estimator.capacity.exact import most_sets
-from estimator.capacity.first_fit import first_fit
-from estimator.capacity.integer_program import Outcome, Program, Solved, solve
-from estimator.capacity.node_program import node_loads
-from estimator.capacity.patterns import patterns_of
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
+from estimator.capacity.sets import exact, integer_program, pattern_program
+from estimator.capacity.sets.bins import bins_of
+from estimator.capacity.sets.component_sets import Sets, max_sets
+from estimator.capacity.sets.exact import most_sets
+from estimator.capacity.sets.first_fit import first_fit
+from estimator.capacity.sets.integer_program import Outcome, Program, Solved, solve
+from estimator.capacity.sets.node_program import node_loads
+from estimator.capacity.sets.patterns import patterns_of
 from estimator.cluster.mirror import ClusterMirror
 from tests import gang_checker
 from tests.builders import NodeBuilder, cluster, component, never, node, room_of, sets_of
@@ -340,9 +340,9 @@ def test_what_a_failing_solver_proposes_is_not_believed(broken: object) -> None:
     most = solved(mirror, ODD).answer.value
     fleet_free = packing.first_fit(room_of(mirror), ODD)[0]
     with (
-        patch("estimator.capacity.prices.solve", broken),
-        patch("estimator.capacity.pattern_program.solve", broken),
-        patch("estimator.capacity.node_program.solve", broken),
+        patch("estimator.capacity.sets.prices.solve", broken),
+        patch("estimator.capacity.sets.pattern_program.solve", broken),
+        patch("estimator.capacity.sets.node_program.solve", broken),
     ):
         found = solved(mirror, ODD)
     assert fleet_free <= found.answer.value <= most <= found.answer.upper_bound

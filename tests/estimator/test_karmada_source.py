@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from estimator.capacity.gangs import WorkloadGang
+from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.karmada.kinds import KINDS, WatchedKind
 from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import NOTHING, Found

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity import first_fit as first_fit_module
 from estimator.capacity.answer import UNBOUNDED, HeldForAssumed
 from estimator.capacity.assumed import OutOfTime, hold, outstanding
-from estimator.capacity.component_sets import max_sets
-from estimator.capacity.first_fit import first_fit
 from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
 from estimator.capacity.room import Room
+from estimator.capacity.sets import first_fit as first_fit_module
+from estimator.capacity.sets.component_sets import max_sets
+from estimator.capacity.sets.first_fit import first_fit
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import (
     NodeBuilder,

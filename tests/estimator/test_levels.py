@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from estimator.capacity.domains import DomainCache, domains_of, sums
-from estimator.capacity.levels import Level, Levels, LevelsError, detected, levels_of
+from estimator.capacity.topology.domains import DomainCache, domains_of, sums
+from estimator.capacity.topology.levels import Level, Levels, LevelsError, detected, levels_of
 from estimator.capacity.topology_reasons import AmbiguousLevel, OutsideLevel, UnknownLevel
 from tests.builders import NodeBuilder, cluster, delete, node, pod
 

@@ -7,15 +7,14 @@ import pytest
 
 from estimator.capacity.answer import Answer, Doubt
 from estimator.capacity.assumed import OutOfTime
-from estimator.capacity.budget import NO_BUDGET, Budget
-from estimator.capacity.domains import DomainCache
-from estimator.capacity.first_fit import Expired
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.gangs import Placed
-from estimator.capacity.levels import Levels
-from estimator.capacity.placing import place
+from estimator.capacity.budget import NO_BUDGET, Budget, Expired
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placing import place
+from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology_reasons import Understated
 from tests.builders import cluster, component, never, node, room_of
 

@@ -5,9 +5,9 @@ from random import Random
 
 import pytest
 
-from estimator.capacity.component_sets import max_sets
-from estimator.capacity.pod_by_pod import spread_sets
 from estimator.capacity.request import Component
+from estimator.capacity.sets.component_sets import max_sets
+from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.cluster.mirror import ClusterMirror
 from tests import oracle
 from tests.builders import NodeBuilder, cluster, component, never, node, pod, room_of

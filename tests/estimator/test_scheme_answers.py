@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from estimator.capacity.claim_by_claim import MOST_CLAIMS
+from estimator.capacity.devices.claim_by_claim import MOST_CLAIMS
 from estimator.capacity.request import Component, PodShape
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.schemes import SCHEMES

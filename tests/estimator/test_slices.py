@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.domains import DomainCache
-from estimator.capacity.levels import detected, levels_of
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
-from estimator.capacity.slices import UsableSlices, cliques, tpu_slices, usable_slices
 from estimator.capacity.summary import SliceShape
-from estimator.capacity.topology import GangFit, place_gang
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.gang_fit import GangFit, place_gang
+from estimator.capacity.topology.levels import detected, levels_of
+from estimator.capacity.topology.slices import UsableSlices, cliques, tpu_slices, usable_slices
 from estimator.capacity.topology_reasons import (
     BrokenSlices,
     PartOfHost,

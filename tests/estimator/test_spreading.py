@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.request import PodShape, Spread
-from estimator.capacity.spreading import keeps_distance, row_caps, spread_limit, spread_replicas
+from estimator.capacity.topology.spreading import keeps_distance, row_caps, spread_limit, spread_replicas
 from estimator.capacity.topology_reasons import DomainCap, SpreadLimit, Understated
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import NodeBuilder, cluster, never, node, replicas_of, room_of, shape

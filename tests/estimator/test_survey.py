@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.capacity.levels import Levels, levels_of
-from estimator.capacity.stock import overdrawn
 from estimator.capacity.summary import (
     Chunk,
     Domain,
@@ -20,7 +18,9 @@ from estimator.capacity.summary import (
     StrandedNode,
     Summary,
 )
-from estimator.capacity.survey import MOST_PROBLEMS, MOST_STRANDED, survey
+from estimator.capacity.survey.stock import overdrawn
+from estimator.capacity.survey.survey import MOST_PROBLEMS, MOST_STRANDED, survey
+from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import parse_catalogue

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from estimator.capacity.gangs.templates import DEVICE_ANNOTATIONS, shape_of
 from estimator.capacity.request import NodeClaim, PodShape, Spread
-from estimator.capacity.templates import DEVICE_ANNOTATIONS, shape_of
 from estimator.pb import estimator_pb2 as pb
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.templates import PodTemplate

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from estimator.capacity.answer import UNBOUNDED, Reason
 from estimator.capacity.budget import NO_BUDGET, Budget
-from estimator.capacity.domains import DomainCache
-from estimator.capacity.levels import Levels, detected, levels_of
 from estimator.capacity.request import Component, PodShape, Spread
-from estimator.capacity.topology import GangFit, place_gang
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.gang_fit import GangFit, place_gang
+from estimator.capacity.topology.levels import Levels, detected, levels_of
 from estimator.capacity.topology_reasons import (
     CrossedTopologies,
     DomainLimit,

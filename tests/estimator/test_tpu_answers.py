@@ -3,13 +3,13 @@
 import pytest
 
 from estimator.capacity.budget import NO_BUDGET
-from estimator.capacity.domains import DomainCache
-from estimator.capacity.gang_replicas import Topology
-from estimator.capacity.levels import Levels
-from estimator.capacity.placing import place
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placing import place
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, GangQuestion, PodShape
-from estimator.capacity.whole_slices import keep_to_whole_slices
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.levels import Levels
+from estimator.capacity.topology.whole_slices import keep_to_whole_slices
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape
 
 TPU = "google.com/tpu"

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from estimator.capacity.component_sets import max_sets
 from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.first_fit import first_fit
 from estimator.capacity.room import Room
+from estimator.capacity.sets.component_sets import max_sets
+from estimator.capacity.sets.first_fit import first_fit
 from estimator.cluster.mirror import ClusterMirror
 from estimator.demo.__main__ import write_dumps
 from estimator.demo.fleet import fleet

@@ -1,0 +1,1 @@
+"""Shared devices while an answer is worked out: which take a share, and how shares are dealt out."""

@@ -1,0 +1,189 @@
+"""How many pods the shared devices of each node take, while an answer is worked out.
+
+A pod's share must fit on single devices, so each device says how many shares it takes and a node's number
+follows: with one device to a pod their sum, and with k different devices to a pod the largest r for which
+``sum(min(shares, r)) >= k * r``; that many pods can always be dealt out, turn by turn. Pods whose containers
+ask separately are placed one by one instead, which is a number that surely fits, if not always the largest.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from estimator.capacity.devices.claim_by_claim import claim_by_claim
+from estimator.capacity.devices.dealing import (
+    Openable,
+    dealt,
+    dealt_opening,
+    dealt_side_by_side,
+    fullest_first,
+    summed,
+    units_to_open,
+)
+from estimator.capacity.devices.state import UNLIMITED, DeviceState, new_shares
+from estimator.cluster.arrangement import Block
+from estimator.cluster.devices import BoolVector, DeviceColumns, IntVector
+from fairway.accelerators.devices import ANY_DEVICE, DeviceClaim, DeviceFilter, PodAsk, Read, Scheme
+
+Claims = tuple[DeviceClaim, ...]
+
+
+@lru_cache(maxsize=4096)
+def claims_of(scheme: Scheme, ask: PodAsk) -> Read[Claims] | None:
+    """What a pod asks for of the scheme; None where that is nothing."""
+    return scheme.claims(ask)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """So many new devices per node row, opened out of whole units of a resource."""
+
+    resource: str
+    units: IntVector
+
+
+class DeviceRoom:
+    """The devices of one scheme, less what the answer has taken; private to one answer."""
+
+    def __init__(self, table: DeviceColumns) -> None:
+        self._table = table
+        self._node = table.node
+        self._state = DeviceState.of(table)
+        self._is_own = False
+
+    @property
+    def scheme(self) -> Scheme:
+        """The scheme that the devices are shared by."""
+        return self._table.scheme
+
+    def fork(self) -> "DeviceRoom":
+        """A copy to try something on."""
+        twin = DeviceRoom.__new__(DeviceRoom)
+        twin._table, twin._node, twin._state = self._table, self._node, self._state
+        self._is_own = twin._is_own = False
+        return twin
+
+    def limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        """How many pods with these claims each node row takes; `UNLIMITED` on rows outside the scheme.
+
+        ``openable``: what may become devices; None where the scheme opens none, and then a node outside the
+        scheme is not limited by it. Exact where a pod's claims are all the same; else see `bound`.
+        """
+        each = dict.fromkeys(claims)
+        if len(claims) == 1:
+            pods = self._limit_of_one(claims[0], rows, openable)
+        elif len(each) == 1 and openable is None:
+            pods = self._limit_of_one(claims[0], rows, None) // len(claims)
+        else:
+            pods = self._limit_of_many(claims, rows, openable)
+        outside = UNLIMITED if openable is None else 0
+        return np.where(self._table.participates(rows), np.minimum(pods, UNLIMITED), outside)
+
+    def bound(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        """A number per node row that `limit` never exceeds, nor the truth.
+
+        Each claim has the devices to itself; and all together cannot have more than the devices' sums.
+        """
+        bound = np.full(rows, UNLIMITED, dtype=np.int64)
+        if openable is None and len(claims) > 1:
+            here = self._node >= 0
+            for free, needed in (
+                (self._state.slots_free, sum(claim.count for claim in claims)),
+                (self._state.memory_free, sum(claim.count * claim.memory for claim in claims)),
+            ):
+                if needed:
+                    in_all = summed(self._node[here], free[here], rows) // needed
+                    np.minimum(bound, in_all, out=bound, where=self._table.participates(rows))
+        for claim, times in Counter(claims).items():
+            alike = (claim,) * times if openable is None else (claim,)
+            np.minimum(bound, self.limit(alike, rows, openable), out=bound)
+        return bound
+
+    def take(self, claims: Claims, placed: IntVector, openable: Openable | None) -> Opened | None:
+        """Take the devices of ``placed[row]`` pods, the fullest that still take one first.
+
+        Answers which whole units were opened for it. ``placed`` must not exceed `limit`.
+        """
+        if not self._is_own:
+            self._state, self._is_own = self._state.copy(), True
+        placed = placed * self._table.participates(len(placed))
+        opened = np.zeros_like(placed)
+        if len(set(claims)) == 1 and (len(claims) == 1 or openable is None):
+            opened = self._take_alike(claims[0], placed * len(claims), openable)
+        else:
+            for block in self._table.arrangement().layout():
+                part = self._state.at(block.devices.T)
+                claim_by_claim(part, claims, self._allowed_in(block, claims), placed[block.nodes])
+                self._state.put(block.devices.T, part)
+        return Opened(self.scheme.opens, opened) if openable is not None else None
+
+    def _shares(self, claim: DeviceClaim) -> IntVector:
+        shares = self._state.shares(claim)
+        if claim.filter != ANY_DEVICE:
+            shares *= self._allowed(claim.filter)
+        return shares
+
+    def _allowed(self, filter: DeviceFilter) -> BoolVector:
+        # Devices opened by this answer carry no id or product of their own.
+        known = self._table.arrangement().allowed(filter)
+        return np.concatenate([known, np.ones(len(self._node) - len(known), dtype=np.bool_)])
+
+    def _allowed_in(self, block: Block, claims: Claims) -> list[BoolVector]:
+        return [self._allowed(claim.filter)[block.devices.T] for claim in claims]
+
+    def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: Openable | None) -> IntVector:
+        shares = self._shares(claim)
+        if openable is not None:
+            here = self._node >= 0
+            opening = new_shares(self._table.new_memory(rows), claim)
+            return dealt_opening(claim.count, shares[here], self._node[here], openable, opening)
+        pods = np.zeros(rows, dtype=np.int64)
+        for block in self._table.arrangement().layout(by_numa=claim.same_numa):
+            dealt_here = dealt_side_by_side(shares[block.devices], claim.count)
+            pods += summed(block.nodes, dealt_here, rows)
+        return pods
+
+    def _limit_of_many(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        # Where devices can be opened, only those that are there are counted for such pods.
+        most = self.bound(claims, rows, openable) * self._table.participates(rows)
+        pods = np.zeros(rows, dtype=np.int64)
+        for block in self._table.arrangement().layout():
+            part = self._state.at(block.devices.T)
+            pods[block.nodes] = claim_by_claim(
+                part, claims, self._allowed_in(block, claims), most[block.nodes]
+            )
+        return pods if openable is None else np.minimum(pods, openable.slots)
+
+    def _take_alike(self, claim: DeviceClaim, pods: IntVector, openable: Openable | None) -> IntVector:
+        """Take one claim for each of so many pods on each row; how many devices were opened for that."""
+        opened = np.zeros_like(pods) if openable is None else self._open(claim, pods)
+        here = np.flatnonzero((self._node >= 0) & (pods > 0)[self._node])
+        node = self._node[here]
+        shares = np.minimum(self._shares(claim)[here], pods[node])
+        group, now = node, pods
+        if claim.same_numa:
+            owner, group = np.unique(node * 64 + self._state.numa[here] % 64, return_inverse=True)
+            owner //= 64
+            fits = dealt(claim.count, shares, group, len(owner))
+            now = fullest_first(fits, owner, pods)
+            shares = np.minimum(shares, now[group])
+        taken = np.zeros(len(self._node), dtype=np.int64)
+        taken[here] = fullest_first(shares, group, claim.count * now)
+        self._state.take(claim, taken)
+        return opened
+
+    def _open(self, claim: DeviceClaim, pods: IntVector) -> IntVector:
+        """Open the devices that so many pods need beside those that are there."""
+        here = self._node >= 0
+        node = self._node[here]
+        held = summed(node, np.minimum(self._shares(claim)[here], pods[node]), len(pods))
+        memory = self._table.new_memory(len(pods))
+        each = np.minimum(new_shares(memory, claim), pods)
+        opened = units_to_open(claim.count * pods - held, each)
+        if opened.any():
+            rows = np.repeat(np.arange(len(pods)), opened)
+            self._node = np.concatenate([self._node, rows])
+            self._state = self._state.with_new(memory[rows])
+        return opened

@@ -1,0 +1,1 @@
+"""Why no more pods fit, node by node, and what comes closest."""

@@ -1,0 +1,1 @@
+"""Workloads as gangs: from their templates to components, and the gang placed in one cluster."""

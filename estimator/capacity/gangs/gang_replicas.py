@@ -1,0 +1,127 @@
+"""How many more pods of a workload fit, for Karmada, when its template says that they form a gang.
+
+Karmada asks for replicas of one pod and never says how many it needs. The template does: a gang that cannot
+start whole gets 0, and one that can gets what fits under its topology, all of which is needed to tell
+clusters from each other.
+"""
+
+from dataclasses import dataclass, replace
+
+from estimator.capacity.answer import Answer, GangShort
+from estimator.capacity.budget import NO_BUDGET, Budget, Expired
+from estimator.capacity.gangs.workload_gang import WorkloadGang
+from estimator.capacity.replicas import max_replicas
+from estimator.capacity.request import Component, PodShape
+from estimator.capacity.room import Room
+from estimator.capacity.topology.domains import DomainCache
+from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.levels import Level, Levels
+from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
+from estimator.capacity.topology.whole_slices import keep_to_whole_slices
+from fairway.workloads.gang import TopologyMode, TopologyRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The topology of one cluster: its levels, and its domains as they have been worked out."""
+
+    levels: Levels
+    domains: DomainCache
+
+
+def gang_replicas(
+    room: Room, asked: PodShape, gang: WorkloadGang, bound: int, topology: Topology, expired: Expired
+) -> Answer:
+    """How many more pods of the workload fit; none where not all that must still start together do.
+
+    ``asked`` is the pod as Karmada states it, which counts where the gang has pods of several kinds.
+    ``bound`` pods of the workload run already. With required topology the answer is that of the best domain.
+    """
+    missing = max(0, gang.together - bound)
+    keep_to_whole_slices(room, (component.shape for component in gang.components))
+    if len(gang.components) == 1:
+        answer = _of_one_kind(room, gang.components[0], gang, topology, expired)
+        return answer if missing <= 1 else whole(answer, missing)
+    fit = place_gang(
+        room, gang.components, gang.topology, topology.levels, topology.domains, expired, wanted=1
+    ).answer
+    answer = max_replicas(room, asked)
+    if fit.value or not missing:
+        return answer
+    return Answer(0, answer.upper_bound if fit.upper_bound else 0, fit.upper_bound == 0, fit.reasons)
+
+
+def gang_sets(
+    room: Room,
+    asked: tuple[Component, ...],
+    gang: WorkloadGang,
+    topology: Topology,
+    expired: Expired,
+    search: Budget = NO_BUDGET,
+) -> Answer:
+    """How many whole sets of the components fit where the template says how they lie to each other.
+
+    The template's own pods count where it has the component that Karmada names, else those of the request.
+    """
+    of_template = {component.name.lower(): component for component in gang.components}
+    components = tuple(
+        replace(of_template.get(component.name.lower(), component), replicas=component.replicas)
+        for component in asked
+    )
+    return place_gang(
+        room, components, gang.topology, topology.levels, topology.domains, expired, search=search
+    ).answer
+
+
+def whole(answer: Answer, missing: int) -> Answer:
+    """The answer for a gang that still needs ``missing`` pods at once: 0 unless they all fit."""
+    if answer.value >= missing:
+        return answer
+    never = answer.upper_bound < missing
+    reasons = (GangShort(missing, answer.value), *answer.reasons)
+    return Answer(0, 0 if never else answer.upper_bound, never, reasons)
+
+
+def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
+    """How many pods of one shape fit that are bound to nothing but their own distance from each other."""
+    return (
+        spread_replicas(room, shape, expired).answer if keeps_distance(shape) else max_replicas(room, shape)
+    )
+
+
+def _of_one_kind(
+    room: Room, component: Component, gang: WorkloadGang, topology: Topology, expired: Expired
+) -> Answer:
+    request = gang.topology or component.topology
+    if request is None or request.mode is TopologyMode.PREFERRED:
+        return pods_alone(room, component.shape, expired)
+    if request.mode is TopologyMode.REQUIRED:
+        return _best_domain(room, component, request, topology, expired)
+    unit = request.slice_size or component.replicas
+    part = replace(component, replicas=unit, topology=None)
+    fit = place_gang(room, (part,), request, topology.levels, topology.domains, expired).answer
+    return Answer(fit.value * unit, fit.upper_bound * unit, fit.proven, fit.reasons)
+
+
+def _best_domain(
+    room: Room, component: Component, request: TopologyRequest, topology: Topology, expired: Expired
+) -> Answer:
+    """The most pods of one shape in a single domain."""
+    level = topology.levels.resolve(request.level)
+    one = replace(component, replicas=1, topology=None)
+    if not isinstance(level, Level):
+        return place_gang(room, (one,), request, topology.levels, topology.domains, expired).answer
+    domains = topology.domains.of(room.nodes, level)
+    pods = domains.sums(room.fits(component.shape))
+    if not len(pods) or not int(pods.max()):
+        return place_gang(room, (one,), request, topology.levels, topology.domains, expired).answer
+    if not keeps_distance(component.shape):
+        return max_replicas(room.within(domains.rows(int(pods.argmax()))), component.shape)
+    found: list[Answer] = []
+    for index in pods.argsort()[::-1].tolist():
+        if found and int(pods[index]) <= max(answer.value for answer in found):
+            break
+        found.append(spread_replicas(room.within(domains.rows(index)), component.shape, expired).answer)
+    best = max(found, key=lambda answer: answer.value)
+    bound = max(answer.upper_bound for answer in found)
+    return Answer(best.value, bound, best.value == bound, best.reasons)

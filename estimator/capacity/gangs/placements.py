@@ -1,0 +1,105 @@
+"""What is told about a gang in one cluster: the verdict on it, and why not more of it fit.
+
+The values that travel: reasons have become text here, so that whoever reads them needs no more than these
+types. `estimator.capacity_wire` carries them both ways; terminals and pages show them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from estimator.capacity.answer import Reason
+from estimator.capacity.gangs.workload_gang import Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason: its kind in one word for machines, the sentence for people."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """So many pods of one pod set on one node."""
+
+    pod_set: str
+    node: str
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlacement:
+    """How many copies of a gang fit into one cluster, as in `Answer` and `Placed`.
+
+    ``spread_fits`` is None where it was not worked out; ``age_s`` is the age of the state in seconds.
+    """
+
+    cluster: str
+    fits: int
+    upper_bound: int
+    proven: bool
+    spread_fits: int | None = None
+    level: str = ""
+    reasons: tuple[Cause, ...] = ()
+    placement: tuple[Assignment, ...] = ()
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """So many nodes take no further pod of a set, first of all for this cause."""
+
+    cause: Cause
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NearMiss:
+    """A node that comes close: what it lacks as Kubernetes writes amounts, and what would free it."""
+
+    node: str
+    missing: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why no further pod of one set fits: every node once among ``blocked``, by its first cause.
+
+    ``fits_alone``: how many pods of the set fit if nothing else of the gang is placed.
+    """
+
+    pod_set: str
+    fits_alone: int
+    blocked: tuple[Blocked, ...] = ()
+    near_misses: tuple[NearMiss, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterExplanation:
+    """Why not more of a gang fit into one cluster."""
+
+    placement: ClusterPlacement
+    pod_sets: tuple[Explanation, ...] = ()
+
+
+def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
+    """A gang's answer in the form that travels."""
+    answer = placed.answer
+    return ClusterPlacement(
+        cluster,
+        answer.value,
+        answer.upper_bound,
+        answer.proven,
+        placed.spread_fits,
+        placed.level,
+        causes(answer.reasons),
+        tuple(Assignment(*assignment) for assignment in placed.placement),
+        age_s,
+    )
+
+
+def causes(reasons: Iterable[Reason]) -> tuple[Cause, ...]:
+    """Reasons as text, in their order."""
+    return tuple(Cause(reason.kind, str(reason)) for reason in reasons)

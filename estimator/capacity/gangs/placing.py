@@ -1,0 +1,78 @@
+"""A gang placed in one cluster: room held for what is on its way, the search, and what spreading would do.
+
+The one function behind Fairway's own `Place` and `Explain`, on the server and in the ``fairway`` command.
+"""
+
+from dataclasses import replace
+
+from estimator.capacity.answer import Answer, Doubt, Reason
+from estimator.capacity.assumed import hold
+from estimator.capacity.budget import Budget, Expired
+from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.request import Component, GangQuestion
+from estimator.capacity.room import Room
+from estimator.capacity.sets.first_fit import Placement
+from estimator.capacity.sets.pod_by_pod import spread_sets
+from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.spreading import keeps_distance
+from estimator.capacity.topology.whole_slices import asks_tpu
+from estimator.capacity.topology_reasons import Understated
+
+_SPREAD_S = 0.25
+"""Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
+
+
+def place(room: Room, question: GangQuestion, topology: Topology, expired: Expired, search: Budget) -> Placed:
+    """How many copies of the gang fit in the room, less what is on its way, and where they would go.
+
+    ``search`` is time for an exact answer. Where no copy was found and none was ruled out, the first reason
+    is a `Doubt`. The room is left with the assumed gangs placed. Raises OutOfTime where those could not all
+    be placed in time.
+    """
+    held = hold(room, question.assumed, expired)
+    fit = place_gang(
+        room,
+        question.components,
+        question.topology,
+        topology.levels,
+        topology.domains,
+        expired,
+        question.wanted,
+        search,
+    )
+    answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
+    spread = None
+    if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
+        # All copies that fit, since a lower number would read as a risk; None where that is too much work.
+        side = Budget(search.clock, search.clock() + _SPREAD_S)
+        spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
+    return Placed(answer, spread, fit.level, _named(room, question, fit.placement))
+
+
+def _unsure(answer: Answer, late: bool) -> tuple[Reason, ...]:
+    """What to tell beside a number that is not proven."""
+    if answer.proven or (answer.value and not late):
+        return ()
+    if answer.value:
+        return (Understated("the time for the answer was up"),)
+    if late:
+        return (Doubt("late", "the time was up before a placement was found or ruled out; give it more"),)
+    return (Doubt("unproven", "no placement was found and none ruled out; a longer search may tell"),)
+
+
+def _is_bound(component: Component) -> bool:
+    """Whether more than room decides where its pods go, which the number for spreading does not look at."""
+    shape = component.shape
+    return component.topology is not None or keeps_distance(shape) or asks_tpu(shape)
+
+
+def _named(
+    room: Room, question: GangQuestion, placement: Placement | None
+) -> tuple[tuple[str, str, int], ...]:
+    named: list[tuple[str, str, int]] = []
+    for (index, row), pods in sorted((placement or {}).items()):
+        node = room.nodes.rows[row]
+        if node is not None:
+            named.append((question.components[index].name, node.name, pods))
+    return tuple(named)

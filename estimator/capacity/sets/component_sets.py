@@ -1,0 +1,245 @@
+"""How many whole sets of several components fit: a placement is found, counted and kept as witness.
+
+Packing sets exactly is NP-hard, so the answer is a bracket: a bound, and a placement. Where both meet the
+answer is proven; each rung of this ladder is climbed only where those before left a gap:
+
+1. the bound is each component alone and each resource's total; all of that is placed component by component;
+2. the optimum is found over patterns of pods, in the time given for it (`estimator.capacity.sets.exact`);
+3. first-fit is done exactly as the stock estimator does it: components in their order, nodes in its order;
+4. the hardest component is placed first, each pod where it harms the others least;
+5. an integer program decides on single nodes, in what is left of the time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, Reason, exactly
+from estimator.capacity.budget import NO_BUDGET, Budget, Expired
+from estimator.capacity.replicas import max_replicas
+from estimator.capacity.request import Component, PodShape
+from estimator.capacity.room import Room
+from estimator.capacity.sets.bins import bins_of
+from estimator.capacity.sets.bounds import Needed, upper_bound
+from estimator.capacity.sets.exact import most_sets
+from estimator.capacity.sets.first_fit import Placement, first_fit
+from estimator.capacity.sets.node_program import node_loads
+from estimator.capacity.sets.packing import MUCH_WORK, Packed, Packer, Strategy
+from estimator.cluster.columns import IntVector
+
+# Rows times components up to which first-fit is tried in other orders too: some ten milliseconds each.
+_MOST_STREWN = 25_000
+
+# Shapes times nodes up to which it is worth a look whether a program over single nodes is small enough.
+_MOST_PLACES = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """An answer in whole sets, with a placement of that many sets (None where nothing needs a node)."""
+
+    answer: Answer
+    placement: Placement | None
+
+
+def max_sets(
+    room: Room,
+    components: tuple[Component, ...],
+    expired: Expired,
+    *,
+    search: Budget = NO_BUDGET,
+    wanted: int = UNBOUNDED,
+) -> Sets:
+    """The largest number of whole sets found, its bound, and where the pods would go.
+
+    Never below what first-fit finds, unless ``expired`` cuts it short. Sets beyond ``wanted`` are not looked
+    for, while the bound is about all there are. ``search`` is time for an exact answer, which must end before
+    ``expired`` says so; without any, what is cheap to find is the answer. Components without replicas need
+    nothing; a set of nothing fits without limit.
+    """
+    needed = [(index, c) for index, c in enumerate(components) if c.replicas > 0]
+    if not needed:
+        return Sets(NO_LIMIT, None)
+    per_shape: dict[PodShape, int] = {}
+    for _, component in needed:
+        per_shape[component.shape] = per_shape.get(component.shape, 0) + component.replicas
+    alone: dict[PodShape, Answer] = {}
+    for shape in per_shape:
+        if expired():
+            return Sets(Answer(0, UNBOUNDED - 1, False, ()), {})
+        alone[shape] = max_replicas(room, shape)
+    bound, reasons = upper_bound(room, needed, per_shape, alone)
+    if bound == 0:
+        return Sets(exactly(0, *reasons), {})
+    return _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
+
+
+class _Search:
+    """One search for sets: the best placement so far, and the bound that is known."""
+
+    def __init__(
+        self,
+        room: Room,
+        needed: Needed,
+        per_shape: dict[PodShape, int],
+        alone: dict[PodShape, Answer],
+        expired: Expired,
+        budget: Budget,
+        wanted: int,
+    ) -> None:
+        self._room = room
+        self._needed = needed
+        self._per_shape = per_shape
+        self._alone = alone
+        self._expired = expired
+        self._budget = budget
+        self._has_budget = not budget.spent
+        self._wanted = wanted
+        self._packer = Packer(room, per_shape, alone)
+        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
+        self._separable = room.separable(per_shape)
+        self._value = 0
+        self._bound = 0
+        self._placement = Placement()
+
+    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Sets:
+        """As many sets as are found up to the bound, which this may lower."""
+        self._bound = bound
+        for rung in (
+            self._all_at_once,
+            self._over_patterns,
+            self._first_fit,
+            self._by_strategies,
+            self._over_nodes,
+            self._in_other_orders,
+            self._by_strategies_for_long,
+        ):
+            rung()
+            if self._value >= self._most or self._expired():
+                break
+        return Sets(Answer(self._value, self._bound, self._value == self._bound, reasons), self._placement)
+
+    @property
+    def _most(self) -> int:
+        """The sets that there is any point in looking for."""
+        return min(self._bound, self._wanted)
+
+    def _keep(self, sets: int, packed: Packed) -> None:
+        if sets > self._value:
+            self._value, self._placement = sets, _by_component(packed, self._needed, sets)
+
+    def _all_at_once(self) -> None:
+        for strategy in self._packer.strategies()[:2]:
+            packed = self._packer.pack(self._most, strategy, self._expired)
+            if packed is not None:
+                self._keep(self._most, packed)
+                return
+
+    def _over_patterns(self) -> None:
+        if self._budget.spent or not self._is_linear:
+            return
+        found = most_sets(self._room, self._per_shape, self._alone, self._most, self._budget)
+        if found.bound < self._most:
+            self._bound = found.bound
+        self._keep(found.sets, found.packed)
+
+    def _first_fit(self) -> None:
+        order = self._room.nodes.first_fit_order()
+        if self._separable:
+            self._walk(order)
+
+    def _by_strategies(self) -> None:
+        for strategy in self._packer.strategies():
+            self._raise(strategy, self._expired)
+            if self._value >= self._most:
+                return
+
+    def _in_other_orders(self) -> None:
+        if not self._separable:
+            return
+        for order in _other_orders(self._room.nodes.first_fit_order(), len(self._needed)):
+            if self._value >= self._most or self._expired() or (self._has_budget and self._budget.spent):
+                return
+            self._walk(order)
+
+    def _over_nodes(self) -> None:
+        shapes = list(self._per_shape)
+        places = len(shapes) * self._room.nodes.node_count
+        if self._budget.spent or not self._is_linear or places > _MOST_PLACES:
+            return
+        needs = np.array(list(self._per_shape.values()), dtype=np.int64)
+        bins = bins_of(self._room, shapes).reduced([pods * self._most for pods in self._per_shape.values()])
+        if bins is None:
+            return
+        found = node_loads(bins, needs, self._value, self._most, self._budget)
+        if found.bound < self._most:
+            self._bound = found.bound
+        if found.loads is not None:
+            self._keep(found.sets, bins.packed(shapes, found.loads))
+
+    def _by_strategies_for_long(self) -> None:
+        self._packer.allow(MUCH_WORK)
+        for strategy in self._packer.strategies():
+            self._raise(strategy, lambda: self._expired() or self._budget.spent)
+            if self._value >= self._most or self._budget.spent:
+                return
+
+    @property
+    def _is_linear(self) -> bool:
+        """Whether a node holds whatever its amounts, and its number of pods of each shape, allow together."""
+        return self._separable and all(answer.proven for answer in self._alone.values())
+
+    def _walk(self, order: IntVector) -> None:
+        sets, placement = first_fit(self._room, self._needed, order, self._expired, self._most)
+        if sets > self._value:
+            self._value, self._placement = sets, placement
+
+    def _raise(self, strategy: Strategy, stop: Expired) -> None:
+        """Look for more sets with the strategy: one at first, for where that fails it has none to offer."""
+        low, high, sets = self._value, self._most, self._value + 1
+        while low < high and not stop():
+            packed = self._packer.pack(sets, strategy, stop)
+            if packed is not None:
+                self._keep(sets, packed)
+                low = sets
+            elif sets == low + 1:
+                return
+            else:
+                high = sets - 1
+            sets = (low + high + 1) // 2
+
+
+def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
+    """The nodes strewn in a few other ways, as long as that is not too much work.
+
+    Upstream's order of nodes is another at each start, and which one finds most is chance: several are
+    seldom all worse. Taking every k-th node, k near the golden section, strews without any randomness.
+    """
+    size = len(order)
+    if size < 2 or size * components > _MOST_STREWN:
+        return
+    for share in (0.618, 0.382, 0.764, 0.146):
+        step = max(1, int(size * share))
+        while gcd(step, size) != 1:
+            step += 1
+        yield order[np.arange(size) * step % size]
+
+
+def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:
+    placement: Placement = {}
+    left = {
+        shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()
+    }
+    for index, component in needed:
+        want = component.replicas * sets
+        rows = left[component.shape]
+        while want:
+            row, pods = rows.pop()
+            take = min(pods, want)
+            placement[index, row] = placement.get((index, row), 0) + take
+            want -= take
+            if take < pods:
+                rows.append((row, pods - take))
+    return placement

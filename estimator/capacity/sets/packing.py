@@ -1,0 +1,158 @@
+"""A given number of sets placed component by component: the hardest first, where they harm the others least.
+
+Which component is hardest, and which node hurts least, has no single good answer: there are several
+strategies, each a component order and a node preference. A pod goes by preference
+
+- to nodes that the fewest other components could use at all, or
+- to nodes with the most of what it takes the most of, or
+- to nodes on which it costs the others the least room, as a share of what they have in all.
+
+The second balances what is left where many small pods fill whole nodes. The third is best where few large
+ones do not add up; it looks at every pair of components, and is left out where that would be too much.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from estimator.capacity.answer import Answer
+from estimator.capacity.budget import Expired
+from estimator.capacity.request import PodShape
+from estimator.capacity.room import Room, demand
+from estimator.cluster.columns import IntVector
+
+Packed = dict[PodShape, tuple[IntVector, IntVector]]
+"""For each shape the rows that its pods are on, and how many are on each."""
+
+FloatVector = NDArray[np.float64]
+
+# Rows looked at in all packings of one answer: at most some tens of milliseconds, or some hundreds.
+_LITTLE_WORK = 1_000_000
+MUCH_WORK = 10_000_000
+
+
+class Preference(Enum):
+    """Which nodes a component takes first; ``FIRST`` is the order that first-fit walks them in."""
+
+    FIRST = "first"
+    UNCONTESTED = "uncontested"
+    ABUNDANT = "abundant"
+    LEAST_HARM = "least harm"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Shapes in the order in which they are placed, and the nodes they prefer."""
+
+    shapes: tuple[PodShape, ...]
+    preference: Preference
+
+
+class Packer:
+    """Packs sets of ``per_shape`` pods each on the room as it is, which it leaves unchanged.
+
+    ``alone`` says how many pods of each shape would fit with the room to themselves.
+    """
+
+    def __init__(
+        self, room: Room, per_shape: Mapping[PodShape, int], alone: Mapping[PodShape, Answer]
+    ) -> None:
+        self._room = room
+        self._per_shape = per_shape
+        self._alone = alone
+        self._rows = room.nodes.first_fit_order()
+        self._work_left = _LITTLE_WORK
+        self._total = {
+            name: max(1.0, float(room.free(name)[self._rows].sum(dtype=np.float64)))
+            for shape in per_shape
+            for name, _ in demand(shape)
+        }
+        contested = np.zeros(len(self._rows), dtype=np.int64)
+        for shape in per_shape:
+            contested += room.fits(shape)[self._rows] > 0
+        self._uncontested_first: IntVector = self._rows[np.argsort(contested, kind="stable")]
+
+    def allow(self, work: int) -> None:
+        """Look at this many more rows than without asking."""
+        self._work_left += work
+
+    def strategies(self) -> tuple[Strategy, ...]:
+        """All that are worth a try: first the two that most often place all there is room for."""
+        by_pod = self._ordered(lambda shape: -max(self._shares(shape)))
+        by_set = self._ordered(lambda shape: -max(self._shares(shape)) * self._per_shape[shape])
+        by_room = self._ordered(lambda shape: self._alone[shape].value / self._per_shape[shape])
+        by_sum = self._ordered(lambda shape: -sum(self._shares(shape)))
+        orders = tuple(dict.fromkeys((by_pod, by_set, by_room)))
+        uncontested, least_harm = (
+            [Strategy(order, preference) for order in orders]
+            for preference in (Preference.UNCONTESTED, Preference.LEAST_HARM)
+        )
+        abundant = Strategy(by_sum, Preference.ABUNDANT)
+        in_order = Strategy(tuple(self._per_shape), Preference.FIRST)
+        return (uncontested[0], abundant, *uncontested[1:], in_order, *least_harm)
+
+    def pack(self, sets: int, strategy: Strategy, expired: Expired) -> Packed | None:
+        """A placement of so many sets; None if the strategy finds none, or time or work are used up."""
+        width = len(self._rows) * len(strategy.shapes)
+        self._work_left -= (
+            width * len(strategy.shapes) if strategy.preference is Preference.LEAST_HARM else width
+        )
+        if self._work_left < 0:
+            return None
+        room = self._room.fork()
+        found: Packed = {}
+        for shape in strategy.shapes:
+            if expired():
+                return None
+            order = self._order(room, shape, strategy.preference)
+            placed = room.place(shape, room.fits(shape), self._per_shape[shape] * sets, order)
+            if placed is None:
+                return None
+            room.take(shape, placed)
+            used = np.flatnonzero(placed)
+            found[shape] = (used, placed[used])
+        return found
+
+    def _ordered(self, key: Callable[[PodShape], float]) -> tuple[PodShape, ...]:
+        return tuple(sorted(self._per_shape, key=key))
+
+    def _shares(self, shape: PodShape) -> list[float]:
+        """The share of all there is of each resource that one pod takes."""
+        return [amount / self._total[name] for name, amount in demand(shape)]
+
+    def _order(self, room: Room, shape: PodShape, preference: Preference) -> IntVector:
+        match preference:
+            case Preference.FIRST:
+                return self._rows
+            case Preference.UNCONTESTED:
+                return self._uncontested_first
+            case Preference.ABUNDANT:
+                return self._rows[np.argsort(-self._abundance(room, shape), kind="stable")]
+            case Preference.LEAST_HARM:
+                return self._rows[np.argsort(self._harm(room, shape), kind="stable")]
+
+    def _abundance(self, room: Room, shape: PodShape) -> FloatVector:
+        """What each row has free, as shares of the total, weighed by the shares that a pod takes."""
+        abundance = np.zeros(len(self._rows))
+        for (name, _), share in zip(demand(shape), self._shares(shape), strict=True):
+            abundance += room.free(name)[self._rows] * (share / self._total[name])
+        return abundance
+
+    def _harm(self, room: Room, shape: PodShape) -> FloatVector:
+        """What one pod of the shape on each row takes from all the others, as a share of what they have."""
+        taken = dict(demand(shape))
+        harm = np.zeros(len(self._rows))
+        for other in self._per_shape:
+            if other is shape:
+                continue
+            before = after = np.full(len(self._rows), np.inf)
+            for name, amount in demand(other):
+                free = room.free(name)[self._rows]
+                before = np.minimum(before, free / amount)
+                after = np.minimum(after, np.maximum(free - taken.get(name, 0), 0) / amount)
+            lost = (before - after) * room.eligible(other).mask[self._rows]
+            harm += lost / max(1, self._alone[other].value)
+        return harm

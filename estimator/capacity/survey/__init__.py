@@ -1,0 +1,1 @@
+"""What a cluster's accelerators look like to an administrator."""

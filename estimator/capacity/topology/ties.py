@@ -1,0 +1,109 @@
+"""What ties the pods of a component to domains, and what domains hold at most.
+
+Pods that must be together come in bundles. Where all pods of a bundle are alike, how many bundles a domain
+takes is its sum of pods over the size of one: no search is needed.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.budget import Expired
+from estimator.capacity.request import Component, PodShape
+from estimator.capacity.room import Room, demand
+from estimator.capacity.sets.first_fit import Placement
+from estimator.capacity.topology.domains import Domains
+from estimator.capacity.topology.levels import Level
+from estimator.capacity.topology.row_fits import row_fits
+from estimator.cluster.columns import BoolVector, IntVector
+from fairway.quantity import MAX_INT64
+
+Needed = Sequence[tuple[int, Component]]
+"""Components with pods, each with its index in the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Pods come in bundles of ``size``, each within one of the domains.
+
+    ``exclusive``: which domains a bundle may have for itself, at most one in each; None to share domains.
+    """
+
+    domains: Domains
+    size: int
+    exclusive: BoolVector | None = None
+
+    def bundles(self, fits: IntVector) -> IntVector:
+        """How many bundles each domain takes."""
+        each = self.domains.sums(fits) // self.size
+        return each if self.exclusive is None else np.minimum(each, self.exclusive)
+
+    def place(
+        self, fits: IntVector, bundles: int, domains: IntVector, rank: IntVector | None = None
+    ) -> IntVector | None:
+        """Pods per row when so many bundles go to the first of these domains with room; None if too few fit.
+
+        ``rank`` says which rows of a domain are filled first.
+        """
+        each = self.bundles(fits)
+        taken = np.zeros_like(each)
+        ordered = each[domains]
+        taken[domains] = np.clip(bundles - (np.cumsum(ordered) - ordered), 0, ordered)
+        return self.domains.fill(fits, taken * self.size, rank) if int(taken.sum()) == bundles else None
+
+
+def ceilings(room: Room, needed: Needed, domains: Domains, expired: Expired) -> IntVector:
+    """A number of sets that each domain cannot exceed: by each shape alone, and by each resource's sum.
+
+    Looser where ``expired`` ends the work.
+    """
+    bound = np.full(domains.count, UNBOUNDED - 1)
+    usable = np.zeros(len(room.nodes.rows), dtype=np.bool_)
+    per_set: dict[str, int] = {}
+    for shape, pods in pods_per_shape(needed).items():
+        if expired():
+            return bound
+        usable |= room.eligible(shape).mask
+        np.minimum(bound, domains.sums(row_fits(room, shape).most) // pods, out=bound)
+        for resource, amount in demand(shape):
+            per_set[resource] = per_set.get(resource, 0) + amount * pods
+    for resource, amount in per_set.items():
+        # What is beyond 64 bits is beyond any node.
+        np.minimum(bound, domains.sums(room.free(resource) * usable) // min(amount, MAX_INT64), out=bound)
+    return bound
+
+
+def domains_left(needed: Needed, ties: Mapping[int, Tie]) -> Iterator[int]:
+    """For each level whose domains bundles want for themselves, the sets that there are domains for."""
+    wanted: dict[Level, int] = {}
+    free: dict[Level, BoolVector] = {}
+    for index, component in needed:
+        tie = ties.get(index)
+        if tie is not None and tie.exclusive is not None:
+            level = tie.domains.level
+            wanted[level] = wanted.get(level, 0) + component.replicas // tie.size
+            free[level] = tie.exclusive
+    for level, bundles in wanted.items():
+        yield int(np.count_nonzero(free[level])) // bundles
+
+
+def pods_per_shape(needed: Needed) -> dict[PodShape, int]:
+    """How many pods of each shape one set has."""
+    pods: dict[PodShape, int] = {}
+    for _, component in needed:
+        pods[component.shape] = pods.get(component.shape, 0) + component.replicas
+    return pods
+
+
+def first_sets(placement: Placement, needed: Needed, sets: int) -> Placement:
+    """Of a placement of at least so many untied sets, the pods of so many."""
+    left = {index: component.replicas * sets for index, component in needed}
+    kept: Placement = {}
+    for (index, row), pods in placement.items():
+        take = min(pods, left[index])
+        if take:
+            kept[index, row] = take
+            left[index] -= take
+    return kept
