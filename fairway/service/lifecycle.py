@@ -6,6 +6,7 @@ number of objects that they visit, and threads that hold the interpreter while t
 """
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -56,11 +57,19 @@ def run(
     return asyncio.run(supervised())
 
 
+_M_ARENA_MAX = -8
+_HEAPS = 2
+
+
 def tune_interpreter() -> None:
     """Call once when everything is imported: rare collections, none over modules, quick thread switches."""
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
+    # Each thread would keep a heap of its own for good; musl, which has no mallopt, keeps one for all.
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, _HEAPS)
 
 
 def freeze_long_lived() -> None:
