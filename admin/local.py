@@ -22,8 +22,9 @@ from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity.topology.domains import DomainCache
-from estimator.capacity.topology.levels import Levels, detected, levels_of
-from estimator.cluster.columns import NodeColumns
+from estimator.capacity.topology.levels import Levels, levels_of
+from estimator.capacity.topology.topologies import topology_levels
+from estimator.cluster.mirror import ClusterMirror
 from fairway.workloads.gang import Gang
 
 _SEARCH_S, _ALL_S = 2.0, 10.0
@@ -43,7 +44,7 @@ class LocalEstimates:
         return survey(
             columns,
             self._rules.catalogue,
-            self._levels(columns),
+            self._levels(mirror),
             cluster=cluster.name,
             pods=len(mirror.pods.keys()),
             overdrawn=overdrawn(columns),
@@ -64,7 +65,7 @@ class LocalEstimates:
             return self._clock() >= ends_s
 
         room = Room(columns, EligibilityCache())
-        placed = place(room, question, Topology(self._levels(columns), DomainCache()), expired, search)
+        placed = place(room, question, Topology(self._levels(mirror), DomainCache()), expired, search)
         quota = quota_sets(mirror.quotas.of(gang.namespace), components, gang.namespace, ())
         answer = lowest(placed.answer, quota)
         if unused:
@@ -74,5 +75,7 @@ class LocalEstimates:
             told(cluster.name, replace(placed, answer=answer), cluster.age_s), explained
         )
 
-    def _levels(self, columns: NodeColumns) -> Levels:
-        return levels_of(self._rules.levels) if self._rules.levels else detected(columns.labels.keys)
+    def _levels(self, mirror: ClusterMirror) -> Levels:
+        if self._rules.levels:
+            return levels_of(self._rules.levels)
+        return topology_levels(mirror.topologies.levels, mirror.columns)

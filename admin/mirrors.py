@@ -26,3 +26,5 @@ def _fill(mirror: ClusterMirror, dump: Dump) -> None:
         mirror.pods.upsert(pod)
     for quota in dump.quotas:
         mirror.quotas.upsert(quota)
+    for topology in dump.topologies:
+        mirror.topologies.upsert(topology)

@@ -7,7 +7,7 @@ others. Each answer is compared with a plain count.
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,31 +26,36 @@ _P50_MS = Target(1.0)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Pods of one size; ``memory_mib`` of each device, None for all of it."""
+    """Pods of one size that differ in what they ask of each device: so many MiB, or None for all of it."""
 
     label: str
     size: PodSize
-    memory_mib: int | None = None
+    memory_mib: Sequence[int | None] = (None,)
     workload: str = "team-0/app-0"
 
     @property
     def questions(self) -> Questions:
         """As karmada-scheduler would ask."""
-        more = {} if self.memory_mib is None else {MEMORY: f"{self.memory_mib}"}
-        message = replicas_request(CLUSTER, self.size, more)
-        return Questions(REPLICAS, [message], self.workload)
+        amounts = [{} if mib is None else {MEMORY: f"{mib}"} for mib in self.memory_mib]
+        messages = [replicas_request(CLUSTER, self.size, more) for more in amounts]
+        return Questions(REPLICAS, messages, self.workload)
 
-    def replicas(self, scale: Scale) -> int:
-        """The right number."""
+    def replicas(self, scale: Scale) -> list[int]:
+        """The right numbers."""
         if self.workload == HALVES:
-            return kai_replicas(scale)
-        return hami_replicas(scale, self.size, self.memory_mib)
+            return [kai_replicas(scale)]
+        return [hami_replicas(scale, self.size, mib) for mib in self.memory_mib]
 
 
+_ONE, _FOUR, _EIGHT = (PodSize(500, 1, gpus) for gpus in (1, 4, 8))
+# More than an estimator remembers, so that each answer is worked out anew.
+_SIZES_MIB = range(8_000, 12_000, 40)
 ASKS = (
-    Ask("share of one device", PodSize(500, 1, 1), 10_000),
-    Ask("shares of four devices", PodSize(500, 1, 4), 10_000),
-    Ask("eight whole devices", PodSize(500, 1, 8)),
+    Ask("share of one device", _ONE, [10_000]),
+    Ask("shares of four devices", _FOUR, [10_000]),
+    Ask("eight whole devices", _EIGHT),
+    Ask("share of one device, 100 sizes", _ONE, _SIZES_MIB),
+    Ask("shares of four devices, 100 sizes", _FOUR, _SIZES_MIB),
     Ask("half a GPU of KAI's", HALF, workload=HALVES),
 )
 
@@ -68,9 +73,13 @@ def measure(setting: Setting) -> Result:
         await_right_answer(own, scale)
         for ask in ASKS:
             with Clients(own.address, 1) as client:
-                answer = answer_of(client.ask_once(ask.questions)[0])
-            right = ask.replicas(scale)
-            wrong = [] if answer == right else [f"the answer is {answer}, expected {right}"]
+                answers = [answer_of(reply) for reply in client.ask_once(ask.questions)]
+            compared = zip(ask.memory_mib, answers, ask.replicas(scale), strict=True)
+            wrong = [
+                f"pods of {mib or 'all'} MiB: {fit} fit, expected {right}"
+                for mib, fit, right in compared
+                if fit != right
+            ]
             found = contest(Sides(own.address, None, own), ask.questions, 1, setting.seconds)
             figures = [*found.latency(target), found.throughput()]
             cases.append(Case(ask.label, figures, wrong + found.faults(), found.notes()))

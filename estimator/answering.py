@@ -154,6 +154,9 @@ class Answering:
             bound = _bound_pods(member, question.workload)
             fit = partial(_fit_gang, question, gang, bound)
             cost_us = _US_PER_GANG_ROW * member.mirror.columns.node_count * len(gang.components)
+            if any(len(component.shape.containers) > 1 for component in gang.components):
+                # Shares for each container by itself: tens of milliseconds where many nodes share devices.
+                cost_us = max(cost_us, 2 * _INLINE_US)
         return await self._run(member, question, fit, one, "estimate_replicas", cost_us, deadline_s)
 
     async def _sets(

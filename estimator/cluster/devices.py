@@ -6,7 +6,7 @@ the first fraction), the ids that pods name are the devices. Amounts are exact i
 much as the devices of its node.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,29 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimator.cluster.arrangement import Arrangement
-from fairway.accelerators.devices import PPM, Device, DeviceUse, Scheme
+from estimator.cluster.device_use import NUMBERS, UNUSED, Use
+from fairway.accelerators.devices import Device, DeviceUse, Scheme
 
 IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
 
-NUMBERS = ("memory", "memory_free", "cores", "cores_free", "slots", "slots_free", "touched", "numa")
-
 _INITIAL_ROWS = 64
-# Whatever is counted stays exact in the floating point that sums are taken in.
-_MOST = 2**40
-
-
-@dataclass(slots=True)
-class _Use:
-    memory: int = 0
-    parts: dict[int, int] = field(default_factory=dict)
-    """How often a part of the device's memory is used, by its millionths: each is rounded by itself."""
-    cores: int = 0
-    pods: int = 0
-    exclusive: int = 0
-
-    def memory_of(self, device: Device) -> int:
-        return self.memory + sum(device.memory * ppm // PPM * times for ppm, times in self.parts.items())
+_MOST_REMEMBERED = 64
 
 
 @dataclass(slots=True)
@@ -44,7 +29,7 @@ class _NodeDevices:
     row: int | None = None
     inventory: dict[str, Device] = field(default_factory=dict)
     template: Device | None = None
-    used: dict[str, _Use] = field(default_factory=dict)
+    used: dict[str, Use] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
 
@@ -58,7 +43,7 @@ class DeviceColumns:
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
         self.version = 0
-        """Changes with every change of a device or of what is used of it."""
+        """Changes with every change of a node, of a device or of what is used of it."""
         self.devices: list[Device | None] = []
         self._node = np.full(_INITIAL_ROWS, -1, dtype=np.int64)
         self._numbers = {name: np.zeros(_INITIAL_ROWS, dtype=np.int64) for name in NUMBERS}
@@ -68,6 +53,8 @@ class DeviceColumns:
         self._vacant: list[int] = []
         self._participants = 0
         self._arrangement: Arrangement | None = None
+        self._remembered: dict[Hashable, IntVector] = {}
+        self._remembered_version = 0
 
     @property
     def is_used(self) -> bool:
@@ -88,6 +75,21 @@ class DeviceColumns:
         if self._arrangement is None:
             self._arrangement = Arrangement(self.devices, self.node, self.number("numa"))
         return self._arrangement
+
+    def remembered(self, question: Hashable, work_out: Callable[[], IntVector]) -> IntVector:
+        """What was worked out of the devices as they are, kept until they change. Not to be written.
+
+        The same is asked again and again while Karmada places the replicas of one workload.
+        """
+        if self._remembered_version != self.version:
+            self._remembered.clear()
+            self._remembered_version = self.version
+        known = self._remembered.get(question)
+        if known is None:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            known = self._remembered[question] = work_out()
+        return known
 
     def participates(self, rows: int) -> BoolVector:
         """Which of so many node rows take part in the scheme. A fresh vector."""
@@ -116,6 +118,7 @@ class DeviceColumns:
         elif node.row != row:
             self._leave(node.row)
         node.row, node.inventory, node.template = row, found, template
+        self.version += 1
         self._reach(row)
         self._participates[row] = True
         self._new_memory[row] = template.memory if template else 0
@@ -131,29 +134,15 @@ class DeviceColumns:
         """A pod uses these devices of the node, known or not."""
         node = self._nodes.setdefault(node_name, _NodeDevices())
         for use in uses:
-            used = node.used.setdefault(use.device, _Use())
-            used.memory += use.memory
-            if use.memory_ppm:
-                used.parts[use.memory_ppm] = used.parts.get(use.memory_ppm, 0) + 1
-            used.cores += use.cores
-            used.pods += 1
-            used.exclusive += use.exclusive
+            node.used.setdefault(use.device, Use()).add(use, 1)
             self._write(node, use.device)
 
     def release(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
         """A pod gives back exactly what `hold` took."""
         node = self._nodes[node_name]
         for use in uses:
-            used = node.used[use.device]
-            used.memory -= use.memory
-            if use.memory_ppm:
-                used.parts[use.memory_ppm] -= 1
-                if not used.parts[use.memory_ppm]:
-                    del used.parts[use.memory_ppm]
-            used.cores -= use.cores
-            used.pods -= 1
-            used.exclusive -= use.exclusive
-            if not used.pods:
+            node.used[use.device].add(use, -1)
+            if not node.used[use.device].pods:
                 del node.used[use.device]
             self._write(node, use.device)
         self._drop_if_empty(node_name, node)
@@ -168,6 +157,7 @@ class DeviceColumns:
         twin._participates, twin._new_memory = self._participates.copy(), self._new_memory.copy()
         twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
         twin._arrangement = self._arrangement
+        twin._remembered, twin._remembered_version = {}, 0
         return twin
 
     def _withdraw(self, name: str, node: _NodeDevices) -> None:
@@ -176,6 +166,7 @@ class DeviceColumns:
         self._leave(node.row)
         self._participants -= 1
         node.row, node.inventory, node.template = None, {}, None
+        self.version += 1
         self._rewrite(node)
         self._drop_if_empty(name, node)
 
@@ -216,27 +207,12 @@ class DeviceColumns:
         if index is None:
             index = node.rows[id] = self._claim_row()
         assert node.row is not None
-        used = node.used.get(id) or _Use()
         if self._node[index] != node.row or self.devices[index] != device:
             self._arrangement = None
         self.devices[index] = device
         self._node[index] = node.row
-        memory_used = used.memory_of(device)
-        slots_used = device.slots if used.exclusive else used.pods
-        # More than a device has leaves nothing on it, and all of its cores not even what asks for none.
-        is_open = memory_used <= device.memory and (used.cores < device.cores or not device.cores)
-        numbers = (
-            device.memory,
-            device.memory - memory_used if device.usable else 0,
-            device.cores,
-            device.cores - used.cores if device.usable else 0,
-            device.slots,
-            device.slots - slots_used if device.usable and is_open else 0,
-            int(used.pods > 0),
-            device.numa,
-        )
-        for name, number in zip(NUMBERS, numbers, strict=True):
-            self._numbers[name][index] = min(_MOST, max(0, number))
+        for name, number in zip(NUMBERS, node.used.get(id, UNUSED).numbers(device), strict=True):
+            self._numbers[name][index] = number
 
     def _claim_row(self) -> int:
         if self._vacant:

@@ -43,10 +43,10 @@ def answer(mirror: ClusterMirror, request: bytes, annotations: tuple[tuple[str, 
 @pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.label)
 def test_the_number_counted_by_hand_is_the_estimators(ask: Ask) -> None:
     annotations = (("gpu-fraction", "0.5"),) if ask.workload == HALVES else ()
-    expected = ask.replicas(SCALE)
+    expected, mirror = ask.replicas(SCALE), mirrored(SCALE)
 
-    assert expected > 0
-    assert answer(mirrored(SCALE), ask.questions.messages[0], annotations) == expected
+    assert all(expected)
+    assert [answer(mirror, message, annotations) for message in ask.questions.messages] == expected
 
 
 def test_half_of_the_nodes_have_eight_devices_each_and_others_share_theirs_by_kai() -> None:

@@ -184,6 +184,31 @@ def test_a_device_that_changes_is_seen_as_it_is_now() -> None:
     assert limits() == [0, 0]
 
 
+def test_what_is_remembered_is_forgotten_with_any_change() -> None:
+    columns, claims = table({}), [(DeviceClaim(1, memory),) for memory in range(1, 100)]
+
+    def limits() -> list[int]:
+        return [int(DeviceRoom(columns).limit(claim, 1, None)[0]) for claim in claims]
+
+    assert limits() == limits() == [UNLIMITED] * 99
+    columns.set_node("n0", 0, [], None)
+    assert limits() == [0] * 99
+    columns.set_node("n0", 0, EMPTY_PAIR, None)
+    assert limits() == limits() == [2 * (10 // memory) for memory in range(1, 100)]
+    columns.hold("n0", [DeviceUse("a", 10)])
+    assert limits() == [10 // memory for memory in range(1, 100)]
+    columns.set_node("n0", 0, None, None)
+    assert limits() == [UNLIMITED] * 99
+
+
+def test_what_an_answer_takes_is_not_remembered_for_the_next() -> None:
+    columns, claim = table({0: EMPTY_PAIR}), (DeviceClaim(1, 5),)
+    room = DeviceRoom(columns)
+    room.take(claim, np.array([3]), None)
+    assert [int(taken.limit(claim, 1, None)[0]) for taken in (room, room.fork())] == [1, 1]
+    assert DeviceRoom(columns).limit(claim, 1, None).tolist() == [4]
+
+
 def test_events_in_any_order_come_to_the_same() -> None:
     early, late = table({0: EMPTY_PAIR}), DeviceColumns(scheme())
     uses = (DeviceUse("a", 3, 20), DeviceUse("b", 1))

@@ -23,7 +23,8 @@ from estimator.cluster import columns as columns_module
 from estimator.cluster import devices as devices_module
 from estimator.cluster.arrangement import Arrangement
 from estimator.cluster.columns import NodeColumns
-from estimator.cluster.devices import NUMBERS, DeviceColumns
+from estimator.cluster.device_use import NUMBERS
+from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.devices import DeviceFilter
 from tests.builders import (

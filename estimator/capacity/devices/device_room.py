@@ -52,6 +52,7 @@ class DeviceRoom:
         self._node = table.node
         self._state = DeviceState.of(table)
         self._is_own = False
+        self._is_taken_from = False
 
     @property
     def scheme(self) -> Scheme:
@@ -63,14 +64,21 @@ class DeviceRoom:
         twin = DeviceRoom.__new__(DeviceRoom)
         twin._table, twin._node, twin._state = self._table, self._node, self._state
         self._is_own = twin._is_own = False
+        twin._is_taken_from = self._is_taken_from
         return twin
 
     def limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         """How many pods with these claims each node row takes; `UNLIMITED` on rows outside the scheme.
 
         ``openable``: what may become devices; None where the scheme opens none, and then a node outside the
-        scheme is not limited by it. Exact where a pod's claims are all the same; else see `bound`.
+        scheme is not limited by it. Exact where a pod's claims are all the same; else see `bound`. Not to be
+        written.
         """
+        if self._is_taken_from or openable is not None:
+            return self._limit(claims, rows, openable)
+        return self._table.remembered((claims, rows), lambda: self._limit(claims, rows, None))
+
+    def _limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         each = dict.fromkeys(claims)
         if len(claims) == 1:
             pods = self._limit_of_one(claims[0], rows, openable)
@@ -107,7 +115,7 @@ class DeviceRoom:
         Answers which whole units were opened for it. ``placed`` must not exceed `limit`.
         """
         if not self._is_own:
-            self._state, self._is_own = self._state.copy(), True
+            self._state, self._is_own, self._is_taken_from = self._state.copy(), True, True
         placed = placed * self._table.participates(len(placed))
         opened = np.zeros_like(placed)
         if len(set(claims)) == 1 and (len(claims) == 1 or openable is None):

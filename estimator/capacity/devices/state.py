@@ -16,7 +16,7 @@ UNLIMITED = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """Devices, as `estimator.cluster.devices.NUMBERS` has them; the last four change as pods come."""
+    """Devices, as `estimator.cluster.device_use.NUMBERS` has them; the last four change as pods come."""
 
     memory: IntVector
     cores: IntVector
