@@ -7,7 +7,7 @@ from dataclasses import replace
 from admin.estimates import Rules
 from admin.mirrors import mirror_of
 from admin.observing import Observed
-from estimator.capacity.answer import Misread, lowest
+from estimator.capacity.answer import Misread
 from estimator.capacity.budget import Budget
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.explain.explain import explain
@@ -15,7 +15,6 @@ from estimator.capacity.gangs.components import gang_components
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, told
 from estimator.capacity.gangs.placing import place
-from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.summary import Summary
@@ -65,9 +64,10 @@ class LocalEstimates:
             return self._clock() >= ends_s
 
         room = Room(columns, EligibilityCache())
-        placed = place(room, question, Topology(self._levels(mirror), DomainCache()), expired, search)
-        quota = quota_sets(mirror.quotas.of(gang.namespace), components, gang.namespace, ())
-        answer = lowest(placed.answer, quota)
+        quotas = tuple(mirror.quotas.of(gang.namespace))
+        topology = Topology(self._levels(mirror), DomainCache())
+        placed = place(room, question, topology, expired, search, quotas)
+        answer = placed.answer
         if unused:
             answer = replace(answer, reasons=(*answer.reasons, Misread(unused)))
         explained = explain(Room(columns, EligibilityCache()), components, expired)

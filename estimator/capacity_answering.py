@@ -30,7 +30,8 @@ from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.freshness import Freshness
-from estimator.member import NODES, PODS, MemberCluster
+from estimator.cluster.quotas import Quota
+from estimator.member import NODES, PODS, QUOTAS, MemberCluster
 from fairway.accelerators.catalogue import Catalogue
 
 DEFAULT_SEARCH_S = 0.25
@@ -55,8 +56,10 @@ class CapacityAnswering:
         stale_after_s: float,
         executor: Executor,
         *,
+        heeds_quotas: bool,
         clock: Callable[[], float],
     ) -> None:
+        self._heeds_quotas = heeds_quotas
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._catalogue = catalogue
         self._stale_after_s = stale_after_s
@@ -106,7 +109,8 @@ class CapacityAnswering:
             share_s = call.leave()
             if share_s <= 0:
                 return _in_doubt(name, _LATE, age_s)
-            work = partial(_place_and_explain, question, with_causes, call.clock, share_s)
+            quotas = tuple(member.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
+            work = partial(_place_and_explain, question, with_causes, quotas, call.clock, share_s)
             try:
                 placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
             except OutOfTime as error:
@@ -144,8 +148,9 @@ class CapacityAnswering:
         if member is None:
             return None, None, 0.0
         within_s = call.left_s() * _SHARE_FOR_WAITING
-        stale = await member.settle((NODES, PODS), self._stale_after_s, within_s)
-        freshness = member.freshness((NODES, PODS))
+        needs = (NODES, PODS, QUOTAS) if self._heeds_quotas else (NODES, PODS)
+        stale = await member.settle(needs, self._stale_after_s, within_s)
+        freshness = member.freshness(needs)
         age_s = freshness.lost_s or 0.0
         return member, None if stale is None else _stale(stale), age_s
 
@@ -199,6 +204,7 @@ def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:
 def _place_and_explain(
     question: CapacityQuestion,
     with_causes: bool,
+    quotas: tuple[Quota, ...],
     clock: Callable[[], float],
     within_s: float,
     room: Room,
@@ -212,7 +218,8 @@ def _place_and_explain(
     def expired() -> bool:
         return clock() >= started_s + within_s
 
-    placed = place(room, question.gang, topology, expired, Budget(clock, started_s + search_s))
+    search = Budget(clock, started_s + search_s)
+    placed = place(room, question.gang, topology, expired, search, quotas)
     if question.problems:
         answer = placed.answer
         reasons = (*answer.reasons, Misread(question.problems))

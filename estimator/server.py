@@ -287,6 +287,7 @@ async def _listen(
         _catalogue(settings.accelerators),
         settings.stale_after_s,
         executors.own,
+        heeds_quotas=settings.gates.resource_quota_estimate,
         clock=time.monotonic,
     )
     server = grpc.aio.server(options=_OPTIONS)

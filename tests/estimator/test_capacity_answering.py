@@ -26,6 +26,7 @@ from estimator.capacity.survey import survey as surveying
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import CapacityQuestion, read_place
 from estimator.cluster.freshness import Freshness
+from estimator.cluster.quotas import Quota
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.pb import estimator_pb2
 from fairway.accelerators.builtin import builtin_catalogue
@@ -154,7 +155,7 @@ def test_a_search_ends_once_nobody_waits_for_it(
     forever = threading.Event()
 
     def endless(
-        room: Room, question: GangQuestion, topology: Topology, expired: Expired, _: Budget
+        room: Room, question: GangQuestion, topology: Topology, expired: Expired, *_: object
     ) -> Placed:
         entered.set()
         while not expired():
@@ -219,7 +220,12 @@ def shared(
     shares: Shares = []
 
     def timed(
-        room: Room, question: GangQuestion, topology: Topology, expired: Expired, search: Budget
+        room: Room,
+        question: GangQuestion,
+        topology: Topology,
+        expired: Expired,
+        search: Budget,
+        quotas: tuple[Quota, ...],
     ) -> Placed:
         at_s = clock.now_s
         for_all_s = next(s for s in (n / 8 for n in range(1000)) if _expired_at(clock, expired, at_s + s))
@@ -234,7 +240,9 @@ def shared(
 
     async def scenario() -> list[ClusterPlacement]:
         members = [member(name, clock) for name in dict.fromkeys(clusters)]
-        answering = CapacityAnswering(members, builtin_catalogue(), 120.0, Inline(), clock=clock)
+        answering = CapacityAnswering(
+            members, builtin_catalogue(), 120.0, Inline(), heeds_quotas=False, clock=clock
+        )
         return await answering.place(question, within_s)
 
     return shares, asyncio.run(scenario())
@@ -296,7 +304,9 @@ def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(one, "snapshot", MethodType(noted, one))
 
     async def scenario() -> None:
-        answering = CapacityAnswering(members, builtin_catalogue(), 120.0, Inline(), clock=clock)
+        answering = CapacityAnswering(
+            members, builtin_catalogue(), 120.0, Inline(), heeds_quotas=False, clock=clock
+        )
         every = read_place(pb.PlaceRequest(clusters=list("abcde"), gang=workers(1, gpu=1)))
         one = read_place(pb.PlaceRequest(clusters=["f"], gang=workers(1, gpu=1)))
         await asyncio.gather(answering.place(every, 10.0), answering.place(one, 10.0))

@@ -16,7 +16,7 @@ from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology_reasons import Understated
-from tests.builders import cluster, component, never, node, room_of
+from tests.builders import cluster, component, never, node, quota, room_of
 
 NOWHERE = Topology(Levels(), DomainCache())
 
@@ -108,3 +108,23 @@ class TestSpreading:
     def test_is_not_begun_once_nobody_waits(self) -> None:
         over = Budget(lambda: math.inf, 0.0)
         assert placed(nodes(100), component("w", 4, gpu=1), expired=after(0), search=over).spread_fits is None
+
+
+@pytest.mark.parametrize(
+    ("left", "wanted", "copies", "bound"), [(20, 0, 5, 5), (20, 2, 2, 5), (3, 0, 0, 0), (1000, 0, 8, 8)]
+)
+def test_quotas_of_the_namespace_limit_copies_and_their_placement(
+    left: int, wanted: int, copies: int, bound: int
+) -> None:
+    team = quota("team", "ml").hard({"requests.nvidia.com/gpu": left})
+    mirror = cluster(team, *(node(f"n{index}").gpus(4) for index in range(8)))
+    worker = component("worker", 2, gpu=2)
+    for namespace, expected in (("ml", copies), ("other", wanted or 8)):
+        question = GangQuestion("m", (worker,), namespace, wanted=wanted)
+        quotas = tuple(mirror.quotas.of(namespace))
+        found = place(room_of(mirror), question, NOWHERE, never, NO_BUDGET, quotas)
+        assert found.answer.value == expected
+        assert sum(pods for _, _, pods in found.placement) == 2 * expected
+        if namespace == "ml":
+            assert found.answer.upper_bound == bound
+            assert copies == 8 or any(reason.kind == "quota" for reason in found.answer.reasons)

@@ -5,11 +5,12 @@ The one function behind Fairway's own `Place` and `Explain`, on the server and i
 
 from dataclasses import replace
 
-from estimator.capacity.answer import Answer, Doubt, Reason
+from estimator.capacity.answer import NO_LIMIT, Answer, Doubt, Reason, lowest
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
@@ -18,18 +19,29 @@ from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.whole_slices import asks_tpu
 from estimator.capacity.topology_reasons import Understated
+from estimator.cluster.quotas import Quota
 
 _SPREAD_S = 0.25
 """Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
 
 
-def place(room: Room, question: GangQuestion, topology: Topology, expired: Expired, search: Budget) -> Placed:
+def place(
+    room: Room,
+    question: GangQuestion,
+    topology: Topology,
+    expired: Expired,
+    search: Budget,
+    quotas: tuple[Quota, ...] = (),
+) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
 
-    ``search`` is time for an exact answer. Where no copy was found and none was ruled out, the first reason
-    is a `Doubt`. The room is left with the assumed gangs placed. Raises OutOfTime where those could not all
-    be placed in time.
+    ``quotas`` of the gang's namespace limit that further. ``search`` is time for an exact answer. Where no
+    copy was found and none was ruled out, the first reason is a `Doubt`. The room is left with the assumed
+    gangs placed. Raises OutOfTime where those could not all be placed in time.
     """
+    allowed = quota_sets(quotas, question.components, question.namespace, question.assumed)
+    if allowed.value == 0:
+        return Placed(allowed)
     held = hold(room, question.assumed, expired)
     fit = place_gang(
         room,
@@ -38,7 +50,7 @@ def place(room: Room, question: GangQuestion, topology: Topology, expired: Expir
         topology.levels,
         topology.domains,
         expired,
-        question.wanted,
+        question.wanted if allowed == NO_LIMIT else min(question.wanted or allowed.value, allowed.value),
         search,
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
@@ -47,6 +59,8 @@ def place(room: Room, question: GangQuestion, topology: Topology, expired: Expir
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
         spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
+    if allowed != NO_LIMIT:
+        answer = lowest(answer, allowed)
     return Placed(answer, spread, fit.level, _named(room, question, fit.placement))
 
 
