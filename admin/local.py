@@ -7,7 +7,7 @@ from dataclasses import replace
 from admin.estimates import Rules
 from admin.mirrors import mirror_of
 from admin.observing import Observed
-from estimator.capacity.answer import Misread
+from estimator.capacity.answer import misread
 from estimator.capacity.budget import Budget
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.explain.explain import explain
@@ -67,13 +67,9 @@ class LocalEstimates:
         quotas = tuple(mirror.quotas.of(gang.namespace))
         topology = Topology(self._levels(mirror), DomainCache())
         placed = place(room, question, topology, expired, search, quotas)
-        answer = placed.answer
-        if unused:
-            answer = replace(answer, reasons=(*answer.reasons, Misread(unused)))
+        placed = replace(placed, answer=misread(placed.answer, unused))
         explained = explain(Room(columns, EligibilityCache()), components, expired)
-        return ClusterExplanation(
-            told(cluster.name, replace(placed, answer=answer), cluster.age_s), explained
-        )
+        return ClusterExplanation(told(cluster.name, placed, cluster.age_s), explained)
 
     def _levels(self, mirror: ClusterMirror) -> Levels:
         if self._rules.levels:

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from estimator.capacity.answer import Answer, Doubt, Misread, exactly, lowest
+from estimator.capacity.answer import Answer, Doubt, exactly, lowest, misread
 from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.doubt import OnDoubt, doubtful
@@ -36,7 +36,16 @@ from estimator.capacity.unschedulable import unschedulable_replicas
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
 from estimator.karmada.templates import NOTHING, Found, Lookup
-from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
+from estimator.member import (
+    DEPLOYMENTS,
+    NODES,
+    PODS,
+    QUOTAS,
+    REPLICA_SETS,
+    MemberCluster,
+    out_of_date,
+    unknown_cluster,
+)
 from estimator.metrics import EstimatorMetrics, ExtensionPoint
 
 logger = logging.getLogger(__name__)
@@ -94,11 +103,10 @@ class Answering:
         deadline_s = self._clock() + within_s
         member = self._members.get(question.cluster)
         if member is None:
-            return self.doubt(question, self._unknown(question.cluster))
+            return self.doubt(question, unknown_cluster(question.cluster, self._members))
         stale = await member.settle(self._needs(question), self._policy.stale_after_s, within_s)
         if stale is not None:
-            cause = "stale" if stale.synced else "not_synced"
-            return self.doubt(question, Doubt(cause, stale.detail))
+            return self.doubt(question, out_of_date(stale))
         if isinstance(question, UnschedulableQuestion):
             return self._unschedulable(member, question)
         found = await self._template(question, deadline_s - self._clock())
@@ -215,18 +223,12 @@ class Answering:
         )
         return exactly(unschedulable_replicas(since_s, self._wall_clock(), question.threshold_s))
 
-    def _unknown(self, cluster: str) -> Doubt:
-        known = ", ".join(sorted(self._members))
-        shown = cluster if len(cluster) <= 63 else cluster[:60] + "..."
-        return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
-
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    """What an answer is worked out with: the topology, what is on its way, and the time there is."""
+    """What an answer is worked out with: the topology, and the time there is."""
 
     topology: Topology
-    assumed: tuple[AssumedWorkload, ...]
     expired: Expired
     search: Budget
 
@@ -261,7 +263,7 @@ class _Work:
         started_s = self.clock()
         on_their_way = self.assumed()
         search = Budget(self.clock, min(started_s + search_s, self.deadline_s - _KEPT_FOR_THE_REST_S))
-        means = _Means(topology, on_their_way, lambda: self.clock() >= self.deadline_s, search)
+        means = _Means(topology, lambda: self.clock() >= self.deadline_s, search)
         held = hold(room, on_their_way, means.expired)
         nodes = self.fit(room, means)
         if held:
@@ -289,22 +291,16 @@ def _fit_gang(
     question: ReplicasQuestion, gang: WorkloadGang, bound: int, room: Room, means: _Means
 ) -> Answer:
     answer = gang_replicas(room, question.shape, gang, bound, means.topology, means.expired)
-    return _misread(answer, gang)
+    return misread(answer, gang.problems)
 
 
 def _fit_sets(question: SetsQuestion, gang: WorkloadGang | None, room: Room, means: _Means) -> Answer:
     if gang is not None:
         answer = gang_sets(room, question.components, gang, means.topology, means.expired, means.search)
-        return _misread(answer, gang)
+        return misread(answer, gang.problems)
     if any(asks_tpu(component.shape) for component in question.components):
         levels, domains = means.topology.levels, means.topology.domains
         return place_gang(
             room, question.components, None, levels, domains, means.expired, search=means.search
         ).answer
     return max_sets(room, question.components, means.expired, search=means.search).answer
-
-
-def _misread(answer: Answer, gang: WorkloadGang) -> Answer:
-    if not gang.problems:
-        return answer
-    return replace(answer, reasons=(*answer.reasons, Misread(gang.problems)))

@@ -12,10 +12,11 @@ import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, Misread
+from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, misread
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
@@ -29,9 +30,8 @@ from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
-from estimator.cluster.freshness import Freshness
 from estimator.cluster.quotas import Quota
-from estimator.member import NODES, PODS, QUOTAS, MemberCluster
+from estimator.member import NODES, PODS, QUOTAS, MemberCluster, out_of_date, unknown_cluster
 from fairway.accelerators.catalogue import Catalogue
 
 DEFAULT_SEARCH_S = 0.25
@@ -104,7 +104,7 @@ class CapacityAnswering:
         member, doubt, age_s = await self._member(name, call)
         if member is None or doubt is not None:
             call.leave()
-            return _in_doubt(name, doubt or self._unknown(name), age_s)
+            return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
         async with call.turn, self._searches:
             share_s = call.leave()
             if share_s <= 0:
@@ -121,7 +121,7 @@ class CapacityAnswering:
         member, doubt, age_s = await self._member(name, call)
         if member is None:
             call.leave()
-            return Summary(name, 0, 0, doubt=self._unknown(name).detail)
+            return Summary(name, 0, 0, doubt=unknown_cluster(name, self._members).detail)
         async with call.turn, self._surveys:
             if call.leave() <= 0:
                 return Summary(name, 0, 0, age_s=age_s, doubt=(doubt or _LATE).detail)
@@ -152,12 +152,7 @@ class CapacityAnswering:
         stale = await member.settle(needs, self._stale_after_s, within_s)
         freshness = member.freshness(needs)
         age_s = freshness.lost_s or 0.0
-        return member, None if stale is None else _stale(stale), age_s
-
-    def _unknown(self, name: str) -> Doubt:
-        known = ", ".join(sorted(self._members))
-        shown = name if len(name) <= 63 else name[:60] + "..."
-        return Doubt("unknown_cluster", f"this estimator serves {known}; it was asked about {shown!r}")
+        return member, None if stale is None else out_of_date(stale), age_s
 
 
 class _Call:
@@ -193,10 +188,6 @@ class _Call:
 _LATE = Doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
 
 
-def _stale(freshness: Freshness) -> Doubt:
-    return Doubt("stale" if freshness.synced else "not_synced", freshness.detail)
-
-
 def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:
     return ClusterExplanation(told(name, Placed(Answer(0, UNBOUNDED - 1, False, (doubt,))), age_s))
 
@@ -220,11 +211,7 @@ def _place_and_explain(
 
     search = Budget(clock, started_s + search_s)
     placed = place(room, question.gang, topology, expired, search, quotas)
-    if question.problems:
-        answer = placed.answer
-        reasons = (*answer.reasons, Misread(question.problems))
-        answer = Answer(answer.value, answer.upper_bound, answer.proven, reasons)
-        placed = Placed(answer, placed.spread_fits, placed.level, placed.placement)
+    placed = replace(placed, answer=misread(placed.answer, question.problems))
     if not question.want_placement:
-        placed = Placed(placed.answer, placed.spread_fits, placed.level)
+        placed = replace(placed, placement=())
     return placed, explain(room, question.gang.components, expired) if with_causes else ()

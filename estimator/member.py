@@ -6,6 +6,7 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 import asyncio
 from collections.abc import Callable, Iterable
 
+from estimator.capacity.answer import Doubt
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.room import Room
@@ -18,6 +19,19 @@ from estimator.cluster.mirror import ClusterMirror
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
 DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
 RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
+
+
+def unknown_cluster(name: str, known: Iterable[str]) -> Doubt:
+    """The doubt about a cluster that this process does not serve."""
+    shown = name if len(name) <= 63 else name[:60] + "..."
+    return Doubt(
+        "unknown_cluster", f"this estimator serves {', '.join(sorted(known))}; it was asked about {shown!r}"
+    )
+
+
+def out_of_date(freshness: Freshness) -> Doubt:
+    """The doubt about a cluster whose state is not known well enough."""
+    return Doubt("stale" if freshness.synced else "not_synced", freshness.detail)
 
 
 class MemberCluster:

@@ -4,7 +4,7 @@ The value is never above what the nodes can hold; ``upper_bound`` is never below
 the value is the true maximum. Reasons are typed, so that metrics, logs and people read the same thing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from estimator.capacity.topology_reasons import TopologyReason
@@ -213,6 +213,13 @@ def exactly(value: int, *reasons: Reason) -> Answer:
 
 
 NO_LIMIT = exactly(UNBOUNDED)
+
+
+def misread(answer: Answer, problems: tuple[str, ...]) -> Answer:
+    """The answer, with what of the template was not heeded, if anything, as its last reason."""
+    if not problems:
+        return answer
+    return replace(answer, reasons=(*answer.reasons, Misread(problems)))
 
 
 def lowest(first: Answer, *others: Answer) -> Answer:
