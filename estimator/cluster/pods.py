@@ -19,9 +19,7 @@ from fairway.accelerators.devices import DeviceUse, PodFacts
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
-
-EXCLUSIVE_TOPOLOGY = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-"""The annotation by which JobSet gives each of its jobs a whole domain; its value is the label key."""
+from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
@@ -109,7 +107,7 @@ class PodMirror:
             node=intern(node),
             footprint=self._footprint(key, pod) if node else _ONE_SLOT,
             devices=self._devices(key, pod) if node else (),
-            exclusive_level=intern(annotations.get(EXCLUSIVE_TOPOLOGY, "")) if node else "",
+            exclusive_level=intern(annotations.get(job_set.EXCLUSIVE, "")) if node else "",
             controller=None
             if controller is None
             else (

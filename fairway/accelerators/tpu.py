@@ -23,7 +23,7 @@ ACCELERATOR_LABEL = "cloud.google.com/gke-tpu-accelerator"
 TOPOLOGY_LABEL = "cloud.google.com/gke-tpu-topology"
 NODE_POOL_LABEL = "cloud.google.com/gke-nodepool"
 CHIPS_LABEL = "cloud.google.com/gke-accelerator-count"
-_MODE_LABEL = "cloud.google.com/gke-accelerator-topology-mode"
+MODE_LABEL = "cloud.google.com/gke-accelerator-topology-mode"
 _PROVISION_ONLY = "PROVISION_ONLY"
 _GROUP = re.compile(r"cloud\.google\.com/gke-tpu-(partition|slice)-([0-9x]{1,24})-id")
 _STATE = "cloud.google.com/gke-tpu-partition-{}-state"
@@ -137,7 +137,7 @@ def read_tpu_host(node: NodeFacts) -> Read[TpuHost] | None:
     per_host = _chips_per_host(labels.get(CHIPS_LABEL), chips, problems)
     text = labels.get(TOPOLOGY_LABEL, "")
     topology = parse_topology(text)
-    dynamic = labels.get(_MODE_LABEL, "") == _PROVISION_ONLY
+    dynamic = labels.get(MODE_LABEL, "") == _PROVISION_ONLY
     hosts = 0
     if topology is None and not (dynamic and not text):
         found = f"found {text[:40]!r}" if text else "it is missing"

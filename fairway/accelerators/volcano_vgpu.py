@@ -47,6 +47,8 @@ VGPU_MEMORY = "volcano.sh/vgpu-memory"
 PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
 CORES = "volcano.sh/vgpu-cores"
 MODE = "volcano.sh/vgpu-mode"
+USE_ID = "volcano.sh/vgpu-use-gpuuuid"
+AVOID_ID = "volcano.sh/vgpu-nouse-gpuuuid"
 GROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
 
 _NAMES = frozenset({NUMBER, VGPU_MEMORY, PERCENTAGE, CORES})
@@ -189,8 +191,8 @@ def _filter(annotations: Mapping[str, str]) -> DeviceFilter | str:
     return DeviceFilter(
         products=() if wanted is None else tuple(wanted.split(",")),
         not_products=() if unwanted is None else tuple(unwanted.split(",")),
-        ids=listed(annotations.get("volcano.sh/vgpu-use-gpuuuid", "")),
-        not_ids=listed(annotations.get("volcano.sh/vgpu-nouse-gpuuuid", "")),
+        ids=listed(annotations.get(USE_ID, "")),
+        not_ids=listed(annotations.get(AVOID_ID, "")),
         mode=mode or "",
     )
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from estimator.capacity.gangs.pod_affinity import HOSTNAME, RefusedTemplate, matches, own_distances, repelled
+from estimator.capacity.gangs.pod_affinity import RefusedTemplate, matches, own_distances, repelled
 from estimator.capacity.gangs.templates import shape_of
 from estimator.capacity.request import Component
+from estimator.capacity.topology.levels import HOSTNAME
 from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from estimator.capacity.request import Spread
+from estimator.capacity.topology.levels import HOSTNAME
 from fairway.kube.templates import (
     Affinity,
     LabelSelector,
@@ -26,7 +27,6 @@ from fairway.selectors import Operator, Requirement, SelectorError, label_requir
 Selector = tuple[Requirement, ...]
 """A label selector: all of it must hold."""
 
-HOSTNAME = "kubernetes.io/hostname"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HARD = "DoNotSchedule"
 _ELSEWHERE = "is about other pods than its own, and not looked at"

@@ -47,8 +47,8 @@ DEVICE_ANNOTATIONS: tuple[str, ...] = tuple(
             hami_claims.SOFT_MODE,
             volcano_vgpu.MODE,
             volcano_vgpu.GROUP_POLICY,
-            "volcano.sh/vgpu-use-gpuuuid",
-            "volcano.sh/vgpu-nouse-gpuuuid",
+            volcano_vgpu.USE_ID,
+            volcano_vgpu.AVOID_ID,
         }.union(
             name
             for vendor in VENDORS

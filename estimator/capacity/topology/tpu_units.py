@@ -16,6 +16,7 @@ from fairway.accelerators.devices import NodeFacts
 from fairway.accelerators.tpu import (
     ACCELERATOR_LABEL,
     CHIPS_LABEL,
+    MODE_LABEL,
     NODE_POOL_LABEL,
     TOPOLOGY_LABEL,
     TPU,
@@ -28,7 +29,6 @@ from fairway.accelerators.tpu import (
 SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"
 """The annotation by which a pod says which shape of slice shall be formed for it."""
 
-_MODE_LABEL = "cloud.google.com/gke-accelerator-topology-mode"
 _MOST_CHIPS = 9999
 
 
@@ -96,7 +96,7 @@ def tpu_units(nodes: NodeColumns, partition: Topology | None, pools: bool = True
     allocatable = np.minimum(nodes.allocatable(TPU), _MOST_CHIPS)
     accelerators = nodes.labels.codes(ACCELERATOR_LABEL)[:size]
     rows = np.flatnonzero(nodes.present & ((accelerators > 0) | (allocatable > 0)))
-    keys = [ACCELERATOR_LABEL, TOPOLOGY_LABEL, CHIPS_LABEL, _MODE_LABEL]
+    keys = [ACCELERATOR_LABEL, TOPOLOGY_LABEL, CHIPS_LABEL, MODE_LABEL]
     groups = [NODE_POOL_LABEL]
     if partition is not None:
         name = topology_name(partition)
