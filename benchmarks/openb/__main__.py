@@ -20,9 +20,9 @@ from benchmarks.openb.trace import TraceError, read_machines, read_tasks, trace_
 SCHEMES = {sharing.name: sharing for sharing in (HAMI, KAI, WHOLE)}
 
 _EXAMPLES = """examples:
-  python -m benchmarks.openb --out /tmp/openb
-  python -m benchmarks.openb --out /tmp/openb --load 90 --scheme kai --gzip
-  python -m benchmarks.openb --out /tmp/openb --load 60 --pods gpuspec33 --seed 7
+  python -m benchmarks.openb --out dumps
+  python -m benchmarks.openb --out dumps --load 90 --scheme kai --gzip
+  python -m benchmarks.openb --out dumps --load 60 --pods gpuspec33 --seed 7
 """
 
 

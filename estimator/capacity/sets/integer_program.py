@@ -7,6 +7,7 @@ of a second to load, so that happens when it is first needed; see `load`.
 
 from dataclasses import dataclass
 from enum import Enum
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,14 +54,14 @@ class Solved:
 
 def load() -> None:
     """Load the solver now, so that no answer waits for it. Takes about a third of a second the first time."""
-    import highspy  # noqa: F401
+    import_module("highspy")
 
 
 def solve(program: Program, within_s: float, *, integral: bool) -> Solved:
     """The best ``x``, or the best found ``within_s`` seconds; with ``integral``, x of integers."""
     import highspy  # deferred: see load
 
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver = highspy.Highs()
     for option, value in _OPTIONS.items():
         solver.setOptionValue(option, value)
     solver.setOptionValue("time_limit", within_s)
