@@ -1,0 +1,33 @@
+"""Labels and annotations that the programs of Fairway and their users share, each written once.
+
+Those about pods that belong together are in `fairway.workloads.own`.
+"""
+
+from typing import Final
+
+GROUP: Final = "fairway.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+# What users say. As a label of the workload's template or of its binding; QUEUE also as an annotation of the
+# PropagationPolicy; DEFAULT_QUEUE as a label or annotation of the namespace.
+QUEUE: Final = "fairway.dev/queue"
+"""Name of the LocalQueue, in the workload's namespace."""
+DEFAULT_QUEUE: Final = "fairway.dev/default-queue"
+"""Name of the LocalQueue of a namespace's workloads that name none."""
+SERVICE_CLASS: Final = "fairway.dev/class"
+"""Name of the ServiceClass."""
+WORKLOAD_GROUP: Final = "fairway.dev/group"
+"""Workloads of a namespace and queue with the same group start together or not at all."""
+WORKLOAD_GROUP_SIZE: Final = "fairway.dev/group-size"
+"""How many workloads the group has."""
+SKIP: Final = "fairway.dev/skip"
+"""Label or annotation, with any value: Fairway leaves the workload alone."""
+MANAGED: Final = "fairway.dev/managed"
+"""Label of a namespace, ``true``: all its workloads are held, those without accelerators too."""
+
+# What the dispatcher writes on bindings.
+ADMISSION: Final = "fairway.dev/admission"
+"""Annotation: the admission record, JSON; see `queue_dispatcher.bindings.record`."""
+REQUEUE: Final = "fairway.dev/requeue"
+"""Annotation: when a released workload that did not start was taken back, and when it is due again; JSON."""

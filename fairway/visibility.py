@@ -1,0 +1,117 @@
+"""What the dispatcher's visibility API says: the JSON documents, shared by the server and those who read it.
+
+``GET /visibility/v1/queues`` answers `QueueList`, ``/visibility/v1/queues/NAME`` a `QueueView` with
+its pending workloads (``offset`` and ``limit``, at most 1,000), ``/visibility/v1/namespaces/NS/queues/NAME``
+a `LocalQueueView`, ``/visibility/v1/workloads/NS/NAME`` a `WorkloadList` of all workloads of that name.
+Amounts are whole units, cpu in milli. Fields are only ever added.
+"""
+
+import msgspec
+
+
+class View(msgspec.Struct, frozen=True, rename="camel", omit_defaults=False):
+    """Base of all documents: camelCase."""
+
+
+class Waiting(View, frozen=True):
+    """Why a workload waits. ``kind``: one of `queue_dispatcher.cycle.reasons`."""
+
+    kind: str
+    text: str
+    unblock: str = ""
+
+
+class WorkloadView(View, frozen=True):
+    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted.
+
+    Positions count from 1, 0 for what does not wait. Times are RFC 3339, empty where there is none.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+    binding: str
+    state: str
+    local_queue: str = ""
+    cluster_queue: str = ""
+    service_class: str = ""
+    priority: int = 0
+    position_in_cluster_queue: int = 0
+    position_in_local_queue: int = 0
+    enqueued_at: str = ""
+    admitted_at: str = ""
+    request: dict[str, int] = {}
+    flavors: dict[str, str] = {}
+    clusters: dict[str, int] = {}
+    waiting: Waiting | None = None
+    note: str = ""
+
+
+class Usage(View, frozen=True):
+    """One resource of one flavor in a queue; limits are -1 where there is none.
+
+    ``available``: what one more workload may be charged here now, borrowing included.
+    """
+
+    flavor: str
+    resource: str
+    nominal: int
+    used: int
+    borrowed: int
+    borrowing_limit: int = -1
+    lending_limit: int = -1
+    available: int = 0
+
+
+class QueueView(View, frozen=True):
+    """One ClusterQueue. ``share_milli``: its weighted dominant share, thousandths; 0 within its quota.
+
+    ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
+    """
+
+    name: str
+    parent: str = ""
+    strategy: str = ""
+    weight_milli: int = 1000
+    stopped: str = ""
+    problems: list[str] = []
+    pending: int = 0
+    admitted: int = 0
+    share_milli: int = 0
+    usage: list[Usage] = []
+    waiting: dict[str, int] = {}
+    workloads: list[WorkloadView] = []
+
+
+class QueueList(View, frozen=True):
+    """All ClusterQueues, parents before children, siblings by name.
+
+    ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
+    ``window``: how many may be at once.
+    """
+
+    queues: list[QueueView] = []
+    unresolved: list[WorkloadView] = []
+    in_flight: int = 0
+    window: int = 0
+    is_leader: bool = True
+    as_of: str = ""
+
+
+class LocalQueueView(View, frozen=True):
+    """One LocalQueue and its pending workloads."""
+
+    namespace: str
+    name: str
+    cluster_queue: str
+    stopped: str = ""
+    problems: list[str] = []
+    pending: int = 0
+    admitted: int = 0
+    workloads: list[WorkloadView] = []
+
+
+class WorkloadList(View, frozen=True):
+    """Workloads of one name; several where kinds or bindings share it."""
+
+    workloads: list[WorkloadView] = []

@@ -1,0 +1,1 @@
+"""ResourceFlavor, ClusterQueue, LocalQueue, ServiceClass: types, defaults and what is wrong with them."""

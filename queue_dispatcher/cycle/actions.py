@@ -1,0 +1,46 @@
+"""What a cycle decides: values, carried out by the executor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Release the item's bindings, charged as the alternative says."""
+
+    item: Item
+    alternative: Alternative
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ask the estimators whether the item fits, then decide again."""
+
+    item: Item
+
+
+Action = Admit | Probe
+
+
+@dataclass(frozen=True, slots=True)
+class ClassKey:
+    """Which items of a queue wait for the same reason."""
+
+    queue: str
+    shape: Shape
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The actions, in order, and why each class of items that has not been admitted whole waits.
+
+    ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
+    """
+
+    actions: tuple[Action, ...]
+    waits: Mapping[ClassKey, Reason]
+    next_due_ms: int | None = None

@@ -1,0 +1,59 @@
+"""What waits in a queue: items, and the shapes that many items share.
+
+Items of one shape and priority differ only in when they came, so a cycle that finds no room for the first
+has found none for all of them. That is what keeps a full fleet with 100,000 waiting workloads cheap.
+"""
+
+from dataclasses import dataclass
+
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.ledger.cells import Charge
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to charge a workload: which flavor each of its resources comes from, and how much that is.
+
+    ``flavors``: pairs of resource and flavor. A workload that may land on several flavors is charged to each
+    of them until Karmada has placed it, so a resource can be named more than once.
+    """
+
+    flavors: tuple[tuple[str, str], ...]
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """What alike workloads of one queue ask for; one object for all of them, compared by identity.
+
+    ``key``: a digest that is the same in every process. ``alternatives``: in the queue's order of flavors;
+    empty only with ``never``, which says why no admission can be possible. ``probe``: what the estimators
+    are asked about, equal for all shapes that are the same question; empty where nobody needs to be asked.
+    """
+
+    key: str
+    demand: tuple[tuple[str, int], ...]
+    alternatives: tuple[Alternative, ...]
+    never: Reason | None = None
+    probe: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What is admitted as one: a binding, the growth of one, or a group of bindings.
+
+    ``id``: the binding's uid, or the group's key. ``members``: uids of the bindings that its admission
+    releases. ``enqueued_ms``: since when it has its place in the line, epoch milliseconds, never renewed.
+    ``due_ms``: not to be admitted before; 0 for at once.
+    """
+
+    id: str
+    name: str
+    members: tuple[str, ...]
+    queue: str
+    local_queue: str
+    shape: Shape
+    priority: int
+    enqueued_ms: int
+    due_ms: int = 0
+    is_growth: bool = False

@@ -1,0 +1,1 @@
+"""The quota tree: nominal, borrowing and lending; what is charged and given back. Pure."""

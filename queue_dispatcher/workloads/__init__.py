@@ -1,0 +1,1 @@
+"""What a workload's template and binding tell: queue, class, demand, flavors, and its end. Pure."""

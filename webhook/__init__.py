@@ -1,0 +1,1 @@
+"""Holds accelerator workloads at their creation: a mutating admission webhook for Karmada's bindings."""
