@@ -13,6 +13,7 @@ import click
 from admin.completion_command import completion
 from admin.exits import Exit
 from admin.explain_command import explain
+from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
 from admin.what_if_command import what_if
 from fairway.service.version import release
@@ -23,7 +24,7 @@ _INTERRUPTED = 130
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(release(), prog_name="fairway")
 def cli() -> None:
-    """See where accelerators are free, and why a job does not fit.
+    """See where accelerators are free, why a job does not fit, and who waits for them in which queue.
 
     \b
     A cluster is given as
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for command in (report, explain, what_if, completion):
+for command in (report, explain, what_if, queues, queue, pending, completion):
     cli.add_command(command)
 
 

@@ -28,3 +28,11 @@ def _fill(mirror: ClusterMirror, dump: Dump) -> None:
         mirror.quotas.upsert(quota)
     for topology in dump.topologies:
         mirror.topologies.upsert(topology)
+    for device_class in dump.device_classes:
+        mirror.dra.classes.upsert(device_class)
+    for template in dump.claim_templates:
+        mirror.dra.templates.upsert(template)
+    for published in dump.slices:
+        mirror.dra.slices.upsert(published)
+    for claim in dump.claims:
+        mirror.dra.claims.upsert(claim)

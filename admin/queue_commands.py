@@ -1,0 +1,217 @@
+"""``fairway queues``, ``queue`` and ``pending``: what is admitted, who waits, where in the line and why."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from admin.cli import Failed
+from admin.exits import Exit
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from admin.dispatcher import Connection, Dispatcher
+
+Command = Callable[..., None]
+T = TypeVar("T")
+
+_EXIT_CODES = """\b
+Exit codes: 0 done; 1 bad usage, or the dispatcher could not be asked;"""
+_WAITING_STATES = ("Held", "Pending", "Growing")
+
+
+def _asking(command: Command) -> Command:
+    """The options that all commands share; the command gets ``dispatcher``, ``output`` and ``watch``."""
+
+    @wraps(command)
+    def call(dispatcher_url: str, ca_file: Path | None, **rest: object) -> None:
+        from admin.dispatcher import Dispatcher
+
+        command(dispatcher=Dispatcher(dispatcher_url, ca_file), **rest)
+
+    for decorate in reversed(
+        (
+            click.option(
+                "--dispatcher",
+                "dispatcher_url",
+                envvar="FAIRWAY_DISPATCHER",
+                default="http://127.0.0.1:8082",
+                show_default=True,
+                metavar="URL",
+                help="Where the dispatcher's visibility API is; also $FAIRWAY_DISPATCHER.",
+            ),
+            click.option(
+                "--ca-file", type=click.Path(path_type=Path), help="CA of its certificate, for https."
+            ),
+            click.option(
+                "-o",
+                "--output",
+                type=click.Choice(("table", "json", "yaml")),
+                default="table",
+                help="What to print. Default: table.",
+            ),
+            click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C."),
+        )
+    ):
+        call = decorate(call)
+    return call
+
+
+_LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=20,
+    show_default=True,
+    help="Workloads to show of each queue, from the head of the line.",
+)
+
+
+@click.command(
+    short_help="All queues: quota, usage, who waits.",
+    epilog=f"""\b
+Examples:
+  fairway queues
+  fairway queues --watch
+  fairway queues -o json | jq '.queues[] | {{name, pending}}'
+
+{_EXIT_CODES}
+""",
+)
+@_asking
+def queues(dispatcher: "Dispatcher", output: str, watch: bool) -> None:
+    """Show the tree of ClusterQueues: usage bars by flavor and resource, and how many wait for what."""
+    from admin.terminal.queues import queue_tables
+
+    _show(dispatcher, lambda connection: connection.queues(), queue_tables, output, watch)
+
+
+@click.command(
+    short_help="One queue and the line before it.",
+    epilog=f"""\b
+Examples:
+  fairway queue research
+  fairway queue team-a/default      a LocalQueue: NAMESPACE/NAME
+  fairway queue research --watch --limit 50
+
+{_EXIT_CODES}
+""",
+)
+@click.argument("name")
+@_LIMIT
+@_asking
+def queue(dispatcher: "Dispatcher", name: str, limit: int, output: str, watch: bool) -> None:
+    """Show a ClusterQueue, or a LocalQueue as NAMESPACE/NAME: quota, limits, and the workloads that wait."""
+    from admin.terminal.queues import local_queue_page, queue_page
+
+    namespace, slash, local = name.partition("/")
+    if slash:
+        _show(
+            dispatcher,
+            lambda connection: connection.local_queue(namespace, local, limit),
+            local_queue_page,
+            output,
+            watch,
+        )
+    else:
+        _show(dispatcher, lambda connection: connection.queue(name, limit), queue_page, output, watch)
+
+
+@click.command(
+    short_help="What waits, and why.",
+    epilog=f"""\b
+Examples:
+  fairway pending
+  fairway pending -n team-a train-llm
+  fairway pending -n team-a train-llm && echo it has been released
+
+{_EXIT_CODES}
+3 the workload waits.
+""",
+)
+@click.argument("workload", required=False)
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of WORKLOAD.")
+@_LIMIT
+@_asking
+@click.pass_context
+def pending(
+    context: click.Context,
+    dispatcher: "Dispatcher",
+    workload: str | None,
+    namespace: str,
+    limit: int,
+    output: str,
+    watch: bool,
+) -> None:
+    """Show everything that waits, or one workload: its place in the line, why, and what would end that."""
+    from admin.dispatcher import pending_queues
+    from admin.terminal.queues import pending_tables, workload_pages
+    from fairway.visibility import QueueList, WorkloadList
+
+    if workload is not None:
+        name = workload
+        found: WorkloadList = _show(
+            dispatcher,
+            lambda connection: connection.workloads(namespace, name),
+            lambda list: workload_pages(list.workloads),
+            output,
+            watch,
+        )
+        waits = any(each.state in _WAITING_STATES for each in found.workloads)
+        context.exit(Exit.NOWHERE if waits else Exit.OK)
+
+    async def all_pending(connection: "Connection") -> QueueList:
+        every = await connection.queues()
+        waiting = await pending_queues(connection, every, limit)
+        return QueueList(
+            waiting, every.unresolved, every.in_flight, every.window, every.is_leader, every.as_of
+        )
+
+    _show(dispatcher, all_pending, lambda list: pending_tables(list.queues, list.unresolved), output, watch)
+
+
+def _show(
+    dispatcher: "Dispatcher",
+    ask: "Callable[[Connection], Awaitable[T]]",
+    draw: "Callable[[T], RenderableType]",
+    output: str,
+    watch: bool,
+) -> T:
+    """Ask and print, once or until interrupted; the last answer. Raises Failed."""
+    from admin.dispatcher import DispatcherError
+    from admin.watching import shown_live
+
+    if watch and output != "table":
+        raise Failed(f"--watch with --output {output}: expected --output table; poll for other formats")
+
+    async def once() -> T:
+        async with dispatcher.connected() as connection:
+            if watch:
+                return await shown_live(lambda: ask(connection), draw)
+            return await ask(connection)
+
+    try:
+        answer = asyncio.run(once())
+    except DispatcherError as error:
+        raise Failed(str(error)) from None
+    if not watch:
+        click.echo(_printed(answer, draw, output), nl=False)
+    return answer
+
+
+def _printed(answer: T, draw: "Callable[[T], RenderableType]", output: str) -> str:
+    import msgspec
+    import yaml
+
+    from admin.terminal.console import rendered
+
+    match output:
+        case "json":
+            return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n"
+        case "yaml":
+            return yaml.safe_dump(msgspec.to_builtins(answer), sort_keys=False)
+        case _:
+            return rendered(draw(answer), to_terminal=True)

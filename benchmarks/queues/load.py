@@ -1,0 +1,61 @@
+"""Creates a suite's objects: queues first, then workloads as Kueue's generator does.
+
+Each set of each queue is a closed loop of its own: sleep, create, wait for the answer, again.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+import msgspec
+
+from benchmarks.queues import objects
+from benchmarks.queues.objects import Json
+from benchmarks.queues.suite import Suite, WorkloadSet
+from fairway.kube.client import KubeClient
+
+_AT_ONCE = 32
+
+
+async def create_queues(client: KubeClient, suite: Suite) -> None:
+    """Namespaces, flavor, classes, cohorts, queues and LocalQueues."""
+    queues = list(suite.queues())
+    root = objects.ROOT
+    await _create(client, "/api/v1/namespaces", (_namespace(name) for name, _ in queues))
+    await _create(client, f"{root}/resourceflavors", [objects.flavor()])
+    await _create(client, f"{root}/serviceclasses", objects.service_classes(suite))
+    await _create(client, f"{root}/clusterqueues", map(objects.cohort, suite.cohort_names()))
+    named = (objects.cluster_queue(suite, name, cohort) for name, cohort in queues)
+    await _create(client, f"{root}/clusterqueues", named)
+    for name, _ in queues:
+        await _create(client, f"{root}/namespaces/{name}/localqueues", [objects.local_queue(name)])
+
+
+async def create_workloads(client: KubeClient, suite: Suite) -> None:
+    """All workloads, each when its time has come; returns when the last one has been created."""
+    async with asyncio.TaskGroup() as group:
+        for name, _ in suite.queues():
+            for workloads in suite.workload_sets:
+                group.create_task(_create_set(client, name, workloads))
+
+
+async def _create_set(client: KubeClient, queue: str, workloads: WorkloadSet) -> None:
+    path = f"{objects.BINDINGS}/namespaces/{queue}/resourcebindings"
+    for number in range(workloads.count):
+        await asyncio.sleep(workloads.creation_interval_ms / 1000)
+        await client.post(path, objects.binding(queue, workloads, number), msgspec.Raw)
+
+
+async def _create(client: KubeClient, path: str, wanted: Iterable[Json]) -> None:
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def create(body: Json) -> None:
+        async with limit:
+            await client.post(path, body, msgspec.Raw)
+
+    async with asyncio.TaskGroup() as group:
+        for body in wanted:
+            group.create_task(create(body))
+
+
+def _namespace(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
