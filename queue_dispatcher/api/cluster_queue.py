@@ -1,0 +1,107 @@
+"""ClusterQueue: a node of the one tree of quotas; workloads wait in its leaves.
+
+What Kueue splits into ClusterQueue and Cohort is one kind here: a queue with children is their cohort. Its
+own quota is a pool that they share, and it runs no workloads itself.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from queue_dispatcher.api.ageing import NO_AGEING, Ageing
+from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota import ResourceQuota
+from queue_dispatcher.api.selector import Selector
+
+WEIGHT_MILLI = 1000
+"""The weight of a queue that states none."""
+
+
+class QueueingStrategy(StrEnum):
+    """What happens to the workloads behind one that cannot start."""
+
+    STRICT_FIFO = "StrictFIFO"
+    """They wait with it."""
+    BEST_EFFORT_FIFO = "BestEffortFIFO"
+    """They start when they fit."""
+
+
+class StopPolicy(StrEnum):
+    """Whether a queue admits workloads."""
+
+    NONE = "None"
+    """It does."""
+    HOLD = "Hold"
+    """It admits nothing; what runs goes on."""
+    HOLD_AND_DRAIN = "HoldAndDrain"
+    """It admits nothing, and what runs is to be taken back; so far it is `HOLD`."""
+
+
+class WithinClusterQueue(StrEnum):
+    """Which workloads of its own queue a workload may displace."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+
+
+class ReclaimWithinCohort(StrEnum):
+    """Which borrowing workloads of other queues a queue may displace to get its nominal quota back."""
+
+    NEVER = "Never"
+    LOWER_PRIORITY = "LowerPriority"
+    ANY = "Any"
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What workloads of the queue may displace; read and kept, of no effect yet."""
+
+    within_cluster_queue: WithinClusterQueue = WithinClusterQueue.NEVER
+    reclaim_within_cohort: ReclaimWithinCohort = ReclaimWithinCohort.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorQuotas:
+    """The quotas of one flavor, by resource: all that the group covers."""
+
+    flavor: str
+    quotas: Mapping[str, ResourceQuota]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """Resources that come from the same flavor together, and the flavors to try, in order.
+
+    A resource is covered by one group of a queue at most, and a flavor named by one at most.
+    """
+
+    covered: tuple[str, ...]
+    flavors: tuple[FlavorQuotas, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterQueue:
+    """A node of the tree of quotas.
+
+    ``parent``: name of the ClusterQueue above, empty for the root of a tree. ``weight_milli``: its claim to
+    what is shared among siblings, thousandths, above 0. ``priority``: the higher the sooner among siblings;
+    only Volcano's queues have it. ``namespace_selector``: whose workloads it takes, by the labels of their
+    namespace; None for every namespace's. ``ageing``: how waiting raises priority, unless the workload's
+    ServiceClass says.
+    """
+
+    name: str
+    parent: str = ""
+    groups: tuple[ResourceGroup, ...] = ()
+    weight_milli: int = WEIGHT_MILLI
+    priority: int = 0
+    strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
+    stop_policy: StopPolicy = StopPolicy.NONE
+    namespace_selector: Selector | None = None
+    ageing: Ageing = NO_AGEING
+    preemption: Preemption = Preemption()
+    problems: tuple[Problem, ...] = ()
+
+    def takes(self, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether workloads of a namespace with these labels may wait here."""
+        return self.namespace_selector is None or self.namespace_selector.selects(namespace_labels)

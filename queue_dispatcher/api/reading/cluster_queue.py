@@ -1,0 +1,72 @@
+"""Reads ClusterQueues.
+
+A strategy that is not known is StrictFIFO, because that never lets a workload pass another; a stop policy
+that is not known is Hold, because that neither admits nor takes anything back.
+"""
+
+import re
+from decimal import Decimal
+
+from fairway.kube.objects import RawQuantity
+from queue_dispatcher.api.ageing import NO_AGEING
+from queue_dispatcher.api.cluster_queue import (
+    WEIGHT_MILLI,
+    ClusterQueue,
+    Preemption,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+    StopPolicy,
+    WithinClusterQueue,
+)
+from queue_dispatcher.api.objects import ClusterQueueObject, PreemptionSpec
+from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, shown
+from queue_dispatcher.api.reading.resource_groups import read_resource_groups
+
+_WEIGHT = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,3})?")
+
+
+def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
+    """The queue, with what is wrong with it."""
+    spec, problems = stated.spec, Problems()
+    parent = spec.parent or ""
+    return ClusterQueue(
+        name=stated.metadata.name,
+        parent=parent,
+        groups=read_resource_groups(
+            spec.resource_groups or (), parent != "", "spec.resourceGroups", problems
+        ),
+        weight_milli=_weight_milli(spec.weight, problems),
+        strategy=choice(
+            spec.queueing_strategy,
+            QueueingStrategy.BEST_EFFORT_FIFO,
+            QueueingStrategy.STRICT_FIFO,
+            "spec.queueingStrategy",
+            problems,
+        ),
+        stop_policy=choice(spec.stop_policy, StopPolicy.NONE, StopPolicy.HOLD, "spec.stopPolicy", problems),
+        namespace_selector=selector(spec.namespace_selector, "spec.namespaceSelector", problems),
+        ageing=(ageing(spec.ageing, "spec.ageing", problems) if spec.ageing else None) or NO_AGEING,
+        preemption=_preemption(spec.preemption or PreemptionSpec(), problems),
+        problems=problems.found,
+    )
+
+
+def _weight_milli(raw: RawQuantity, problems: Problems) -> int:
+    if raw is None:
+        return WEIGHT_MILLI
+    text = raw if isinstance(raw, str) else repr(raw)
+    milli = int(Decimal(text) * 1000) if _WEIGHT.fullmatch(text) else 0
+    if milli > 0:
+        return milli
+    expected = "expected a number above 0 and below 10000 with at most three decimals, such as 2 or 0.5"
+    problems.add("spec.weight", f"{shown(raw)}: {expected}; read as 1")
+    return WEIGHT_MILLI
+
+
+def _preemption(stated: PreemptionSpec, problems: Problems) -> Preemption:
+    within, reclaim = WithinClusterQueue.NEVER, ReclaimWithinCohort.NEVER
+    field = "spec.preemption"
+    return Preemption(
+        choice(stated.within_cluster_queue, within, within, f"{field}.withinClusterQueue", problems),
+        choice(stated.reclaim_within_cohort, reclaim, reclaim, f"{field}.reclaimWithinCohort", problems),
+    )

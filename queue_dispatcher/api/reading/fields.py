@@ -1,0 +1,147 @@
+"""One field at a time: what it says, or what is safe instead, with the problem noted.
+
+Nothing raises: a reader of an object passes one `Problems` through all of its fields.
+"""
+
+import re
+from enum import StrEnum
+from typing import TypeVar
+
+from fairway.kube.objects import RawQuantity
+from fairway.kube.templates import LabelSelector
+from fairway.quantity import NANO, QuantityError, parse_nano
+from fairway.resources import CPU
+from fairway.selectors import SelectorError
+from fairway.service.durations import DurationError, parse_duration_s
+from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.api.objects import AgeingSpec
+from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota import WHOLE_MILLI_PERCENT, ZERO, Amount, Percent, Quota
+from queue_dispatcher.api.selector import NOTHING, Selector, read_selector
+
+MAX_INT32 = 2**31 - 1
+_NANO_PER_MILLI = 1_000_000
+_PERCENT = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,3}))?%")
+_SHOWN = 40
+
+Choice = TypeVar("Choice", bound=StrEnum)
+Default = TypeVar("Default", int, None)
+
+
+class Problems:
+    """The problems found in one object so far, in the order of its fields."""
+
+    def __init__(self) -> None:
+        self._found: list[Problem] = []
+
+    def add(self, field: str, message: str) -> None:
+        """Note that the field is not as it should be; see `Problem`."""
+        self._found.append(Problem(field, message))
+
+    @property
+    def found(self) -> tuple[Problem, ...]:
+        """All of them."""
+        return tuple(self._found)
+
+
+def shown(value: object) -> str:
+    """A value as messages quote it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def choice(raw: str | None, default: Choice, wrong: Choice, field: str, problems: Problems) -> Choice:
+    """One of the enumeration's words: ``default`` where none is said, ``wrong`` where another is."""
+    if raw is None or raw == "":
+        return default
+    kind = type(default)
+    try:
+        return kind(raw)
+    except ValueError:
+        problems.add(field, f"{shown(raw)}: expected one of {', '.join(kind)}; read as {wrong}")
+        return wrong
+
+
+def integer(
+    raw: int | None, default: int, wrong: int, low: int, high: int, field: str, problems: Problems
+) -> int:
+    """A whole number from ``low`` to ``high``: ``default`` where none is said, ``wrong`` beyond them."""
+    if raw is None:
+        return default
+    if low <= raw <= high:
+        return raw
+    problems.add(field, f"{shown(raw)}: expected a whole number from {low} to {high}; read as {wrong}")
+    return wrong
+
+
+def duration_ms(raw: str | None, default: Default, field: str, problems: Problems) -> int | Default:
+    """A duration above zero in milliseconds; ``default`` where none is said, or a wrong one."""
+    if raw is None or raw == "":
+        return default
+    meanwhile = "read as if it were not there"
+    try:
+        milliseconds = round(parse_duration_s(raw) * 1000)
+    except DurationError:
+        problems.add(field, f"{shown(raw)}: expected a duration such as 90s, 5m or 1h30m; {meanwhile}")
+        return default
+    if milliseconds < 1:
+        problems.add(field, f"{shown(raw)}: expected a duration above zero; {meanwhile}")
+        return default
+    return milliseconds
+
+
+def amount(name: str, raw: RawQuantity, field: str, problems: Problems) -> int | None:
+    """A quantity of the resource, rounded down: milli-cores of cpu, whole units of all else; wrong is None.
+
+    Rounded down, unlike requests, because it gives.
+    """
+    try:
+        nano = parse_nano(raw) if raw is not None else None
+    except QuantityError as error:
+        problems.add(field, f"{error}; read as 0")
+        return None
+    if nano is None or nano < 0:
+        found = "nothing" if raw is None else shown(raw)
+        problems.add(field, f"{found}: expected a quantity of at least 0; read as 0")
+        return None
+    return nano // (_NANO_PER_MILLI if name == CPU else NANO)
+
+
+def quota(name: str, raw: RawQuantity, field: str, problems: Problems) -> Quota:
+    """A quantity of the resource or a percentage of the flavor's capacity; wrong is zero."""
+    if not isinstance(raw, str) or not raw.endswith("%"):
+        return Amount(amount(name, raw, field, problems) or 0)
+    match = _PERCENT.fullmatch(raw)
+    milli = int(match[1]) * 1000 + int((match[2] or "").ljust(3, "0")) if match else -1
+    if 0 <= milli <= WHOLE_MILLI_PERCENT:
+        return Percent(milli)
+    expected = "expected 0% to 100% with at most three decimals, such as 12.5%"
+    problems.add(field, f"{shown(raw)}: {expected}; read as 0")
+    return ZERO
+
+
+def limit(name: str, raw: RawQuantity, field: str, problems: Problems) -> Quota | None:
+    """A limit, None where there is none; wrong is zero, which lends and borrows nothing."""
+    return None if raw is None else quota(name, raw, field, problems)
+
+
+def selector(raw: LabelSelector | None, field: str, problems: Problems) -> Selector | None:
+    """A label selector, None where there is none; a wrong one selects nothing."""
+    if raw is None:
+        return None
+    try:
+        return read_selector(raw)
+    except SelectorError as error:
+        problems.add(field, f"{error}; read as selecting nothing")
+        return NOTHING
+
+
+def ageing(raw: AgeingSpec, field: str, problems: Problems) -> Ageing | None:
+    """Ageing as stated; None where it cannot be read."""
+    step_ms = duration_ms(raw.step, None, f"{field}.step", problems)
+    cap = integer(raw.cap, 0, 0, 0, MAX_INT32, f"{field}.cap", problems)
+    if step_ms is not None:
+        return Ageing(step_ms, cap)
+    if raw.step is None or raw.step == "":
+        problems.add(f"{field}.step", "nothing: expected a duration such as 10m; waiting changes nothing")
+    return None

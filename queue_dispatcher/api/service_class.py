@@ -1,0 +1,60 @@
+"""ServiceClass: what a kind of workload is promised: priority, how long to start, how to be tried again.
+
+More than a priority class because all of it is agreed once with a group of users and then only named.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.api.problem import Problem
+
+START_TIMEOUT_MS = 300_000
+BACKOFF_BASE_MS = 60_000
+BACKOFF_MAX_MS = 3_600_000
+
+
+class Preemptible(StrEnum):
+    """Whether workloads of the class may be displaced; of no effect yet."""
+
+    ALWAYS = "Always"
+    BORROWED_ONLY = "BorrowedOnly"
+    """Only while their queue borrows."""
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceClass:
+    """A class of service. Durations in milliseconds.
+
+    ``start_timeout_ms``: an admitted workload that no cluster took for so long is taken back. It is tried
+    again after ``backoff_base_ms``, doubled each further time up to ``backoff_max_ms``, ``backoff_limit``
+    times at most (None: without end). ``max_wait_ms``, ``max_runtime_ms`` and ``min_runtime_ms`` are read and
+    kept, of no effect yet; None where nothing is promised. ``ageing``: overrides the queue's; None leaves it
+    to that.
+    """
+
+    name: str
+    priority: int = 0
+    start_timeout_ms: int = START_TIMEOUT_MS
+    backoff_base_ms: int = BACKOFF_BASE_MS
+    backoff_max_ms: int = BACKOFF_MAX_MS
+    backoff_limit: int | None = None
+    max_wait_ms: int | None = None
+    max_runtime_ms: int | None = None
+    min_runtime_ms: int | None = None
+    preemptible: Preemptible = Preemptible.ALWAYS
+    ageing: Ageing | None = None
+    is_default: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    def backoff_ms(self, times: int) -> int:
+        """How long to wait before the next try, after ``times`` (1 or more) failed ones."""
+        # Beyond 2^62 any base above zero has long met the cap.
+        return min(self.backoff_max_ms, self.backoff_base_ms << min(max(times - 1, 0), 62))
+
+
+def default_class(classes: Iterable[ServiceClass]) -> ServiceClass | None:
+    """The class of workloads that name none: of those marked as default the least in priority, then name."""
+    return min((c for c in classes if c.is_default), key=lambda c: (c.priority, c.name), default=None)

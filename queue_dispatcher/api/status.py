@@ -1,0 +1,74 @@
+"""The statuses that the dispatcher writes on queues, and reads again after a restart.
+
+They say what changes seldom: whether the queue admits, how many workloads there are, what of its quota is in
+use. Why each workload waits is asked of the visibility API, because writing it here would cost the API
+server a write for every change of order.
+"""
+
+from collections.abc import Sequence
+
+from fairway.kube.objects import KubeStruct
+from fairway.resources import format_amount
+
+ACTIVE = "Active"
+"""Type of the condition that says whether a queue admits workloads."""
+
+
+class QueueCondition(KubeStruct, frozen=True):
+    """meta/v1 Condition. ``status``: True, False or Unknown; ``last_transition_time``: RFC 3339."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    observed_generation: int = 0
+
+
+class ResourceUsage(KubeStruct, frozen=True):
+    """What of one resource is in use, as Kubernetes quantities; ``borrowed`` is the part beyond nominal."""
+
+    name: str = ""
+    total: str | int = "0"
+    borrowed: str | int = "0"
+
+
+class FlavorUsage(KubeStruct, frozen=True):
+    """What of one flavor is in use."""
+
+    flavor: str = ""
+    resources: tuple[ResourceUsage, ...] = ()
+
+
+class ClusterQueueStatus(KubeStruct, frozen=True):
+    """Status of a ClusterQueue; the workloads are its own, not those of queues below."""
+
+    pending: int = 0
+    admitted: int = 0
+    conditions: tuple[QueueCondition, ...] = ()
+    flavors_usage: tuple[FlavorUsage, ...] = ()
+
+
+class LocalQueueStatus(KubeStruct, frozen=True):
+    """Status of a LocalQueue."""
+
+    pending: int = 0
+    admitted: int = 0
+    conditions: tuple[QueueCondition, ...] = ()
+
+
+def resource_usage(name: str, total: int, borrowed: int) -> ResourceUsage:
+    """The usage of amounts: milli-cores of cpu, whole units of all else."""
+    return ResourceUsage(name, format_amount(name, total), format_amount(name, borrowed))
+
+
+def active(
+    is_active: bool, reason: str, message: str, generation: int, now: str, before: Sequence[QueueCondition]
+) -> QueueCondition:
+    """The condition Active as of ``now`` (RFC 3339), given the conditions ``before``.
+
+    The time of transition stays as it was while the status does. ``reason``: one CamelCase word.
+    """
+    status = "True" if is_active else "False"
+    since = next((c.last_transition_time for c in before if c.type == ACTIVE and c.status == status), "")
+    return QueueCondition(ACTIVE, status, reason, message, since or now, generation)

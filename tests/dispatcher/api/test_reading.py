@@ -1,0 +1,367 @@
+"""Objects as they are read: defaults, and what a wrong field means for the rest of the object."""
+
+import msgspec
+import pytest
+
+from fairway.taints import Toleration
+from queue_dispatcher.api.ageing import NO_AGEING, Ageing
+from queue_dispatcher.api.cluster_queue import (
+    ClusterQueue,
+    Preemption,
+    QueueingStrategy,
+    ReclaimWithinCohort,
+    StopPolicy,
+    WithinClusterQueue,
+)
+from queue_dispatcher.api.local_queue import LocalQueue
+from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
+from queue_dispatcher.api.reading.local_queue import read_local_queue
+from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
+from queue_dispatcher.api.reading.service_class import read_service_class
+from queue_dispatcher.api.resource_flavor import (
+    Capacity,
+    FromClusters,
+    FromEstimator,
+    ResourceFlavor,
+    Static,
+)
+from queue_dispatcher.api.service_class import Preemptible, ServiceClass, default_class
+from tests.dispatcher.api.builders import Json, Spec, cluster_queue, flavor, local_queue, service_class
+from tests.dispatcher.crds.examples import ABSENT, EXAMPLES, Example
+
+MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+GARBAGE: list[Spec] = [{"matchLabels": {"no good key": "x"}}, {"matchLabels": {"a": "no good value"}}]
+GARBAGE += [
+    {"matchExpressions": [{"key": "a", "operator": operator}]} for operator in ("In", "Near", "", "Gt")
+]
+
+
+def fields(problems: tuple[Problem, ...]) -> list[str]:
+    return [one.field for one in problems]
+
+
+class TestDefaults:
+    """What an object is that says nothing."""
+
+    def test_flavor(self) -> None:
+        assert read_resource_flavor(flavor({})) == ResourceFlavor("h100", capacity=FromClusters())
+
+    def test_cluster_queue(self) -> None:
+        assert read_cluster_queue(cluster_queue({})) == ClusterQueue(
+            "team-a",
+            parent="",
+            groups=(),
+            weight_milli=1000,
+            priority=0,
+            strategy=QueueingStrategy.BEST_EFFORT_FIFO,
+            stop_policy=StopPolicy.NONE,
+            namespace_selector=None,
+            ageing=NO_AGEING,
+            preemption=Preemption(WithinClusterQueue.NEVER, ReclaimWithinCohort.NEVER),
+        )
+
+    def test_local_queue(self) -> None:
+        read = read_local_queue(local_queue({"clusterQueue": "team-a"}))
+        assert read == LocalQueue("tenant", "main", "team-a")
+        assert read.key == "tenant/main"
+
+    def test_service_class(self) -> None:
+        assert read_service_class(service_class({})) == ServiceClass(
+            "batch",
+            priority=0,
+            start_timeout_ms=5 * MINUTE_MS,
+            backoff_base_ms=MINUTE_MS,
+            backoff_max_ms=HOUR_MS,
+            backoff_limit=None,
+            preemptible=Preemptible.ALWAYS,
+        )
+
+
+@pytest.mark.parametrize("spec", [{}, {"namespaceSelector": {}}, {"namespaceSelector": None}])
+def test_a_queue_that_selects_no_namespaces_takes_all(spec: Spec) -> None:
+    assert read_cluster_queue(cluster_queue(spec)).takes({})
+
+
+def test_a_queue_takes_the_namespaces_that_it_selects() -> None:
+    selector = {
+        "matchLabels": {"team": "a"},
+        "matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test"]}],
+    }
+    read = read_cluster_queue(cluster_queue({"namespaceSelector": selector}))
+    assert read.problems == ()
+    assert read.takes({"team": "a"})
+    assert not read.takes({"team": "a", "stage": "test"})
+    assert not read.takes({})
+
+
+@pytest.mark.parametrize("selector", GARBAGE)
+def test_a_selector_that_cannot_be_read_selects_nothing(selector: Spec) -> None:
+    queue = read_cluster_queue(cluster_queue({"namespaceSelector": selector}))
+    assert fields(queue.problems) == ["spec.namespaceSelector"]
+    assert not queue.takes({"a": "b"})
+    kind = read_resource_flavor(flavor({"clusterSelector": selector}))
+    assert fields(kind.problems) == ["spec.clusterSelector"]
+    assert not kind.spans("m1", {"a": "b"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "spanned"),
+    [
+        ({}, ["m1", "m2"]),
+        ({"clusterNames": ["m1", "gone", "m1"]}, ["m1"]),
+        ({"clusterSelector": {"matchLabels": {"zone": "b"}}}, ["m2"]),
+        ({"clusterNames": ["m1"], "clusterSelector": {"matchLabels": {"zone": "b"}}}, []),
+    ],
+)
+def test_a_flavor_spans_what_it_names_and_selects(spec: Spec, spanned: list[str]) -> None:
+    clusters = {"m1": {"zone": "a"}, "m2": {"zone": "b"}}
+    read = read_resource_flavor(flavor(spec))
+    assert [name for name, labels in clusters.items() if read.spans(name, labels)] == spanned
+
+
+@pytest.mark.parametrize(
+    ("policy", "capacity", "wrong"),
+    [
+        ({"type": "FromClusters"}, FromClusters(), []),
+        ({"type": "FromEstimator"}, FromEstimator(), []),
+        (
+            {"type": "Static", "resources": {"cpu": "1500m", "gpu": 8, "memory": "1Ki"}},
+            Static({"cpu": 1500, "gpu": 8, "memory": 1024}),
+            [],
+        ),
+        ({"type": "Static"}, Static({}), ["resources"]),
+        (
+            {"type": "Static", "resources": {"gpu": "many", "tpu": -1, "cpu": None, "npu": 4}},
+            Static({"gpu": 0, "tpu": 0, "cpu": 0, "npu": 4}),
+            ["resources[gpu]", "resources[tpu]", "resources[cpu]"],
+        ),
+        ({"type": "FromClusters", "resources": {"gpu": 8}}, FromClusters(), ["resources"]),
+        ({"type": "FromNowhere"}, Static({}), ["type"]),
+    ],
+)
+def test_where_capacity_comes_from(policy: Spec, capacity: Capacity, wrong: list[str]) -> None:
+    read = read_resource_flavor(flavor({"capacityPolicy": policy}))
+    assert read.capacity == capacity
+    assert fields(read.problems) == [f"spec.capacityPolicy.{name}" for name in wrong]
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"), [(0, 0), (10, 10), (100, 100), (-1, 100), (101, 100), (2**70, 100)]
+)
+def test_headroom_beyond_all_leaves_nothing(stated: int, read: int) -> None:
+    kind = read_resource_flavor(flavor({"headroomPercent": stated}))
+    assert kind.headroom_percent == read
+    assert fields(kind.problems) == ([] if stated == read else ["spec.headroomPercent"])
+
+
+def test_nodes_of_a_flavor() -> None:
+    read = read_resource_flavor(
+        flavor(
+            {
+                "nodeLabels": {"gpu": "h100", "no good key": "x"},
+                "tolerations": [
+                    {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+                    {"key": "gpu", "operator": "Lt", "value": "5"},
+                    {"key": "gpu", "effect": "NoThing"},
+                ],
+            }
+        )
+    )
+    assert read.node_labels == {"gpu": "h100", "no good key": "x"}
+    assert read.tolerations == (Toleration("gpu", "Exists", "", "NoSchedule"),)
+    assert fields(read.problems) == [
+        "spec.nodeLabels",
+        "spec.tolerations[1].operator",
+        "spec.tolerations[2].effect",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stated", "milli"),
+    [
+        (1, 1000),
+        ("2", 2000),
+        ("0.5", 500),
+        (0.5, 500),
+        (2.0, 2000),
+        ("0.001", 1),
+        (9999, 9_999_000),
+        (None, 1000),
+    ],
+)
+def test_weights(stated: Json, milli: int) -> None:
+    read = read_cluster_queue(cluster_queue({"weight": stated}))
+    assert (read.weight_milli, read.problems) == (milli, ())
+
+
+@pytest.mark.parametrize(
+    "stated", [0, "0", "0.000", -1, "", "heavy", "1/2", "0.0001", 10_000, 1e300, 2**80, "٣"]
+)
+def test_a_weight_that_cannot_be_read_is_one(stated: Json) -> None:
+    read = read_cluster_queue(cluster_queue({"weight": stated}))
+    assert read.weight_milli == 1000
+    assert fields(read.problems) == ["spec.weight"]
+
+
+def test_words() -> None:
+    read = read_cluster_queue(
+        cluster_queue(
+            {
+                "queueingStrategy": "StrictFIFO",
+                "stopPolicy": "HoldAndDrain",
+                "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+                "ageing": {"step": "10m", "cap": 5},
+            }
+        )
+    )
+    assert read.problems == ()
+    assert (read.strategy, read.stop_policy) == (QueueingStrategy.STRICT_FIFO, StopPolicy.HOLD_AND_DRAIN)
+    assert read.preemption == Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
+    assert read.ageing == Ageing(10 * MINUTE_MS, 5)
+
+
+def test_words_that_are_not_known_mean_what_is_safe() -> None:
+    """No workload passes another, nothing is admitted, nothing displaced, nothing taken back."""
+    read = read_cluster_queue(
+        cluster_queue(
+            {
+                "queueingStrategy": "BackfillFIFO",
+                "stopPolicy": "Stop",
+                "preemption": {"withinClusterQueue": "Any", "reclaimWithinCohort": "Always"},
+                "ageing": {"step": "soon", "cap": -1},
+            }
+        )
+    )
+    assert (read.strategy, read.stop_policy) == (QueueingStrategy.STRICT_FIFO, StopPolicy.HOLD)
+    assert (read.preemption, read.ageing) == (Preemption(), NO_AGEING)
+    assert fields(read.problems) == [
+        "spec.queueingStrategy",
+        "spec.stopPolicy",
+        "spec.ageing.step",
+        "spec.ageing.cap",
+        "spec.preemption.withinClusterQueue",
+        "spec.preemption.reclaimWithinCohort",
+    ]
+    found = "'BackfillFIFO': expected one of StrictFIFO, BestEffortFIFO; read as StrictFIFO"
+    assert str(read.problems[0]) == f"spec.queueingStrategy: {found}"
+    local = read_local_queue(local_queue({"clusterQueue": "", "stopPolicy": "yes"}))
+    assert (local.cluster_queue, local.stop_policy) == ("", StopPolicy.HOLD)
+    assert fields(local.problems) == ["spec.clusterQueue", "spec.stopPolicy"]
+
+
+def test_ageing_needs_a_step() -> None:
+    read = read_cluster_queue(cluster_queue({"ageing": {"cap": 3}}))
+    assert read.ageing == NO_AGEING
+    assert fields(read.problems) == ["spec.ageing.step"]
+
+
+@pytest.mark.parametrize(
+    ("waited_ms", "points"),
+    [(-5, 0), (0, 0), (59_999, 0), (60_000, 1), (179_999, 2), (180_000, 3), (10**15, 3)],
+)
+def test_waiting_adds_points_up_to_the_cap(waited_ms: int, points: int) -> None:
+    assert Ageing(step_ms=MINUTE_MS, cap=3).points(waited_ms) == points
+    assert NO_AGEING.points(waited_ms) == 0
+
+
+def test_a_class_of_service() -> None:
+    read = read_service_class(
+        service_class(
+            {
+                "priority": 100,
+                "globalDefault": True,
+                "startTimeout": "90s",
+                "requeue": {"backoffBase": "500ms", "backoffMax": "1h30m", "backoffLimit": 0},
+                "maxWait": "24h",
+                "maxRuntime": "48h",
+                "minRuntime": "10m",
+                "preemptible": "BorrowedOnly",
+                "ageing": {"step": "1h", "cap": 0},
+            }
+        )
+    )
+    assert read == ServiceClass(
+        "batch", 100, 90_000, 500, 5_400_000, 0, 24 * HOUR_MS, 48 * HOUR_MS, 10 * MINUTE_MS,
+        Preemptible.BORROWED_ONLY, Ageing(HOUR_MS, 0), is_default=True,
+    )  # fmt: skip
+
+
+def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
+    read = read_service_class(
+        service_class(
+            {
+                "priority": 2**40,
+                "startTimeout": "five",
+                "requeue": {"backoffBase": "-1m", "backoffMax": "0s", "backoffLimit": -1},
+                "maxWait": "1d",
+                "maxRuntime": "9" * 30 + "h",
+                "minRuntime": "0.1ms",
+                "preemptible": "Perhaps",
+                "ageing": {},
+            }
+        )
+    )
+    assert read == ServiceClass(
+        "batch", backoff_limit=0, preemptible=Preemptible.NEVER, problems=read.problems
+    )
+    assert fields(read.problems) == [
+        "spec.requeue.backoffBase",
+        "spec.requeue.backoffMax",
+        "spec.requeue.backoffLimit",
+        "spec.priority",
+        "spec.startTimeout",
+        "spec.maxWait",
+        "spec.maxRuntime",
+        "spec.minRuntime",
+        "spec.preemptible",
+        "spec.ageing.step",
+    ]
+
+
+def test_a_longest_wait_below_the_first_is_the_first() -> None:
+    read = read_service_class(service_class({"requeue": {"backoffBase": "2h"}}))
+    assert (read.backoff_base_ms, read.backoff_max_ms) == (2 * HOUR_MS, 2 * HOUR_MS)
+    assert fields(read.problems) == ["spec.requeue.backoffMax"]
+
+
+@pytest.mark.parametrize(
+    ("times", "minutes"), [(0, 1), (1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (10**9, 60)]
+)
+def test_backoff_doubles_up_to_its_longest(times: int, minutes: int) -> None:
+    assert ServiceClass("batch").backoff_ms(times) == minutes * MINUTE_MS
+
+
+def test_of_several_default_classes_the_lowest_counts() -> None:
+    classes = [
+        ServiceClass(name, priority, is_default=True) for name, priority in (("c", 5), ("b", 1), ("a", 1))
+    ]
+    assert default_class([ServiceClass("x", -9), *classes]) == classes[2]
+    assert default_class([ServiceClass("x")]) is None
+
+
+def problems_of(kind: str, spec: Spec) -> tuple[Problem, ...]:
+    match kind:
+        case "ResourceFlavor":
+            return read_resource_flavor(flavor(spec)).problems
+        case "ClusterQueue":
+            return read_cluster_queue(cluster_queue(spec)).problems
+        case "LocalQueue":
+            return read_local_queue(local_queue(spec)).problems
+        case _:
+            return read_service_class(service_class(spec)).problems
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.kind}-{one.about}")
+def test_what_the_schema_accepts_has_no_problems_and_what_it_refuses_is_no_obstacle(example: Example) -> None:
+    problems = problems_of(example.kind, {} if example.spec is ABSENT else example.spec)
+    if not example.refused:
+        assert problems == ()
+
+
+@pytest.mark.parametrize(
+    "spec", [{"parent": 5}, {"weight": True}, {"resourceGroups": {}}, {"ageing": {"cap": 1.5}}]
+)
+def test_a_wrong_type_is_located(spec: Spec) -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"\$\.spec\."):
+        cluster_queue(spec)

@@ -1,0 +1,415 @@
+"""Objects that the schemas accept, and objects that they refuse and why: one of each for every rule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.dispatcher.crds.schemas import plural
+
+Json = Any
+
+
+@dataclass(frozen=True)
+class Example:
+    """An object of a kind. ``refused``: what the answer must contain; empty where the object is accepted.
+
+    ``field``: the path that the answer must name. ``before``: the spec that it changes.
+    """
+
+    about: str
+    kind: str
+    spec: Json
+    refused: str = ""
+    field: str = ""
+    name: str = "example"
+    before: Json = None
+
+    def document(self, spec: Json = None) -> Json:
+        """The object, or the same with another spec."""
+        metadata = {"name": self.name}
+        if self.kind == "LocalQueue":
+            metadata["namespace"] = "default"
+        content = self.spec if spec is None else spec
+        head: Mapping[str, Json] = {
+            "apiVersion": "fairway.dev/v1alpha1",
+            "kind": self.kind,
+            "metadata": metadata,
+        }
+        return {**head, **({} if content is ABSENT else {"spec": content})}
+
+    @property
+    def collection(self) -> str:
+        """URL path of the objects of the kind."""
+        namespace = "/namespaces/default" if self.kind == "LocalQueue" else ""
+        return f"/apis/fairway.dev/v1alpha1{namespace}/{plural(self.kind)}"
+
+
+ABSENT = object()
+LONG = "a" * 64
+
+
+def quotas(*stated: str | Mapping[str, Json]) -> Json:
+    """Quotas of resources: names with a nominal quota of 8, or as given."""
+    return [{"name": one, "nominalQuota": 8} if isinstance(one, str) else dict(one) for one in stated]
+
+
+def group(covered: list[str], **flavors: Json) -> Json:
+    return {
+        "coveredResources": covered,
+        "flavors": [{"name": name, "resources": resources} for name, resources in flavors.items()],
+    }
+
+
+def queue(*groups: Json, **spec: Json) -> Json:
+    return {"resourceGroups": list(groups), **spec} if groups else spec
+
+
+def gpus(**limits: Json) -> Json:
+    """One group with one flavor and a quota of GPUs."""
+    return group(["gpu"], h100=[{"name": "gpu", "nominalQuota": 8, **limits}])
+
+
+NOT_UNIQUE = "Duplicate value"
+PAIR = "each flavor needs exactly one quota for each of coveredResources"
+ONE_GROUP = "a resource can be covered by one group only"
+ONE_NAMING = "a flavor can be named by one group only"
+NEED_PARENT = "borrowingLimit and lendingLimit need a parent"
+VALUES = "In and NotIn need values, Exists and DoesNotExist have none"
+FITS_TYPE = "resources are required with type Static, and not allowed with any other"
+TOO_LONG_NAME = "metadata.name must have at most 63 characters"
+ABOVE_ZERO = "must be above 0"
+PATTERN = "should match"
+_GROUPS = "spec.resourceGroups"
+_QUOTA = "spec.resourceGroups[0].flavors[0].resources[0]"
+
+
+def _selector(**expression: Json) -> Json:
+    return {"matchExpressions": [expression]}
+
+
+def _selectors(kind: str, field: str) -> tuple[Example, ...]:
+    """The examples that a field with a label selector has."""
+
+    def example(about: str, selector: Json, refused: str = "", at: str = "") -> Example:
+        return Example(
+            f"{field}: {about}", kind, {field: selector}, refused, f"spec.{field}{at}" if refused else ""
+        )
+
+    first = ".matchExpressions[0]"
+    return (
+        example("everything", {}),
+        example("labels", {"matchLabels": {"team": "a"}}),
+        example("In with values", _selector(key="team", operator="In", values=["a", "b"])),
+        example("Exists", _selector(key="team", operator="Exists")),
+        example("DoesNotExist with an empty list", _selector(key="x", operator="DoesNotExist", values=[])),
+        example("In without values", _selector(key="team", operator="In"), VALUES, f"{first}.values"),
+        example("NotIn an empty list", _selector(key="x", operator="NotIn", values=[]), VALUES, first),
+        example("Exists with values", _selector(key="x", operator="Exists", values=["a"]), VALUES, first),
+        example(
+            "an operator of nodes", _selector(key="x", operator="Gt", values=["1"]), "Unsupported", first
+        ),
+    )
+
+
+FLAVORS = (
+    Example("all clusters", "ResourceFlavor", {}),
+    Example("no spec", "ResourceFlavor", ABSENT, "Required", "spec"),
+    Example("the longest name", "ResourceFlavor", {}, name=LONG[:63]),
+    Example("a name too long", "ResourceFlavor", {}, TOO_LONG_NAME, "metadata.name", LONG),
+    Example("named clusters", "ResourceFlavor", {"clusterNames": ["m1", "m2"]}),
+    Example(
+        "a cluster twice", "ResourceFlavor", {"clusterNames": ["m1", "m1"]}, NOT_UNIQUE, "spec.clusterNames"
+    ),
+    *_selectors("ResourceFlavor", "clusterSelector"),
+    Example("nodes", "ResourceFlavor", {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}),
+    Example("a toleration", "ResourceFlavor", {"tolerations": [{"key": "gpu", "value": "h100"}]}),
+    Example("a toleration of all", "ResourceFlavor", {"tolerations": [{"operator": "Exists"}]}),
+    Example("of a key", "ResourceFlavor", {"tolerations": [{"key": "gpu", "operator": "Exists"}]}),
+    Example(
+        "a toleration of no key",
+        "ResourceFlavor",
+        {"tolerations": [{"value": "h100"}]},
+        "without a key, which means any taint, the operator must be Exists",
+        "spec.tolerations[0].operator",
+    ),
+    Example(
+        "a value that is not compared",
+        "ResourceFlavor",
+        {"tolerations": [{"key": "gpu", "operator": "Exists", "value": "h100"}]},
+        "with operator Exists there is no value",
+        "spec.tolerations[0].value",
+    ),
+    Example("from estimators", "ResourceFlavor", {"capacityPolicy": {"type": "FromEstimator"}}),
+    Example(
+        "an amount",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "Static", "resources": {"cpu": "1500m", "memory": "2Ti", "gpu": 64}}},
+    ),
+    Example(
+        "no amount",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "Static"}},
+        FITS_TYPE,
+        "spec.capacityPolicy",
+    ),
+    Example(
+        "an amount of nothing",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "Static", "resources": {}}},
+        FITS_TYPE,
+        "spec.capacityPolicy",
+    ),
+    Example(
+        "an amount that is not used",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "FromClusters", "resources": {"gpu": 1}}},
+        FITS_TYPE,
+        "spec.capacityPolicy",
+    ),
+    Example(
+        "a percentage of itself",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "Static", "resources": {"gpu": "50%"}}},
+        PATTERN,
+        "spec.capacityPolicy.resources.gpu",
+    ),
+    Example(
+        "less than nothing",
+        "ResourceFlavor",
+        {"capacityPolicy": {"type": "Static", "resources": {"gpu": -1}}},
+        "should be",
+        "spec.capacityPolicy.resources.gpu",
+    ),
+    Example("headroom", "ResourceFlavor", {"headroomPercent": 100}),
+    Example(
+        "too much headroom", "ResourceFlavor", {"headroomPercent": 101}, "should be", "spec.headroomPercent"
+    ),
+)
+
+QUEUES = (
+    Example("no quota", "ClusterQueue", {}),
+    Example("no spec", "ClusterQueue", ABSENT, "Required", "spec"),
+    Example("the longest name", "ClusterQueue", {}, name=LONG[:63]),
+    Example("a name too long", "ClusterQueue", {}, TOO_LONG_NAME, "metadata.name", LONG),
+    Example("a parent", "ClusterQueue", queue(parent="research")),
+    Example("itself", "ClusterQueue", queue(parent="example"), "cannot be its own parent", "spec.parent"),
+    Example("a parent that is no name", "ClusterQueue", queue(parent="Research"), PATTERN, "spec.parent"),
+    Example("a quota", "ClusterQueue", queue(gpus())),
+    Example("limits", "ClusterQueue", queue(gpus(borrowingLimit=4, lendingLimit="2"), parent="research")),
+    Example("a limit above nominal", "ClusterQueue", queue(gpus(lendingLimit=64), parent="research")),
+    Example("borrowing from none", "ClusterQueue", queue(gpus(borrowingLimit=0)), NEED_PARENT, _GROUPS),
+    Example("lending to none", "ClusterQueue", queue(gpus(lendingLimit=0)), NEED_PARENT, _GROUPS),
+    *(
+        Example(f"a quota of {text}", "ClusterQueue", queue(gpus(nominalQuota=text)))
+        for text in (
+            0,
+            8,
+            "8",
+            "1500m",
+            "1.5Gi",
+            ".5",
+            "1e3",
+            "25%",
+            "12.5%",
+            "0%",
+            "100%",
+            "100.0%",
+            "3.125%",
+        )
+    ),
+    *(
+        Example(f"a quota of {text}", "ClusterQueue", queue(gpus(nominalQuota=text)), PATTERN, _QUOTA)
+        for text in ("", "-1", "eight", "8 GPUs", "101%", "100.1%", "-5%", "%", "12.3456%", "25 %", "1Gi%")
+    ),
+    Example("a negative number", "ClusterQueue", queue(gpus(nominalQuota=-1)), "should be", _QUOTA),
+    Example("half a number", "ClusterQueue", queue(gpus(nominalQuota=0.5)), "nteger", _QUOTA),
+    Example(
+        "negative limits", "ClusterQueue", queue(gpus(borrowingLimit=-1), parent="p"), "should be", _QUOTA
+    ),
+    Example("bad lending", "ClusterQueue", queue(gpus(lendingLimit="all"), parent="p"), PATTERN, _QUOTA),
+    Example(
+        "several of everything",
+        "ClusterQueue",
+        queue(
+            group(["cpu", "gpu"], h100=quotas("cpu", "gpu"), a100=quotas("gpu", "cpu")),
+            group(["tpu"], v5e=quotas("tpu")),
+        ),
+    ),
+    Example(
+        "a resource without quota",
+        "ClusterQueue",
+        queue(group(["cpu", "gpu"], x=quotas("gpu"))),
+        PAIR,
+        _GROUPS,
+    ),
+    Example(
+        "a quota not covered", "ClusterQueue", queue(group(["gpu"], x=quotas("gpu", "cpu"))), PAIR, _GROUPS
+    ),
+    Example("another resource", "ClusterQueue", queue(group(["gpu"], x=quotas("cpu"))), PAIR, _GROUPS),
+    Example(
+        "covered twice", "ClusterQueue", queue(group(["gpu", "gpu"], x=quotas("gpu"))), NOT_UNIQUE, _GROUPS
+    ),
+    Example("two quotas", "ClusterQueue", queue(group(["gpu"], x=quotas("gpu", "gpu"))), NOT_UNIQUE, _GROUPS),
+    Example(
+        "a flavor twice",
+        "ClusterQueue",
+        queue({"coveredResources": ["gpu"], "flavors": [{"name": "x", "resources": quotas("gpu")}] * 2}),
+        NOT_UNIQUE,
+        _GROUPS,
+    ),
+    Example(
+        "a resource in two groups",
+        "ClusterQueue",
+        queue(group(["gpu"], x=quotas("gpu")), group(["gpu"], y=quotas("gpu"))),
+        ONE_GROUP,
+        _GROUPS,
+    ),
+    Example(
+        "a flavor in two groups",
+        "ClusterQueue",
+        queue(group(["gpu"], x=quotas("gpu")), group(["cpu"], x=quotas("cpu"))),
+        ONE_NAMING,
+        _GROUPS,
+    ),
+    Example("a group of no flavor", "ClusterQueue", queue(group(["gpu"])), "at least 1", _GROUPS),
+    Example("no covered resources", "ClusterQueue", queue(group([], x=[])), "at least 1", _GROUPS),
+    *(
+        Example(f"weight {text}", "ClusterQueue", queue(weight=text))
+        for text in (1, 9999, "0.5", "2", "0.001")
+    ),
+    *(
+        Example(f"weight {text}", "ClusterQueue", queue(weight=text), refused, "spec.weight")
+        for text, refused in (
+            (0, ABOVE_ZERO),
+            ("0", ABOVE_ZERO),
+            ("0.000", ABOVE_ZERO),
+            (-1, "should be"),
+            (10000, "should be"),
+            ("heavy", PATTERN),
+            ("0.0001", PATTERN),
+            ("1e3", PATTERN),
+        )
+    ),
+    Example("strict", "ClusterQueue", queue(queueingStrategy="StrictFIFO")),
+    Example(
+        "no such strategy",
+        "ClusterQueue",
+        queue(queueingStrategy="Random"),
+        "Unsupported",
+        "spec.queueingStrategy",
+    ),
+    Example("drained", "ClusterQueue", queue(stopPolicy="HoldAndDrain")),
+    Example("no such policy", "ClusterQueue", queue(stopPolicy="Stop"), "Unsupported", "spec.stopPolicy"),
+    *_selectors("ClusterQueue", "namespaceSelector"),
+    Example("ageing", "ClusterQueue", queue(ageing={"step": "10m", "cap": 100})),
+    Example(
+        "ageing without cap", "ClusterQueue", queue(ageing={"step": "10m"}), "Required", "spec.ageing.cap"
+    ),
+    Example(
+        "no step", "ClusterQueue", queue(ageing={"step": "0s", "cap": 1}), ABOVE_ZERO, "spec.ageing.step"
+    ),
+    Example("words", "ClusterQueue", queue(ageing={"step": "ten", "cap": 1}), PATTERN, "spec.ageing.step"),
+    Example(
+        "sinking", "ClusterQueue", queue(ageing={"step": "1s", "cap": -1}), "should be", "spec.ageing.cap"
+    ),
+    Example(
+        "preemption",
+        "ClusterQueue",
+        queue(preemption={"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}),
+    ),
+    Example(
+        "no such preemption",
+        "ClusterQueue",
+        queue(preemption={"withinClusterQueue": "Any"}),
+        "Unsupported",
+        "spec.preemption.withinClusterQueue",
+    ),
+)
+
+LOCAL_QUEUES = (
+    Example("a door", "LocalQueue", {"clusterQueue": "team-a"}),
+    Example("no spec", "LocalQueue", ABSENT, "Required", "spec"),
+    Example("no ClusterQueue", "LocalQueue", {}, "Required", "spec.clusterQueue"),
+    Example("the longest name", "LocalQueue", {"clusterQueue": "a"}, name=LONG[:63]),
+    Example("a name too long", "LocalQueue", {"clusterQueue": "a"}, TOO_LONG_NAME, "metadata.name", LONG),
+    Example("a class", "LocalQueue", {"clusterQueue": "team-a", "defaultServiceClass": "batch"}),
+    Example("held", "LocalQueue", {"clusterQueue": "a", "stopPolicy": "Hold"}, before={"clusterQueue": "a"}),
+    Example(
+        "another ClusterQueue",
+        "LocalQueue",
+        {"clusterQueue": "team-b"},
+        "cannot be changed",
+        "spec.clusterQueue",
+        before={"clusterQueue": "team-a"},
+    ),
+)
+
+
+def _durations(field: str) -> tuple[Example, ...]:
+    """The examples that a field with a duration has; ``field`` may be one of ``requeue``."""
+
+    def spec(value: str) -> Json:
+        outer, _, inner = field.rpartition(".")
+        return {outer: {inner: value}} if outer else {inner: value}
+
+    kind = "ServiceClass"
+    return (
+        *(Example(f"{field} {text}", kind, spec(text)) for text in ("1m", "90s", "0.5h", "90000ms")),
+        Example(f"{field} of nothing", kind, spec("0s"), ABOVE_ZERO, f"spec.{field}"),
+        Example(f"{field} without unit", kind, spec("5"), PATTERN, f"spec.{field}"),
+        Example(f"{field} below zero", kind, spec("-5m"), PATTERN, f"spec.{field}"),
+    )
+
+
+CLASSES = (
+    Example("defaults", "ServiceClass", {}),
+    Example("no spec", "ServiceClass", ABSENT, "Required", "spec"),
+    Example("the longest name", "ServiceClass", {}, name=LONG[:63]),
+    Example("a name too long", "ServiceClass", {}, TOO_LONG_NAME, "metadata.name", LONG),
+    Example("priority", "ServiceClass", {"priority": -1_000_000_000, "globalDefault": True}),
+    Example("a system's priority", "ServiceClass", {"priority": 2_000_000_000}, "should be", "spec.priority"),
+    *(
+        example
+        for field in (
+            "startTimeout",
+            "requeue.backoffBase",
+            "requeue.backoffMax",
+            "maxWait",
+            "maxRuntime",
+            "minRuntime",
+        )
+        for example in _durations(field)
+    ),
+    Example(
+        "backoff", "ServiceClass", {"requeue": {"backoffBase": "1h", "backoffMax": "1h", "backoffLimit": 3}}
+    ),
+    *(
+        Example(
+            f"backoff that sinks, {spec}",
+            "ServiceClass",
+            {"requeue": spec},
+            "backoffBase must not be above",
+            "spec.requeue",
+        )
+        for spec in ({"backoffBase": "2h"}, {"backoffMax": "59s"}, {"backoffBase": "90s", "backoffMax": "1m"})
+    ),
+    Example(
+        "tries below zero", "ServiceClass", {"requeue": {"backoffLimit": -1}}, "should be", "spec.requeue"
+    ),
+    Example("run times", "ServiceClass", {"minRuntime": "10m", "maxRuntime": "600s"}),
+    Example(
+        "run times that cross",
+        "ServiceClass",
+        {"minRuntime": "11m", "maxRuntime": "10m"},
+        "minRuntime must not be above maxRuntime",
+        "spec.minRuntime",
+    ),
+    Example("not preemptible", "ServiceClass", {"preemptible": "Never"}),
+    Example("no such word", "ServiceClass", {"preemptible": "Sometimes"}, "Unsupported", "spec.preemptible"),
+    Example("no ageing", "ServiceClass", {"ageing": {"step": "1h", "cap": 0}}),
+    Example(
+        "no ageing step", "ServiceClass", {"ageing": {"step": "0h", "cap": 1}}, ABOVE_ZERO, "spec.ageing.step"
+    ),
+)
+
+EXAMPLES = (*FLAVORS, *QUEUES, *LOCAL_QUEUES, *CLASSES)
