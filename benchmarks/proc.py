@@ -21,6 +21,12 @@ def memory_mib(pid: int, field: str) -> float:
     raise NotHere(f"/proc/{pid}/status has no {field}: is the process gone?")
 
 
+def cpu_s(pid: int) -> float:
+    """The CPU time that it has used, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def cpu_wait_s(pid: int) -> float:
     """How long its main thread has been ready to run while others had the CPUs."""
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9

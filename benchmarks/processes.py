@@ -56,7 +56,7 @@ class Estimator:
 
     def last_words(self) -> str:
         """The end of its log."""
-        return _tail(self.log)
+        return tail(self.log)
 
     def metrics(self) -> Metrics:
         """Its metrics now."""
@@ -75,24 +75,24 @@ def running_api(scale: Scale, *, shared: bool = False) -> Iterator[Api]:
     """A fake API server with a cluster of this scale, whose pods may share devices. Raises StartFailed."""
     command = ["benchmarks.api", "--nodes", str(scale.nodes), "--pods", str(scale.pods)]
     command += ["--shared"] if shared else []
-    with _process(command) as (process, log):
+    with running_module(command) as (process, log):
         assert process.stdout is not None
         readable, _, _ = select.select([process.stdout], [], [], _API_WITHIN_S)
         urls = process.stdout.readline().decode().split() if readable else []
         if len(urls) != 2:
-            raise StartFailed(f"the fake API server did not load {scale}:\n{_tail(log)}")
+            raise StartFailed(f"the fake API server did not load {scale}:\n{tail(log)}")
         yield Api(*urls)
 
 
 @contextmanager
 def starting_estimator(master_url: str, *options: str) -> Iterator[Estimator]:
     """An estimator of the API server at this URL, right after its process was created."""
-    port, metrics_port = _free_ports(2)
+    port, metrics_port = free_ports(2)
     command = ["estimator", "--cluster-name", CLUSTER, "--master", master_url, "--server-port", str(port)]
     command += ["--metrics-bind-address", f"{_LOOPBACK}:{metrics_port}", "--health-probe-bind-address", "0"]
     command += options
     started_s = time.perf_counter()
-    with _process(command) as (process, log):
+    with running_module(command) as (process, log):
         metrics_url = f"http://{_LOOPBACK}:{metrics_port}/metrics"
         yield Estimator(Address(_LOOPBACK, port), metrics_url, started_s, log, process)
 
@@ -115,7 +115,8 @@ def await_listening(estimator: Estimator) -> None:
 
 
 @contextmanager
-def _process(module_and_arguments: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def running_module(module_and_arguments: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """``python -m`` in a process of its own, with its standard output as a pipe; and the file of its log."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         log = Path(directory, "log")
         with log.open("wb") as stderr:
@@ -142,7 +143,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdout.close()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on now."""
     sockets = [socket.create_server((_LOOPBACK, 0)) for _ in range(count)]
     ports: list[int] = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -150,5 +152,6 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-def _tail(log: Path) -> str:
+def tail(log: Path) -> str:
+    """The last lines of a log."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-10:])

@@ -5,15 +5,36 @@ Each set of each queue is a closed loop of its own: sleep, create, wait for the 
 
 import asyncio
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
+import yaml
 
 from benchmarks.queues import objects
 from benchmarks.queues.objects import Json
 from benchmarks.queues.suite import Suite, WorkloadSet
 from fairway.kube.client import KubeClient
+from fairway.kube.errors import NotFound
 
 _AT_ONCE = 32
+_SERVED_WITHIN_S = 60.0
+
+
+async def install(client: KubeClient, folders: Iterable[Path]) -> None:
+    """Create the CustomResourceDefinitions in these folders, and wait until they are served."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    definitions = [yaml.safe_load(file.read_text()) for folder in folders for file in folder.glob("*.yaml")]
+    await _create(client, path, definitions)
+    for definition in definitions:
+        group, names = definition["spec"]["group"], definition["spec"]["names"]
+        version = definition["spec"]["versions"][-1]["name"]
+        async with asyncio.timeout(_SERVED_WITHIN_S):
+            while True:
+                try:
+                    await client.get_bytes(f"/apis/{group}/{version}/{names['plural']}", {"limit": "1"})
+                    break
+                except NotFound:
+                    await asyncio.sleep(0.1)
 
 
 async def create_queues(client: KubeClient, suite: Suite) -> None:

@@ -27,7 +27,7 @@ FINISHED: Json = {
 
 def flavor() -> Json:
     """The only flavor; Kueue's suites have no notion of real capacity, so it has plenty."""
-    capacity: Json = {"type": "Static", "static": {"cpu": "1000000"}}
+    capacity: Json = {"type": "Static", "resources": {"cpu": "1000000"}}
     return _named("ResourceFlavor", FLAVOR, {"clusterNames": [MEMBER], "capacityPolicy": capacity})
 
 
