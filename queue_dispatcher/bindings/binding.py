@@ -1,0 +1,133 @@
+"""A binding as the dispatcher remembers it: Karmada's decision about one workload, reduced.
+
+One `Binding` per ResourceBinding or ClusterResourceBinding, of which there may be 100,000, so what many have
+in common (demand, placement, queue names, clusters) is one object for all of them, and the status of the
+workload, which can be long, is reduced to the names of the clusters where it has finished. `BindingReader`
+in `queue_dispatcher.bindings.reading` makes them.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from queue_dispatcher.bindings.annotation import Malformed
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
+from queue_dispatcher.workloads.placement import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadReference:
+    """The template that the binding is about; ``namespace`` empty for a cluster-scoped one."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReference:
+    """The policy that propagates the workload; ``namespace`` empty for a ClusterPropagationPolicy."""
+
+    namespace: str
+    name: str
+
+
+class SchedulingReason(StrEnum):
+    """Reasons of Karmada's condition Scheduled that mean different things to do."""
+
+    SUCCESS = "Success"
+    UNSCHEDULABLE = "Unschedulable"
+    """No room: tried again by Karmada only every five minutes, so worth a kick when there is."""
+    NO_CLUSTER_FIT = "NoClusterFit"
+    """The placement allows no cluster: not tried again until something changes."""
+    SCHEDULER_ERROR = "SchedulerError"
+    QUOTA_EXCEEDED = "QuotaExceeded"
+    """A FederatedResourceQuota of Karmada's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledCondition:
+    """Karmada's condition ``Scheduled``.
+
+    It stays as it was while a binding is held, and its time changes only with its status, so it may be about
+    an earlier try. ``changed_ms``: epoch milliseconds, whole seconds, 0 where it cannot be read.
+    """
+
+    is_scheduled: bool
+    reason: str
+    message: str
+    changed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A ResourceBinding, or with an empty ``namespace`` a ClusterResourceBinding.
+
+    ``created_ms``: epoch milliseconds, 0 where it cannot be read. ``observed_generation``: the generation
+    that Karmada's scheduler has dealt with; it moves only while the binding is not held. ``queue``,
+    ``service_class``: as stated on the binding itself. ``placement``: None for what is not scheduled but only
+    follows another binding. ``is_held``: ``spec.suspension.scheduling`` is true. ``is_preserved``: what is
+    placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload has
+    come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in the
+    spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    resource_version: str
+    generation: int
+    created_ms: int
+    workload: WorkloadReference
+    demand: Demand = NOTHING
+    is_workload: bool = False
+    placement: Placement | None = None
+    placed: tuple[Placed, ...] = ()
+    finished: frozenset[str] = frozenset()
+    is_held: bool = False
+    is_preserved: bool = False
+    is_deleting: bool = False
+    is_skipped: bool = False
+    queue: str = ""
+    service_class: str = ""
+    policy: PolicyReference | None = None
+    schedule_priority: int | None = None
+    observed_generation: int = 0
+    scheduled: ScheduledCondition | None = None
+    admission: AdmissionRecord | Malformed | None = None
+    requeue: RequeueRecord | Malformed | None = None
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or just ``name``; as `fairway.kube.objects.object_key`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether Karmada's scheduler has dealt with the binding as it is now.
+
+        Until then it may still overwrite what we write. A held binding never becomes settled.
+        """
+        return self.observed_generation == self.generation
+
+    @property
+    def record(self) -> AdmissionRecord | None:
+        """The admission record, if it can be read and is of this very binding."""
+        admission = self.admission
+        return admission if isinstance(admission, AdmissionRecord) and admission.id == self.uid else None
+
+    def copies(self, expected: int) -> int:
+        """How many clusters get all of the workload: as expected, or more if there are more; 1 if divided."""
+        if self.demand.is_set or (self.placement is not None and self.placement.is_duplicated):
+            return max(1, expected, len(self.placed))
+        return 1

@@ -1,0 +1,54 @@
+"""What a binding is charged with in each of its states, and to which queue."""
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    Adopted,
+    Finished,
+    Foreign,
+    Pending,
+    Reassert,
+    Shrinking,
+    State,
+    Unresolved,
+)
+from queue_dispatcher.workloads.demand import Requests, largest
+from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+
+
+def charged_queue(binding: Binding, queue: Resolved | NoQueue) -> str:
+    """The ClusterQueue that is charged: the record's, else the binding's own; empty where there is none.
+
+    A workload whose queue label was changed after admission stays with the queue that admitted it.
+    """
+    if binding.record is not None:
+        return binding.record.queue
+    return queue.cluster_queue if isinstance(queue, Resolved) else ""
+
+
+def is_charged(state: State, binding: Binding) -> bool:
+    """Whether the binding holds anything: it was admitted or adopted, or part of it is placed."""
+    match state:
+        case Foreign() | Finished() | Pending():
+            return False
+        case Unresolved() | Reassert():
+            return bool(binding.placed)
+        case _:
+            return True
+
+
+def reserved(state: State, binding: Binding) -> Requests:
+    """What it holds be it placed or not: the record; and what it wants, where nothing keeps it from that.
+
+    More than the record is wanted by a binding that grew while nobody held it: it will be placed, so it is
+    charged. Empty where only what is placed counts.
+    """
+    record = binding.record
+    had: Requests = record.requests if record is not None else ()
+    match state:
+        case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
+            return largest(had, binding.demand.total(binding.copies(record.copies)))
+        case Adopted(copies=copies, restore=False):
+            return binding.demand.total(copies)
+        case _:
+            return had

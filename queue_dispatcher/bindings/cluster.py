@@ -1,0 +1,82 @@
+"""Karmada's Cluster objects, reduced to what decides where a workload may land and what there is.
+
+cluster.karmada.io/v1alpha1, served by Karmada's aggregated API server. `Cluster` itself is defined below the
+bindings, in `queue_dispatcher.workloads.fleet`.
+"""
+
+import msgspec
+
+from fairway.kube.objects import Condition, KubeStruct, ObjectMeta, RawResources, Taint
+from fairway.kube.resource import ResourceKind
+from fairway.resources import ResourceError, parse_amounts
+from fairway.taints import Taint as ClusterTaint
+from queue_dispatcher.bindings.objects import NULL
+from queue_dispatcher.bindings.salvage import salvage
+from queue_dispatcher.workloads.fleet import Cluster as Cluster
+
+
+class ClusterSpec(KubeStruct, frozen=True):
+    """The spec of a Cluster; ``zone`` is the old way to state one zone."""
+
+    provider: str = ""
+    region: str = ""
+    zone: str = ""
+    zones: list[str] | None = None
+    taints: list[Taint] | None = None
+
+
+class ResourceSummary(KubeStruct, frozen=True):
+    """What the nodes of the cluster have in all."""
+
+    allocatable: RawResources | None = None
+
+
+class ClusterStatus(KubeStruct, frozen=True):
+    """The status of a Cluster."""
+
+    conditions: list[Condition] | None = None
+    resource_summary: ResourceSummary | None = None
+
+
+class ClusterObject(KubeStruct, frozen=True):
+    """A Cluster on the wire, its spec and status left undecoded."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: msgspec.Raw = NULL
+    status: msgspec.Raw = NULL
+
+
+CLUSTERS = ResourceKind(
+    "clusters.cluster.karmada.io", "/apis/cluster.karmada.io/v1alpha1/clusters", ClusterObject
+)
+
+_SPECS = msgspec.json.Decoder(ClusterSpec)
+_STATUSES = msgspec.json.Decoder(ClusterStatus)
+_NO_SPEC = ClusterSpec()
+_NO_STATUS = ClusterStatus()
+
+
+def read_cluster(stated: ClusterObject) -> Cluster:
+    """The cluster, reduced; never raises. What cannot be read is as if it were not there, and told."""
+    problems: list[str] = []
+    spec = salvage(stated.spec, _SPECS, _NO_SPEC, "spec", problems)
+    status = salvage(stated.status, _STATUSES, _NO_STATUS, "status", problems)
+    allocatable: dict[str, int] = {}
+    try:
+        stated_amounts = status.resource_summary.allocatable if status.resource_summary else None
+        allocatable = {name: max(0, amount) for name, amount in parse_amounts(stated_amounts).items()}
+    except ResourceError as error:
+        problems.append(f"status.resourceSummary.allocatable: {error}; nothing is counted")
+    zones = tuple(spec.zones or ())
+    return Cluster(
+        name=stated.metadata.name,
+        labels=stated.metadata.labels or {},
+        taints=tuple(ClusterTaint(t.key, t.value, t.effect) for t in spec.taints or ()),
+        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+        is_leaving=stated.metadata.deletion_timestamp is not None,
+        allocatable=allocatable,
+        provider=spec.provider,
+        region=spec.region,
+        zones=zones or ((spec.zone,) if spec.zone else ()),
+        problems=tuple(problems),
+    )

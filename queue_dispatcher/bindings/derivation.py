@@ -1,0 +1,218 @@
+"""From a binding, its template and its queue to its state: `read_state`.
+
+Nothing about an admission is kept anywhere but on the binding, so whoever takes over after a crash derives
+the same states. Three facts decide: whether Karmada may place the binding (``is_held``), whether a record of
+ours says that it was admitted, and where it is placed.
+
+    record  held  placed
+    no      no    any      `Adopted`: it runs without having been asked for; charged, left alone
+    no      yes   no       `Pending`, or `Unresolved` with the reason why it cannot be
+    no      yes   yes      taken back by us: `Reassert`, for Karmada placed it once more from its own queue
+                           (`Adopted` and restored where clearing would leave pods behind); else it was
+                           adopted: `Growing` if it wants more than it has, `HeldWithin` if not
+    yes     no    any      `Admitted`, or `Shrinking` if it wants less than the record says
+    yes     yes   any      `Growing` if it wants more than it has, else `HeldWithin`
+
+What it has is its record, or what is placed if that is more: Karmada adds copies on clusters that join, and
+passes changes of the pod template on, whatever is held; a hold pins the number of replicas alone.
+
+Before all that come what is none of ours (`Foreign`) and what has ended (`Finished`). A flag set or cleared
+by hand, and a record lost or copied from another binding, are rows of this table, not special cases.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    Adopted,
+    Finished,
+    Foreign,
+    Growing,
+    HeldWithin,
+    InFlight,
+    Pending,
+    Phase,
+    Placed,
+    Reassert,
+    Shrinking,
+    State,
+    Unplaced,
+    Unresolved,
+)
+from queue_dispatcher.cycle.reasons import Reason, Unreadable
+from queue_dispatcher.workloads.demand import Placed as Share
+from queue_dispatcher.workloads.demand import beyond, largest
+from queue_dispatcher.workloads.queue_of import NoQueue, QueueNames, Resolved
+from queue_dispatcher.workloads.template import TemplateFacts
+
+CLOCK_SKEW_MS = 30_000
+"""How far apart our clock and Karmada's may be; half of the shortest pause between two tries."""
+
+
+def is_in_scope(
+    binding: Binding, names: QueueNames, is_managed: bool, is_accelerator: Callable[[str], bool]
+) -> bool:
+    """Whether the workload is to be queued at all: it asks for an accelerator, names a queue, or its
+    namespace is one where everything is queued.
+    """
+    return (
+        is_managed
+        or names.is_named
+        or any(
+            is_accelerator(resource)
+            for component in binding.demand.components
+            for resource, _ in component.requests
+        )
+    )
+
+
+def read_state(
+    binding: Binding,
+    template: TemplateFacts | Unreadable | None,
+    queue: Resolved | NoQueue,
+    *,
+    in_scope: bool,
+    copies: int,
+) -> State:
+    """The state of a binding; total, and the same for the same arguments.
+
+    ``template``: None where it is not there (yet). ``queue``: by `queue_of`. ``in_scope``: by `is_in_scope`.
+    ``copies``: on how many clusters all of it is expected, by `placement.copies`.
+    """
+    record = binding.record
+    is_skipped = binding.is_skipped or (isinstance(template, TemplateFacts) and template.is_skipped)
+    is_scheduled = binding.is_workload and binding.placement is not None
+    # What was admitted stays charged, whatever became of it.
+    if record is None and (is_skipped or not is_scheduled or not (in_scope or binding.is_held)):
+        return Foreign()
+    if is_finished(binding):
+        return Finished()
+    if is_skipped or binding.is_deleting:
+        return _left_alone(binding, record, queue)
+    if record is not None:
+        return _recorded(binding, record, queue)
+    if not binding.is_held:
+        return Adopted(queue, binding.copies(copies))
+    if binding.placed:
+        return _held_where_placed(binding, template, queue)
+    return _waiting(binding, template, queue, copies)
+
+
+def is_finished(binding: Binding) -> bool:
+    """Whether the workload has ended in every cluster that got a part of it, and there is one."""
+    shares = tuple(share for share in binding.placed if _is_share(binding, share)) or binding.placed
+    return bool(shares) and all(share.cluster in binding.finished for share in shares)
+
+
+def _is_share(binding: Binding, share: Share) -> bool:
+    return binding.demand.is_set or share.replicas > 0
+
+
+def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolved | NoQueue) -> State:
+    if record is not None:
+        return Admitted(record, _phase(binding, record))
+    return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
+
+
+def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQueue) -> State:
+    if binding.problems:
+        # What it wants now cannot be told, so it keeps what it has.
+        return Admitted(record, _phase(binding, record))
+    copies = binding.copies(record.copies)
+    wanted = binding.demand.total(copies)
+    as_wanted = replace(record, replicas=binding.demand.replicas, copies=copies, requests=wanted)
+    more_pods = binding.demand.replicas > record.replicas
+    if not binding.is_held:
+        phase = _phase(binding, record)
+        is_less = not more_pods and not beyond(wanted, record.requests)
+        return Shrinking(as_wanted, phase) if is_less and as_wanted != record else Admitted(record, phase)
+    need = beyond(wanted, largest(record.requests, binding.demand.held(binding.placed)))
+    runs_as_wanted = binding.demand.is_set and bool(binding.placed)
+    if not need and (runs_as_wanted or not more_pods):
+        return HeldWithin(as_wanted)
+    stopped = queue.stopped if isinstance(queue, Resolved) else None
+    enqueued_ms = max(record.enqueued_ms, binding.created_ms)
+    return Growing(
+        record, record.queue, record.local_queue, wanted, need, copies, enqueued_ms, blocked=stopped
+    )
+
+
+def _held_where_placed(
+    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue
+) -> State:
+    copies = binding.copies(1)
+    if binding.requeue is not None:
+        if binding.is_preserved:
+            return Adopted(queue, copies, restore=isinstance(queue, Resolved))
+        return Reassert()
+    wanted = binding.demand.total(copies)
+    need = beyond(wanted, binding.demand.held(binding.placed))
+    if not binding.problems and not need and not _lacks_replicas(binding):
+        return HeldWithin(None)
+    blocked = _obstacle(binding, template, queue)
+    if not isinstance(queue, Resolved):
+        return Unresolved(queue if blocked is None else blocked, binding.created_ms)
+    return Growing(
+        None, queue.cluster_queue, queue.local_queue, wanted, need, copies, binding.created_ms, blocked
+    )
+
+
+def _waiting(
+    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue, copies: int
+) -> State:
+    requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
+    # Nobody waits since before it was there, whatever an annotation says.
+    enqueued_ms = max(requeue.enqueued_ms, binding.created_ms) if requeue else binding.created_ms
+    obstacle = _obstacle(binding, template, queue)
+    if obstacle is not None or not isinstance(queue, Resolved):
+        return Unresolved(obstacle or Unreadable("no queue"), enqueued_ms)
+    copies = binding.copies(copies)
+    demand = binding.demand.total(copies)
+    if requeue is None:
+        return Pending(queue, demand, copies, enqueued_ms)
+    return Pending(queue, demand, copies, enqueued_ms, requeue.not_before_ms, requeue.count, requeue.reason)
+
+
+def _obstacle(
+    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue
+) -> Reason | None:
+    """Why a held workload cannot be admitted now, whatever room there is."""
+    if binding.problems:
+        return Unreadable("; ".join(binding.problems))
+    if template is None:
+        workload = binding.workload
+        name = f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
+        return Unreadable(f"{workload.kind} {name}, which the binding is about, is not there")
+    if isinstance(template, Unreadable):
+        return template
+    if template.problems:
+        return Unreadable("; ".join(template.problems))
+    if not isinstance(queue, Resolved):
+        return queue
+    return queue.stopped
+
+
+def _lacks_replicas(binding: Binding) -> bool:
+    """Whether fewer replicas are placed than wanted."""
+    if binding.demand.is_set or not binding.placed:
+        return not binding.placed and binding.demand.replicas > 0
+    wanted = binding.demand.replicas
+    if binding.placement is not None and binding.placement.is_duplicated:
+        return any(share.replicas < wanted for share in binding.placed)
+    return sum(share.replicas for share in binding.placed) < wanted
+
+
+def _phase(binding: Binding, record: AdmissionRecord) -> Phase:
+    if not _lacks_replicas(binding):
+        return Placed()
+    scheduled = binding.scheduled
+    if scheduled is None or scheduled.is_scheduled:
+        return InFlight()
+    # Karmada renews the time of a condition only when its status changes: an older one is of an earlier try.
+    if scheduled.changed_ms + CLOCK_SKEW_MS < record.admitted_ms:
+        return InFlight()
+    return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)

@@ -1,0 +1,88 @@
+"""Every write of the dispatcher to a binding, as one JSON merge patch.
+
+Only our own fields: the leaf ``spec.suspension.scheduling`` (what a policy suspends stands beside it and
+stays byte for byte), our two annotations, and, to take a workload back, ``spec.clusters``. Each patch carries
+the uid and the resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422
+where the binding is no longer that one, and nothing is written. All say by `Binding` what they are about.
+"""
+
+from collections.abc import Mapping
+
+from fairway.names import ADMISSION, REQUEUE
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.record import AdmissionRecord, write_record
+from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
+
+Patch = Mapping[str, object]
+"""A JSON merge patch (RFC 7386), ``application/merge-patch+json``."""
+
+
+def admit(binding: Binding, record: AdmissionRecord) -> Patch:
+    """Admission: the record, and Karmada may place it; what was noted of earlier tries goes.
+
+    The same for growth, where the record is the new one, and for a binding whose record is restored.
+    """
+    return _patch(binding, annotations={ADMISSION: write_record(record), REQUEUE: None}, held=False)
+
+
+def shrink(binding: Binding, record: AdmissionRecord) -> Patch:
+    """The record lowered to what is still wanted. Does not move the generation, so it wakes nobody."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)})
+
+
+def clear_hold(binding: Binding, record: AdmissionRecord | None) -> Patch:
+    """Karmada may place it again: it wants no more than it has. ``record``: as it is to stand, if any."""
+    annotations = {} if record is None else {ADMISSION: write_record(record)}
+    return _patch(binding, annotations=annotations, held=False)
+
+
+def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It did not start: held again, its admission gone, and when it is due again."""
+    return _patch(binding, annotations={ADMISSION: None, REQUEUE: write_requeue(requeue)}, held=True)
+
+
+def hold(binding: Binding) -> Patch:
+    """First half of a kick: held for a moment, so that letting go makes Karmada look at it anew.
+
+    The second is `release`, on the binding as the first one left it. A crash in between leaves a held binding
+    with a record, which is `HeldWithin` to the next leader, and so let go of.
+    """
+    return _patch(binding, held=True)
+
+
+def release(binding: Binding, resource_version: str) -> Patch:
+    """Second half of a kick. ``resource_version``: as the answer to the first half says."""
+    return _patch(binding, held=False, resource_version=resource_version)
+
+
+def clear(binding: Binding) -> Patch:
+    """Off all clusters and held: what Karmada placed of a workload that was taken back is undone.
+
+    Never for a binding that preserves resources on deletion: its pods would run on, managed by nobody.
+    Raises ValueError for one.
+    """
+    if binding.is_preserved:
+        raise ValueError(f"{binding.key}: preserveResourcesOnDeletion: clearing it would strand its pods")
+    return _patch(binding, held=True, clusters=[])
+
+
+def _patch(
+    binding: Binding,
+    *,
+    annotations: Mapping[str, str | None] | None = None,
+    held: bool | None = None,
+    clusters: list[object] | None = None,
+    resource_version: str = "",
+) -> Patch:
+    metadata: dict[str, object] = {
+        "uid": binding.uid,
+        "resourceVersion": resource_version or binding.resource_version,
+    }
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    spec: dict[str, object] = {}
+    if held is not None:
+        spec["suspension"] = {"scheduling": held}
+    if clusters is not None:
+        spec["clusters"] = clusters
+    return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}

@@ -1,0 +1,90 @@
+"""A placement as Karmada states it, reduced to what decides where a workload may land.
+
+Mirrors Karmada 1.19 where it is lenient or strict in its own way: a selector that cannot be read matches no
+cluster; without a replica scheduling strategy replicas are duplicated; fixed weights ignore spread
+constraints (shouldIgnoreSpreadConstraint in pkg/scheduler/core/spreadconstraint).
+"""
+
+from collections.abc import Iterable
+
+from fairway.kube.templates import LabelSelector, SelectorRequirement
+from fairway.selectors import SelectorError, label_requirement
+from fairway.taints import Toleration
+from queue_dispatcher.api.selector import EVERYTHING, NOTHING, Selector, read_selector
+from queue_dispatcher.bindings.objects import ClusterAffinitySpec, PlacementSpec, ReplicaScheduling
+from queue_dispatcher.workloads.placement import (
+    ZONE,
+    AffinityGroup,
+    ClusterAffinity,
+    Placement,
+    ZoneRequirement,
+)
+
+_CLUSTER = "cluster"
+_NO_CLUSTER = ClusterAffinity(labels=NOTHING)
+
+
+def read_placement(stated: PlacementSpec) -> Placement:
+    """The placement, reduced; never raises."""
+    scheduling = stated.replica_scheduling
+    spread = () if _has_fixed_weights(scheduling) else tuple(stated.spread_constraints or ())
+    limits = [
+        s.max_groups
+        for s in spread
+        if s.max_groups > 0 and not s.spread_by_label and s.spread_by_field in ("", _CLUSTER)
+    ]
+    return Placement(
+        groups=_groups(stated),
+        tolerations=tuple(
+            Toleration(t.key, t.operator, t.value, t.effect) for t in stated.cluster_tolerations or ()
+        ),
+        is_duplicated=scheduling is None or scheduling.replica_scheduling_type == "Duplicated",
+        max_clusters=min(limits, default=0),
+        spread_by=frozenset(s.spread_by_field for s in stated.spread_constraints or () if s.spread_by_field),
+    )
+
+
+def _groups(stated: PlacementSpec) -> tuple[AffinityGroup, ...]:
+    if stated.cluster_affinity is not None:
+        return ((_affinity(stated.cluster_affinity),),)
+    return tuple(
+        (_affinity(term), *(_affinity(overflow) for overflow in term.overflow_affinities or ()))
+        for term in stated.cluster_affinities or ()
+    )
+
+
+def _affinity(stated: ClusterAffinitySpec) -> ClusterAffinity:
+    expressions = (stated.field_selector.match_expressions if stated.field_selector else None) or ()
+    try:
+        return ClusterAffinity(
+            names=frozenset(stated.cluster_names or ()),
+            exclude=frozenset(stated.exclude or ()),
+            labels=_labels(stated.label_selector),
+            fields=tuple(
+                label_requirement(e.key, e.operator, tuple(e.values or ()))
+                for e in expressions
+                if e.key != ZONE
+            ),
+            zones=_zones(expressions),
+        )
+    except SelectorError:
+        return _NO_CLUSTER
+
+
+def _labels(stated: LabelSelector | None) -> Selector:
+    return EVERYTHING if stated is None else read_selector(stated)
+
+
+def _zones(expressions: Iterable[SelectorRequirement]) -> tuple[ZoneRequirement, ...]:
+    return tuple(ZoneRequirement(e.operator, frozenset(e.values or ())) for e in expressions if e.key == ZONE)
+
+
+def _has_fixed_weights(scheduling: ReplicaScheduling | None) -> bool:
+    if (
+        scheduling is None
+        or scheduling.replica_scheduling_type != "Divided"
+        or scheduling.replica_division_preference != "Weighted"
+    ):
+        return False
+    weights = scheduling.weight_preference
+    return weights is None or (bool(weights.static_weight_list) and not weights.dynamic_weight)

@@ -1,0 +1,142 @@
+"""ResourceBindings as they come from the API server, reduced to `Binding`; never raises.
+
+What is broken in the spec becomes a problem by field, and keeps the workload from being admitted; what is
+broken elsewhere becomes a note. Everything that bindings have in common is one object for all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from fairway.names import ADMISSION, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
+from queue_dispatcher.bindings.annotation import Malformed, location
+from queue_dispatcher.bindings.binding import Binding, PolicyReference, ScheduledCondition, WorkloadReference
+from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
+from queue_dispatcher.bindings.interning import Interner
+from queue_dispatcher.bindings.objects import BindingSpec, BindingStatus, ResourceBinding
+from queue_dispatcher.bindings.placement_spec import read_placement
+from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
+from queue_dispatcher.bindings.requeue import parse_requeue
+from queue_dispatcher.bindings.salvage import salvage
+from queue_dispatcher.bindings.timestamp import parse_ms
+from queue_dispatcher.workloads.finished import RULES, GroupKind, Rule, is_finished
+from queue_dispatcher.workloads.placement import ANYWHERE
+
+POLICY_NAMESPACE = "propagationpolicy.karmada.io/namespace"
+POLICY_NAME = "propagationpolicy.karmada.io/name"
+CLUSTER_POLICY_NAME = "clusterpropagationpolicy.karmada.io/name"
+
+MAX_MESSAGE = 512
+"""Of a condition's message, as many characters are kept."""
+
+_SPECS = msgspec.json.Decoder(BindingSpec)
+_STATUSES = msgspec.json.Decoder(BindingStatus)
+_NO_SPEC = BindingSpec()
+_NO_STATUS = BindingStatus()
+
+
+class BindingReader:
+    """Reads bindings; what they share is shared between all that one reader has read."""
+
+    def __init__(self, rules: Mapping[GroupKind, Rule] = RULES) -> None:
+        self._rules = rules
+        self._interner = Interner()
+
+    def read(self, stated: ResourceBinding) -> Binding:
+        """The binding, reduced."""
+        one = self._interner.one
+        problems: list[str] = []
+        notes: list[str] = []
+        metadata = stated.metadata
+        spec = salvage(stated.spec, _SPECS, _NO_SPEC, "spec", problems)
+        status = salvage(stated.status, _STATUSES, _NO_STATUS, "status", notes)
+        ours = metadata.annotations or {}
+        said = {**ours, **(metadata.labels or {})}
+        demand = read_demand(spec, problems)
+        # A workload whose size or placement cannot be read is one all the same.
+        is_workload = bool(spec.replicas > 0 or spec.replica_requirements or spec.components or problems)
+        placement = None if spec.placement is None else read_placement(spec.placement)
+        if placement is None and any(problem.startswith("spec.placement") for problem in problems):
+            placement = ANYWHERE
+        admission = parse_record(ours[ADMISSION]) if ADMISSION in ours else None
+        requeue = parse_requeue(ours[REQUEUE]) if REQUEUE in ours else None
+        notes += [a.problem for a in (admission, requeue) if isinstance(a, Malformed)]
+        if isinstance(admission, AdmissionRecord):
+            if admission.id != metadata.uid:
+                notes.append(f"{location(ADMISSION)}: is of uid {admission.id[:63]}: treated as absent")
+            admission = replace(
+                admission,
+                id=metadata.uid if admission.id == metadata.uid else admission.id,
+                queue=one(admission.queue),
+                local_queue=one(admission.local_queue),
+                service_class=one(admission.service_class),
+                requests=one(admission.requests),
+                flavors=one(admission.flavors),
+                group=one(admission.group),
+            )
+        workload = spec.resource
+        return Binding(
+            uid=metadata.uid,
+            namespace=one(metadata.namespace),
+            name=metadata.name,
+            resource_version=metadata.resource_version,
+            generation=metadata.generation,
+            created_ms=parse_ms(metadata.creation_timestamp or "") or 0,
+            workload=WorkloadReference(
+                one(workload.api_version),
+                one(workload.kind),
+                one(workload.namespace),
+                workload.name,
+                workload.uid,
+            ),
+            demand=one(demand),
+            is_workload=is_workload,
+            placement=None if placement is None else one(placement),
+            placed=one(read_placed(spec.clusters)),
+            finished=one(self._finished(spec, status)),
+            is_held=bool(spec.suspension and spec.suspension.scheduling),
+            is_preserved=bool(spec.preserve_resources_on_deletion),
+            is_deleting=metadata.deletion_timestamp is not None,
+            is_skipped=SKIP in said,
+            queue=one(said.get(QUEUE, "")),
+            service_class=one(said.get(SERVICE_CLASS, "")),
+            policy=self._policy(said),
+            schedule_priority=spec.schedule_priority.priority if spec.schedule_priority else None,
+            observed_generation=status.scheduler_observed_generation,
+            scheduled=self._scheduled(status),
+            admission=admission,
+            requeue=requeue,
+            problems=tuple(problems),
+            notes=tuple(notes),
+        )
+
+    def _scheduled(self, status: BindingStatus) -> ScheduledCondition | None:
+        for condition in status.conditions or ():
+            if condition.type == "Scheduled":
+                return self._interner.one(
+                    ScheduledCondition(
+                        is_scheduled=condition.status == "True",
+                        reason=condition.reason,
+                        message=condition.message[:MAX_MESSAGE],
+                        changed_ms=parse_ms(condition.last_transition_time) or 0,
+                    )
+                )
+        return None
+
+    def _policy(self, said: Mapping[str, str]) -> PolicyReference | None:
+        if POLICY_NAME in said:
+            return self._interner.one(PolicyReference(said.get(POLICY_NAMESPACE, ""), said[POLICY_NAME]))
+        if CLUSTER_POLICY_NAME in said:
+            return self._interner.one(PolicyReference("", said[CLUSTER_POLICY_NAME]))
+        return None
+
+    def _finished(self, spec: BindingSpec, status: BindingStatus) -> frozenset[str]:
+        group, kind = spec.resource.api_version.rpartition("/")[0], spec.resource.kind
+        if (group, kind) not in self._rules:
+            return frozenset()
+        return frozenset(
+            item.cluster_name
+            for item in status.aggregated_status or ()
+            if is_finished(group, kind, item.status, self._rules)
+        )

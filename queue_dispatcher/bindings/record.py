@@ -1,0 +1,142 @@
+"""The admission record: what a workload was admitted with, as an annotation of its binding.
+
+It is written in the same patch that lets Karmada place the workload, and is all that a new leader knows of
+an admission. Whoever may edit the binding may edit the record, so it is read as hostile input: a record that
+cannot be understood is `Malformed`, which counts as no record and is told.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.kube.objects import KubeStruct
+from fairway.names import ADMISSION
+from fairway.quantity import MAX_INT64
+from queue_dispatcher.bindings.annotation import (
+    AnnotationError,
+    Malformed,
+    decode,
+    encode,
+    in_range,
+    location,
+)
+from queue_dispatcher.bindings.timestamp import format_ms, parse_ms
+from queue_dispatcher.workloads.demand import Requests, requests
+
+MAX_REPLICAS = 2**31 * 256
+"""More pods than 256 components can have."""
+MAX_COPIES = 100_000
+"""More clusters than a fleet has."""
+MAX_RESOURCES = 256
+MAX_FLAVORS = 256
+
+Flavors = tuple[tuple[str, tuple[str, ...]], ...]
+"""Flavors by resource, sorted by the resource's name; the flavors in the order in which they were tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRecord:
+    """What a binding was admitted with.
+
+    ``id``: the binding's uid; a record with another was copied from elsewhere. ``queue``: the ClusterQueue
+    that is charged; ``local_queue`` and ``service_class``: empty where there was none. ``enqueued_ms`` and
+    ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
+    of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
+    resource, each in full until the workload is placed. ``group``: what it was admitted with, empty if alone.
+    """
+
+    id: str
+    queue: str
+    local_queue: str
+    service_class: str
+    priority: int
+    enqueued_ms: int
+    admitted_ms: int
+    replicas: int
+    copies: int
+    requests: Requests
+    flavors: Flavors
+    group: str = ""
+
+
+class _Record(KubeStruct, frozen=True):
+    id: str
+    queue: str
+    enqueued_at: str
+    admitted_at: str
+    replicas: int
+    requests: dict[str, int]
+    flavors: dict[str, list[str]]
+    local_queue: str = ""
+    class_: str = msgspec.field(default="", name="class")
+    priority: int = 0
+    copies: int = 1
+    group: str = ""
+
+
+_RECORDS = msgspec.json.Decoder(_Record)
+
+
+def parse_record(text: str) -> AdmissionRecord | Malformed:
+    """The record in the annotation's value; never raises."""
+    try:
+        return _checked(decode(_RECORDS, text))
+    except AnnotationError as error:
+        return Malformed(f"{location(ADMISSION)}: {error}; treated as not admitted by Fairway")
+
+
+def write_record(record: AdmissionRecord) -> str:
+    """The annotation's value: compact JSON, keys sorted; `parse_record` gives the same record back."""
+    value: dict[str, object] = {
+        "id": record.id,
+        "queue": record.queue,
+        "localQueue": record.local_queue,
+        "class": record.service_class,
+        "priority": record.priority,
+        "enqueuedAt": format_ms(record.enqueued_ms),
+        "admittedAt": format_ms(record.admitted_ms),
+        "replicas": record.replicas,
+        "copies": record.copies,
+        "requests": dict(record.requests),
+        "flavors": dict(record.flavors),
+    }
+    if record.group:
+        value["group"] = record.group
+    return encode(value)
+
+
+def _checked(raw: _Record) -> AdmissionRecord:
+    for field, text in (("id", raw.id), ("queue", raw.queue)):
+        if not text:
+            raise AnnotationError(f"{field}: expected a name, found none")
+    if len(raw.requests) > MAX_RESOURCES:
+        raise AnnotationError(f"requests: {len(raw.requests)} resources: expected at most {MAX_RESOURCES}")
+    for resource, amount in raw.requests.items():
+        in_range(f"requests[{resource[:63]}]", amount, 0, MAX_INT64)
+    if sum(map(len, raw.flavors.values())) > MAX_FLAVORS:
+        raise AnnotationError(f"flavors: expected at most {MAX_FLAVORS} in all")
+    return AdmissionRecord(
+        id=raw.id,
+        queue=raw.queue,
+        local_queue=raw.local_queue,
+        service_class=raw.class_,
+        priority=in_range("priority", raw.priority, -MAX_INT64, MAX_INT64),
+        enqueued_ms=read_moment("enqueuedAt", raw.enqueued_at),
+        admitted_ms=read_moment("admittedAt", raw.admitted_at),
+        replicas=in_range("replicas", raw.replicas, 0, MAX_REPLICAS),
+        copies=in_range("copies", raw.copies, 1, MAX_COPIES),
+        requests=requests(raw.requests.items()),
+        flavors=tuple(
+            (resource, tuple(dict.fromkeys(name for name in names if name)))
+            for resource, names in sorted(raw.flavors.items())
+        ),
+        group=raw.group,
+    )
+
+
+def read_moment(field: str, text: str) -> int:
+    """The epoch milliseconds of a timestamp. Raises AnnotationError."""
+    moment = parse_ms(text)
+    if moment is None:
+        raise AnnotationError(f"{field}: {text[:40]!r}: expected a time such as 2026-11-20T12:00:00.000Z")
+    return moment

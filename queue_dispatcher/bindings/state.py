@@ -1,0 +1,159 @@
+"""What a binding can be to the dispatcher: a closed set of states, each with the write that it calls for.
+
+`queue_dispatcher.bindings.derivation` derives them from what is written on the binding, so none is stored.
+"""
+
+from dataclasses import dataclass
+
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.workloads.demand import Requests
+from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """None of ours: no workload, not scheduled itself, out of scope, opted out, or deleted. No write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Ended in every cluster where it was placed: it holds nothing and is never touched again. No write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Held, and cannot be admitted until somebody changes something. No write.
+
+    What of it is placed nonetheless (growth of adopted work without a queue) holds capacity all the same.
+    """
+
+    reason: Reason
+    enqueued_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Held, and to be admitted when it fits. Its admission is one write (`patches.admit`).
+
+    ``demand``: for all ``copies``. ``enqueued_ms``: since when it waits, over all tries. ``due_ms``: not to
+    be admitted before, 0 for at once. ``tries``: how many times it was taken back.
+    """
+
+    queue: Resolved
+    demand: Requests
+    copies: int
+    enqueued_ms: int
+    due_ms: int = 0
+    tries: int = 0
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """Karmada has not said yet where it goes, or not since this try began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Karmada could not place it, or not all of it, in this try. ``since_ms``: epoch milliseconds."""
+
+    reason: str
+    message: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """All of it is placed, or there is nothing to place."""
+
+
+Phase = InFlight | Unplaced | Placed
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Admitted by the record and free to be placed; charged. No write of its own.
+
+    What the dispatcher may do: take an unplaced one back (`patches.take_back`) or kick it, once it is settled
+    or known to be unplaced, and only while nothing of it is placed.
+    """
+
+    record: AdmissionRecord
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """Wants more than it was admitted with, and what runs is kept from growing meanwhile; charged as it is.
+
+    ``record`` None: it was adopted. ``need``: the difference, which is what its admission has to find room
+    for; that is one write (`patches.admit_growth`). ``blocked``: why it cannot be admitted at present.
+    """
+
+    record: AdmissionRecord | None
+    queue: str
+    local_queue: str
+    demand: Requests
+    need: Requests
+    copies: int
+    enqueued_ms: int
+    blocked: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldWithin:
+    """Held, though it wants no more than it has: one write lets go of it at once (`patches.clear_hold`).
+
+    ``record``: as it is to stand from then on, lowered to what is wanted; None where there is none.
+    """
+
+    record: AdmissionRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinking:
+    """Wants less than the record says: one write lowers it (`patches.shrink`), then quota comes back.
+
+    ``record``: as it is to stand. Until it is written the old record is charged.
+    """
+
+    record: AdmissionRecord
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """Runs, or may be placed, without a record that can be trusted: charged as it is. No write.
+
+    ``queue``: the reason where no queue can be told; then it takes up capacity, but nobody's quota.
+    ``restore``: it is held, was taken back and yet is placed, and clearing would leave its pods running: one
+    write gives it a record and lets go of it (`patches.admit`).
+    """
+
+    queue: Resolved | NoQueue
+    copies: int
+    restore: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reassert:
+    """Taken back by us, and placed again by Karmada from its own queue: one write clears it.
+
+    The write is `patches.clear`, and there is nothing to wait for: a held binding is looked at by Karmada's
+    scheduler only as far as it was queued before, and its observed generation stays behind for ever.
+    """
+
+
+State = (
+    Foreign
+    | Finished
+    | Unresolved
+    | Pending
+    | Admitted
+    | Growing
+    | HeldWithin
+    | Shrinking
+    | Adopted
+    | Reassert
+)

@@ -1,0 +1,155 @@
+"""What a workload's own object says about how it is to be queued.
+
+Karmada copies a template's labels to nobody, so the dispatcher reads the template itself: whole, or its
+metadata alone, in which case nothing is known of its priority class. Users of Volcano and Kueue need no new
+labels: where ours is absent, the queue that they name for those is looked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from fairway.kube.objects import KubeStruct
+from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from fairway.selectors import parse_int64
+from fairway.workloads.fields import Unreadable as UnreadableObject
+from fairway.workloads.fields import WorkloadMeta, decode, shown
+from fairway.workloads.gang import Gang
+from fairway.workloads.registry import read_workload
+from queue_dispatcher.cycle.reasons import Unreadable
+
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+"""Volcano's annotation of pods and what makes them (v1beta1.QueueNameAnnotationKey)."""
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+"""Kueue's label of workloads (controller constants.QueueLabel); in its first versions an annotation."""
+MAX_GROUP_SIZE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateFacts:
+    """What a template says; texts are empty where it says nothing.
+
+    ``queue``: Fairway's own label. ``volcano_queue``, ``kueue_queue``: named for those schedulers.
+    ``priority_class``: of the job, else of the first pod template that names one. ``group_size``: 0 without
+    a group. ``problems``: what keeps the workload from being admitted until it is corrected, by field.
+    """
+
+    queue: str = ""
+    volcano_queue: str = ""
+    kueue_queue: str = ""
+    service_class: str = ""
+    priority_class: str = ""
+    group: str = ""
+    group_size: int = 0
+    is_skipped: bool = False
+    problems: tuple[str, ...] = ()
+
+    @property
+    def names_queue(self) -> bool:
+        """Whether the template names a queue, for whomever."""
+        return bool(self.queue or self.volcano_queue or self.kueue_queue)
+
+
+NO_FACTS = TemplateFacts()
+"""A template that says nothing of queues."""
+
+
+class _PodSpec(KubeStruct, frozen=True):
+    priority_class_name: str | None = None
+
+
+class _PodMeta(KubeStruct, frozen=True):
+    annotations: dict[str, str] | None = None
+
+
+class _PodTemplate(KubeStruct, frozen=True):
+    metadata: _PodMeta | None = None
+    spec: _PodSpec | None = None
+
+
+class _SchedulingPolicy(KubeStruct, frozen=True):
+    queue: str | None = None
+    priority_class: str | None = None
+
+
+class _RunPolicy(KubeStruct, frozen=True):
+    scheduling_policy: _SchedulingPolicy | None = None
+
+
+class _Spec(KubeStruct, frozen=True):
+    """Where kinds say it of the whole job: Volcano's Job, Kubeflow's jobs, and all with one pod template."""
+
+    queue: str | None = None
+    priority_class_name: str | None = None
+    run_policy: _RunPolicy | None = None
+    template: _PodTemplate | None = None
+
+
+class _Object(KubeStruct, frozen=True):
+    metadata: WorkloadMeta | None = None
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_OBJECTS = msgspec.json.Decoder(_Object)
+_SPECS = msgspec.json.Decoder(_Spec | None)
+
+
+def read_template(raw_json: bytes) -> TemplateFacts | Unreadable:
+    """The facts of a template: the whole object, or its metadata alone; never raises.
+
+    `Unreadable` where the metadata is of the wrong shape: then nobody can say which queue was meant.
+    """
+    try:
+        stated = decode(_OBJECTS, raw_json)
+    except UnreadableObject as error:
+        return Unreadable(f"the workload's template: {error}")
+    metadata = stated.metadata or WorkloadMeta()
+    facts = read_metadata(metadata.labels or {}, metadata.annotations or {})
+    try:
+        spec = decode(_SPECS, stated.spec)
+    except UnreadableObject:
+        return facts  # not of a kind that says it there
+    if spec is None:
+        return facts
+    pods = spec.template or _PodTemplate()
+    policy = (spec.run_policy and spec.run_policy.scheduling_policy) or _SchedulingPolicy()
+    on_pods = ((pods.metadata and pods.metadata.annotations) or {}).get(VOLCANO_QUEUE, "")
+    named = spec.priority_class_name or policy.priority_class or (pods.spec and pods.spec.priority_class_name)
+    return replace(
+        facts,
+        volcano_queue=facts.volcano_queue or on_pods or spec.queue or policy.queue or "",
+        priority_class=named or _priority_class_of_pods(raw_json),
+    )
+
+
+def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> TemplateFacts:
+    """The facts in a template's metadata; a label wins over an annotation of the same name."""
+    both = {**annotations, **labels}
+    group, size_text = both.get(WORKLOAD_GROUP, ""), both.get(WORKLOAD_GROUP_SIZE, "")
+    size = parse_int64(size_text) if group else 0
+    problems: tuple[str, ...] = ()
+    if size is None or (group and not 1 <= size <= MAX_GROUP_SIZE):
+        problems = (
+            f"metadata.labels[{WORKLOAD_GROUP_SIZE}]: {shown(size_text)}: expected how many workloads "
+            f"{WORKLOAD_GROUP} {shown(group)} has, 1 to {MAX_GROUP_SIZE}",
+        )
+        size = 0
+    return TemplateFacts(
+        queue=both.get(QUEUE, ""),
+        volcano_queue=annotations.get(VOLCANO_QUEUE, ""),
+        kueue_queue=both.get(KUEUE_QUEUE, ""),
+        service_class=both.get(SERVICE_CLASS, ""),
+        group=group,
+        group_size=size,
+        is_skipped=SKIP in both,
+        problems=problems,
+    )
+
+
+def _priority_class_of_pods(raw_json: bytes) -> str:
+    gang = read_workload(raw_json)
+    if not isinstance(gang, Gang):
+        return ""
+    names = (pod_set.template.spec.priority_class_name for pod_set in gang.pod_sets)
+    return next((name for name in names if name), "")

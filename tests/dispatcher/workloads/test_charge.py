@@ -1,0 +1,153 @@
+from collections.abc import Collection
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.demand import Demand, Placed, Requests
+from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
+from queue_dispatcher.workloads.node_claim import NodeClaim
+from tests.dispatcher.workloads.builders import (
+    GPU,
+    LAW,
+    a_set,
+    claim,
+    component,
+    is_accelerator,
+    plain,
+    queue,
+    reach,
+)
+
+REACHES: Reaches = {
+    "h100": reach("a", gpu="H100"),
+    "a100": reach("a", "b", gpu="A100"),
+    "spot": reach("c"),
+}
+OFFERED = {GPU: ("h100", "a100", "spot")}
+SIX = plain(6, gpu=1)
+RESERVED: Requests = ((GPU, 6),)
+
+
+def charged(
+    demand: Demand = SIX,
+    placed: Collection[Placed] = (),
+    finished: Collection[str] = (),
+    reserved: Requests = RESERVED,
+    admitted_to: tuple[str, ...] = ("h100",),
+) -> dict[str, int]:
+    """Charged GPUs by flavor."""
+    table = CellTable()
+    flavors = {GPU: admitted_to} if admitted_to else {}
+    charge = charge_of(reserved, flavors, demand, placed, finished, OFFERED, REACHES, table)
+    assert all(amount > 0 for _, amount in charge)
+    return {table.name(cell).flavor: amount for cell, amount in charge}
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        # Until it is placed: all of it, in every flavor it was admitted to.
+        (charged(), {"h100": 6}),
+        (charged(admitted_to=("h100", "spot")), {"h100": 6, "spot": 6}),
+        # Once placed, where it is.
+        (charged(placed=(Placed("a", 6),)), {"h100": 6}),
+        (charged(placed=(Placed("c", 6),), admitted_to=("h100", "spot")), {"spot": 6}),
+        (
+            charged(placed=(Placed("a", 4), Placed("c", 2)), admitted_to=("h100", "spot")),
+            {"h100": 4, "spot": 2},
+        ),
+        # Karmada chose a cluster of a flavor that it was not admitted to; or of none.
+        (charged(placed=(Placed("c", 6),)), {"spot": 6}),
+        (charged(placed=(Placed("unknown", 6),)), {"h100": 6}),
+        # Not all of it is placed: the rest stays reserved.
+        (charged(placed=(Placed("a", 4),)), {"h100": 6}),
+        (charged(placed=(Placed("c", 4),), admitted_to=("h100", "spot")), {"spot": 6, "h100": 2}),
+        # More is placed than was admitted.
+        (charged(placed=(Placed("a", 9),)), {"h100": 9}),
+        (charged(placed=(Placed("a", 6),), reserved=()), {"h100": 6}),
+        # Finished in one cluster of two: that part comes back.
+        (charged(placed=(Placed("a", 4), Placed("c", 2)), finished=("c",)), {"h100": 4}),
+        (charged(placed=(Placed("a", 4), Placed("c", 2)), finished=("a", "c")), {}),
+        # A record that was edited to name no flavor does not get away with it.
+        (charged(admitted_to=()), {"h100": 6}),
+        # Duplicated: each cluster has all replicas.
+        (
+            charged(placed=(Placed("a", 6), Placed("c", 6)), reserved=((GPU, 18),)),
+            {"h100": 12, "spot": 6},
+        ),
+        (
+            charged(plain(6, claim({"gpu": "A100"}), gpu=1), placed=(Placed("a", 6),)),
+            {"a100": 6},
+        ),
+        (
+            charged(
+                a_set(
+                    component("launcher", 1, claim({"gpu": "A100"}), gpu=1),
+                    component("worker", 2, claim({"gpu": "H100"}), gpu=4),
+                ),
+                placed=(Placed("a"),),
+                reserved=((GPU, 9),),
+                admitted_to=("h100", "a100"),
+            ),
+            {"h100": 8, "a100": 1},
+        ),
+    ],
+)
+def test_charge(case: dict[str, int], expected: dict[str, int]) -> None:
+    assert case == expected
+
+
+def test_what_no_group_covers_is_not_charged() -> None:
+    table = CellTable()
+    assert charge_of((("cpu", 5),), {}, plain(1, cpu=5), (Placed("a", 1),), (), {}, REACHES, table) == ()
+
+
+_SHARES = st.lists(
+    st.tuples(st.sampled_from(("a", "b", "c", "d")), st.integers(0, 9)), max_size=4, unique_by=lambda s: s[0]
+).map(lambda shares: tuple(Placed(*share) for share in shares))
+
+
+@LAW
+@given(
+    _SHARES,
+    st.sets(st.sampled_from(("a", "b", "c", "d"))),
+    st.integers(0, 20),
+    st.lists(st.sampled_from(("h100", "a100", "spot", "gone")), unique=True).map(tuple),
+)
+def test_never_below_what_is_placed_nor_below_what_is_reserved(
+    placed: tuple[Placed, ...], finished: set[str], reserved: int, admitted_to: tuple[str, ...]
+) -> None:
+    total = sum(charged(plain(9, gpu=1), placed, finished, ((GPU, reserved),), admitted_to).values())
+    running = sum(share.replicas for share in placed if share.cluster not in finished)
+    ended = sum(share.replicas for share in placed) - running
+    assert total >= max(running, reserved - ended)
+    if len(admitted_to) <= 1:
+        assert total == max(running, reserved - ended)
+
+
+_CLAIMS = st.sampled_from((claim(), claim({"gpu": "A100"}), claim({"gpu": "H100"})))
+
+
+@LAW
+@given(
+    _SHARES,
+    st.lists(_CLAIMS, min_size=1, max_size=3),
+    st.sets(st.sampled_from(("a", "b", "c", "d")), min_size=1),
+    st.permutations(("h100", "a100", "spot")),
+)
+def test_wherever_karmada_places_it_no_flavor_is_charged_more_than_at_admission(
+    placed: tuple[Placed, ...], claims: list[NodeClaim], permitted: set[str], order: list[str]
+) -> None:
+    table = CellTable()
+    demand = a_set(*(component(f"c{i}", 2, one, gpu=1) for i, one in enumerate(claims)))
+    placed = tuple(share for share in placed if share.cluster in permitted)
+    team = queue(((GPU,), tuple(order)))
+    found = alternatives(demand, 4, team, REACHES, frozenset(permitted), is_accelerator, table)
+    for alternative in () if isinstance(found, NeverFits) else found:
+        admitted_to = {GPU: tuple(flavor for _, flavor in alternative.flavors)}
+        after = charge_of(demand.total(4), admitted_to, demand, placed, (), offered(team), REACHES, table)
+        assert all(amount <= dict(alternative.charge).get(cell, 0) for cell, amount in after)
