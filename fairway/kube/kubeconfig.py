@@ -55,6 +55,11 @@ class _File(msgspec.Struct, frozen=True, rename="kebab"):
     users: list[_NamedUser] | None = None
 
 
+# msgspec works out a type when it is first used, and two threads that do so at once crash the process. Every
+# cluster's file is read by a thread of its own, so it is done here, once.
+msgspec.convert({}, _File)
+
+
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
     """One context of a kubeconfig.
