@@ -26,6 +26,12 @@ from fairway.kube.transport import TimedOut, open_session, read_body, transport_
 T = TypeVar("T")
 Params = Mapping[str, str]
 
+JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""Objects without anything but their metadata: for one object and for watches."""
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""The same for lists."""
+
 DEFAULT_QPS = 20.0
 DEFAULT_BURST = 30
 MAX_LINE_BYTES = 64 << 20
@@ -47,7 +53,8 @@ class _Request:
     headers_within_s: float = _REQUEST_TIMEOUT_S
     encoding: str = "gzip"
     body: bytes | None = None
-    content_type: str = "application/json"
+    content_type: str = JSON
+    accept: str = JSON
 
 
 class KubeClient:
@@ -123,13 +130,15 @@ class KubeClient:
         """The body of a GET."""
         return await self._exchange(_Request("GET", path, params or {}))
 
-    async def get_json(self, path: str, type: type[T], params: Params | None = None) -> T:
-        """The body of a GET, decoded as ``type``.
+    async def get_json(
+        self, path: str, type: type[T], params: Params | None = None, *, accept: str = JSON
+    ) -> T:
+        """The body of a GET, decoded as ``type``; ``accept`` asks for another form of it, such as METADATA.
 
         The further pages of a list (``continue`` among the parameters) are not charged to the request rate,
         because a list is one request to the programs whose ``--kube-api-qps`` this is.
         """
-        return await self._typed(_Request("GET", path, params or {}), type)
+        return await self._typed(_Request("GET", path, params or {}, accept=accept), type)
 
     async def post(self, path: str, body: object, type: type[T], params: Params | None = None) -> T:
         """Create; ``body`` is bytes or anything msgspec can encode. Conflict if the object exists."""
@@ -151,7 +160,7 @@ class KubeClient:
         return await self._typed(_Request("DELETE", path, params or {}, body=_encoded(body)), type)
 
     def stream(
-        self, path: str, params: Params | None = None, *, idle_timeout_s: float
+        self, path: str, params: Params | None = None, *, idle_timeout_s: float, accept: str = JSON
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The lines of a GET that the server keeps open, as they arrive; entering waits for the headers.
 
@@ -159,14 +168,15 @@ class KubeClient:
         ``idle_timeout_s``, Unreachable when the connection breaks, BadObject for a line above 64 MiB. Lines
         that arrived together follow each other without giving way to other tasks: that is up to the caller.
         """
-        return self._stream(path, params or {}, idle_timeout_s)
+        return self._stream(path, params or {}, idle_timeout_s, accept)
 
     @asynccontextmanager
     async def _stream(
-        self, path: str, params: Params, idle_timeout_s: float
+        self, path: str, params: Params, idle_timeout_s: float, accept: str
     ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=idle_timeout_s)
-        request = _Request("GET", path, params, limits, min(_HEADERS_TIMEOUT_S, idle_timeout_s), "identity")
+        patience_s = min(_HEADERS_TIMEOUT_S, idle_timeout_s)
+        request = _Request("GET", path, params, limits, patience_s, "identity", accept=accept)
         response = await self._accepted(request)
         try:
             async with aclosing(_lines(response, self._where(request), idle_timeout_s)) as lines:
@@ -215,7 +225,7 @@ class KubeClient:
         return refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
 
     async def _sent(self, request: _Request, access: Access) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", "Accept-Encoding": request.encoding}
+        headers = {"Accept": request.accept, "Accept-Encoding": request.encoding}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if access.credentials.authorization is not None:

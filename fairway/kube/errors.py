@@ -3,6 +3,7 @@
     KubeError
     ├── BadConfig               the kubeconfig, plugin or in-cluster files give no usable credentials
     ├── Unreachable             refused, unresolvable, TLS failure, reset, or too slow
+    │   ├── NotSent             no connection: the request certainly did not reach the server
     │   └── Silent              connected, but nothing was read for the idle timeout (half-open)
     ├── Refused                 the server answered with an error status
     │   ├── Unauthorized        401
@@ -41,6 +42,10 @@ class Unreachable(KubeError):
     """No answer, or a connection that broke before the answer was complete."""
 
     label = "unreachable"
+
+
+class NotSent(Unreachable):
+    """No connection could be made, so that the request was not sent."""
 
 
 class Silent(Unreachable):

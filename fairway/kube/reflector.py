@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
-from fairway.kube.client import KubeClient
+from fairway.kube.client import JSON, METADATA, METADATA_LIST, KubeClient
 from fairway.kube.decoding import Bookmark, Broken, Change, ListPage, ObjectDecoder, Removal, Upsert
 from fairway.kube.errors import BadObject, KubeError, Refused, Silent, Unreachable
 from fairway.kube.objects import object_key
@@ -149,9 +149,10 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         started_s = self._clock()
         first = {**self._resource.params, "limit": str(self._page_size)}
+        accept = METADATA_LIST if self._resource.metadata_only else JSON
         params, seen, resource_version = first, set[str](), ""
         while True:
-            page = await self._client.get_json(self._resource.path, ListPage, params)
+            page = await self._client.get_json(self._resource.path, ListPage, params, accept=accept)
             self._last_contact_s = self._clock()
             # The version of the first page is the moment all pages show.
             resource_version = resource_version or page.metadata.resource_version
@@ -183,7 +184,10 @@ class Reflector(Generic[T]):
         """
         started_s, received = self._clock(), 0
         async with self._client.stream(
-            self._resource.path, self._watch_params(seen is not None), idle_timeout_s=self._idle_timeout_s
+            self._resource.path,
+            self._watch_params(seen is not None),
+            idle_timeout_s=self._idle_timeout_s,
+            accept=METADATA if self._resource.metadata_only else JSON,
         ) as lines:
             self._last_contact_s = opened_s = self._clock()
             if seen is None:

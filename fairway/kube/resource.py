@@ -23,14 +23,23 @@ T = TypeVar("T", bound=KubeObjectLike)
 class ResourceKind(Generic[T]):
     """One resource of one API server.
 
-    ``name`` is its plural (metric label, messages), ``path`` the collection's URL path, ``params`` the
-    query parameters that select objects (``fieldSelector``, ``labelSelector``).
+    ``name`` is its plural (metric label, messages), ``path`` the URL path of the collection (of all
+    namespaces), ``params`` the query parameters that select objects (``fieldSelector``, ``labelSelector``).
+    ``metadata_only``: the server leaves everything but the metadata out (PartialObjectMetadata).
     """
 
     name: str
     path: str
     type: type[T]
     params: Mapping[str, str] = field(default_factory=dict)
+    metadata_only: bool = False
+
+    def object_path(self, name: str, namespace: str = "") -> str:
+        """The URL path of one object; ``namespace`` is empty for a cluster-scoped one."""
+        if not namespace:
+            return f"{self.path}/{name}"
+        group_version, _, plural = self.path.rpartition("/")
+        return f"{group_version}/namespaces/{namespace}/{plural}/{name}"
 
 
 NODES = ResourceKind("nodes", "/api/v1/nodes", Node)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import aiohttp
 
-from fairway.kube.errors import Unreachable
+from fairway.kube.errors import NotSent, Unreachable
 
 _READ_BUFFER_BYTES = 256 << 10
 _SMALL_BYTES = 16 << 10
@@ -78,12 +78,16 @@ def transport_errors(where: str) -> Iterator[None]:
     """Turn what the HTTP library raises into Unreachable; ``where`` says ``server: METHOD path``."""
     try:
         yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise NotSent(_unreachable(where, error)) from error
     except TimeoutError as error:
         raise TimedOut(
             f"{where}: no answer in time; expected one: is the server overloaded, or the network cut?"
         ) from error
     except (aiohttp.ClientError, OSError) as error:
-        text = str(error) or type(error).__name__
-        raise Unreachable(
-            f"{where}: {text}; expected an HTTP answer: check the address, the network and the TLS files"
-        ) from error
+        raise Unreachable(_unreachable(where, error)) from error
+
+
+def _unreachable(where: str, error: Exception) -> str:
+    text = str(error) or type(error).__name__
+    return f"{where}: {text}; expected an HTTP answer: check the address, the network and the TLS files"

@@ -1,12 +1,17 @@
-"""Serve generated nodes and pods from a process of its own: ``python -m tests.fakeapi --pods 1000``.
+"""The fake API server as a process of its own: ``python -m tests.fakeapi --pods 1000 --objects FOLDER``.
 
-Prints its URL on one line when everything is loaded, and serves until it is terminated.
+Prints its URL on one line when everything is loaded, and serves until it is terminated. Requests are counted
+(``GET /fake/counts``) and not kept.
 """
 
 import argparse
 import asyncio
+import gc
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
+from tests.fakeapi.loading import by_collection, objects_in
 from tests.fakeapi.server import FakeApi
 from tests.fakeapi.store import Obj
 
@@ -40,18 +45,29 @@ def pods(count: int, node_count: int) -> Iterator[Obj]:
         }
 
 
-async def serve(node_count: int, pod_count: int, port: int) -> None:
-    async with FakeApi(port=port) as api:
-        api.load("/api/v1/nodes", nodes(node_count))
-        api.load("/api/v1/pods", pods(pod_count, node_count))
+async def serve(asked: argparse.Namespace) -> None:
+    tls = None
+    if asked.tls_cert is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(asked.tls_cert, asked.tls_key)
+    async with FakeApi(port=asked.port, tls=tls, keeps_requests=False) as api:
+        api.load("/api/v1/nodes", nodes(asked.nodes))
+        api.load("/api/v1/pods", pods(asked.pods, asked.nodes))
+        for path in asked.objects:
+            for collection, objects in by_collection(objects_in(path)).items():
+                api.load(collection, objects)
+        # Nothing that was loaded is garbage, and looking for it again and again would take long pauses.
+        gc.freeze()
         print(api.url, flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="a fake Kubernetes API server")
-    parser.add_argument("--nodes", type=int, default=0)
-    parser.add_argument("--pods", type=int, default=0)
+    parser.add_argument("--nodes", type=int, default=0, help="how many nodes to generate")
+    parser.add_argument("--pods", type=int, default=0, help="how many pods to generate")
+    parser.add_argument("--objects", type=Path, action="append", default=[], help="file or folder to load")
     parser.add_argument("--port", type=int, default=0)
-    asked = parser.parse_args()
-    asyncio.run(serve(asked.nodes, asked.pods, asked.port))
+    parser.add_argument("--tls-cert", type=Path, help="PEM file; serves HTTPS")
+    parser.add_argument("--tls-key", type=Path)
+    asyncio.run(serve(parser.parse_args()))

@@ -6,18 +6,23 @@ from collections.abc import Mapping
 import msgspec
 from aiohttp import web
 
+from tests.fakeapi.forms import Form
 from tests.fakeapi.selection import Selection
 from tests.fakeapi.store import ApiFault, Collection, Event, Obj
 
 _COMPRESSED_FROM_BYTES = 128 << 10
 REASONS = {
+    400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
     404: "NotFound",
+    409: "Conflict",
     410: "Expired",
+    422: "Invalid",
     429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
+    504: "Timeout",
 }
 SUCCESS = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success"}'
 
@@ -51,15 +56,16 @@ def event(type: str, obj: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (type.encode(), obj)
 
 
-def bookmark(collection: Collection, version: int, *, ends_initial_events: bool = False) -> bytes:
+def bookmark(collection: Collection, form: Form, version: int, *, ends_initial_events: bool = False) -> bytes:
     metadata: Obj = {"resourceVersion": str(version), "creationTimestamp": None}
     if ends_initial_events:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
-    typed = {"kind": collection.kind, "apiVersion": collection.api_version, "metadata": metadata}
+    kind, api_version = form.single_type(collection)
+    typed = {"kind": kind, "apiVersion": api_version, "metadata": metadata}
     return event("BOOKMARK", msgspec.json.encode(typed))
 
 
-def change(collection: Collection, wanted: Selection, happened: Event) -> bytes:
+def change(collection: Collection, form: Form, wanted: Selection, happened: Event) -> bytes:
     """The line that tells of a change, or nothing if it does not concern this watch.
 
     Crossing the border of a selection looks like coming into being, or like being deleted.
@@ -67,7 +73,7 @@ def change(collection: Collection, wanted: Selection, happened: Event) -> bytes:
     old = happened.old if happened.old is not None and wanted.matches(happened.old) else None
     new = happened.new if happened.new is not None and wanted.matches(happened.new) else None
     if new is not None:
-        return event("ADDED" if old is None else "MODIFIED", collection.typed(new))
+        return event("ADDED" if old is None else "MODIFIED", form.single(collection, new))
     if old is not None:
-        return event("DELETED", collection.typed(old.at(happened.version)))
+        return event("DELETED", form.single(collection, old.at(happened.version)))
     return happened.verbatim

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tests.fakeapi.forms import Form
 from tests.fakeapi.selection import Selection
 from tests.fakeapi.store import ApiFault, Collection, Record, Store
 
@@ -22,7 +23,7 @@ class Pages:
         """Make every continue token invalid."""
         self._kept.clear()
 
-    def page(self, collection: Collection, wanted: Selection, params: Mapping[str, str]) -> bytes:
+    def page(self, collection: Collection, form: Form, wanted: Selection, params: Mapping[str, str]) -> bytes:
         """The body of one answer."""
         name, offset, records = self._records(collection, wanted, params.get("continue", ""))
         end = offset + (int(params.get("limit", 0)) or len(records))
@@ -32,10 +33,9 @@ class Pages:
             self._kept[name] = records
             while len(self._kept) > _KEPT:
                 del self._kept[next(iter(self._kept))]
-        head = msgspec.json.encode(
-            {"kind": f"{collection.kind}List", "apiVersion": collection.api_version, "metadata": metadata}
-        )
-        items = b",".join(record.raw for record in records[offset:end])
+        kind, api_version = form.list_type(collection)
+        head = msgspec.json.encode({"kind": kind, "apiVersion": api_version, "metadata": metadata})
+        items = b",".join(form.item(record) for record in records[offset:end])
         return b'%s,"items":[%s]}\n' % (head[:-1], items)
 
     def _records(

@@ -1,4 +1,4 @@
-"""JSON merge patch (RFC 7386) and JSON patch (RFC 6902) on plain JSON values."""
+"""JSON merge patch (RFC 7386), JSON patch (RFC 6902) and a plain server-side apply, on plain JSON values."""
 
 from copy import deepcopy
 from typing import Any
@@ -71,3 +71,32 @@ def _add(parent: Json, key: str, value: Json) -> None:
         parent.insert(len(parent) if key == "-" else int(key), value)
     else:
         parent[key] = value
+
+
+def apply_patch(target: Json, applied: Json, applied_before: Json) -> Json:
+    """Server-side apply by one manager: what it said before and no longer says goes, what it says is set.
+
+    Lists are replaced whole, which is what a schema says of atomic lists, and what comes of others when one
+    manager owns all entries.
+    """
+    if not isinstance(applied, dict):
+        return applied
+    merged = dict(target) if isinstance(target, dict) else {}
+    before = applied_before if isinstance(applied_before, dict) else {}
+    for key in before.keys() - applied.keys():
+        merged = _without(merged, key, before[key])
+    for key, value in applied.items():
+        merged[key] = apply_patch(merged.get(key), value, before.get(key))
+    return merged
+
+
+def _without(target: dict[str, Json], key: str, owned: Json) -> dict[str, Json]:
+    """``target`` without what is owned below ``key``; what others set beside it stays."""
+    value = target.get(key)
+    if isinstance(owned, dict) and isinstance(value, dict):
+        left = value
+        for inner in owned:
+            left = _without(left, inner, owned[inner])
+        if left:
+            return target | {key: left}
+    return {name: value for name, value in target.items() if name != key}

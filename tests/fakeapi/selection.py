@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.fakeapi.store import FIELDS, Record
 
@@ -64,3 +65,26 @@ def _equality(text: str) -> tuple[str, str, bool]:
     if found is None:
         raise BadSelector(f"unable to parse requirement: {text!r}")
     return found[1], found[3], found[2] != "!="
+
+
+def label_selector_matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a meta/v1 LabelSelector, as an object, selects ``labels``; an empty one selects all."""
+    wanted = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _expression_holds(entry, labels) for entry in selector.get("matchExpressions") or ()
+    )
+
+
+def _expression_holds(entry: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(entry["key"]), entry.get("values") or ()
+    match entry["operator"]:
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case other:
+            raise BadSelector(f"unknown operator {other!r}")

@@ -2,57 +2,38 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Self
 
 import msgspec
+import yaml
 from aiohttp import web
 
 from tests.fakeapi import answers
+from tests.fakeapi.admission import Admission
+from tests.fakeapi.faults import ConnectionCut, Cut, Fault, Faults
+from tests.fakeapi.forms import form_of
+from tests.fakeapi.objects import Objects
 from tests.fakeapi.paging import Pages
-from tests.fakeapi.patching import PatchFailed, json_patch, merge_patch
+from tests.fakeapi.patching import PatchFailed
+from tests.fakeapi.seen import Seen, Which, any_request
 from tests.fakeapi.selection import BadSelector, Selection, selection
-from tests.fakeapi.store import ApiFault, Collection, Event, Obj, Store
+from tests.fakeapi.store import ApiFault, Event, Obj, Store
 from tests.fakeapi.targets import Target, target
+from tests.fakeapi.watching import Watches
+from tests.fakeapi.writes import WriteLog
 
-_BATCH = 500
-_TRUE = ("1", "true")
-_PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
-    "application/merge-patch+json": merge_patch,
-    "application/json-patch+json": json_patch,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One request as it arrived."""
-
-    method: str
-    path: str
-    params: Mapping[str, str]
-    headers: Mapping[str, str]
-    peer_certificate: Mapping[str, Any] | None
-
-    @property
-    def is_watch(self) -> bool:
-        return self.params.get("watch") in _TRUE
-
-
-@dataclass(slots=True)
-class _Fault:
-    code: int
-    times: int
-    concerns: Callable[[Seen], bool]
-    retry_after_s: int | None
+COUNTS_PATH = "/fake/counts"
+"""Where other processes read what `WriteLog.counts` has: ``{"total": n, "counts": [[..., n], ...]}``."""
 
 
 class FakeApi:
     """Serves on loopback from ``async with`` on; ``url`` stays the same over restarts, and so does the state.
 
-    With ``tokens``, requests need one of them as bearer token. Paths are those of the API. ``seen`` lists
-    the requests so far, ``watches`` counts the open ones.
+    With ``tokens``, requests need one of them as bearer token. Paths are those of the API. ``seen`` lists the
+    requests so far and ``writes`` those that changed something (counts only, without ``keeps_requests``);
+    ``watches`` counts the open ones; ``admission`` calls the webhooks whose configurations are stored.
     """
 
     def __init__(
@@ -62,21 +43,26 @@ class FakeApi:
         tls: ssl.SSLContext | None = None,
         port: int = 0,
         bookmark_every_s: float = 60.0,
+        keeps_requests: bool = True,
     ) -> None:
         self.store = Store()
         self.tokens = None if tokens is None else set(tokens)
         self.seen: list[Seen] = []
-        self.watches = 0
-        self._tls, self._port, self._bookmark_every_s = tls, port, bookmark_every_s
-        self._serves_watch_list = True
-        self._cuts_initial_events = False
-        self._watch_round = 0
-        self._faults: list[_Fault] = []
+        self.writes = WriteLog(keeps_entries=keeps_requests)
+        self.faults = Faults()
+        self.admission = Admission(self.store)
+        self._tls, self._port, self._keeps_requests = tls, port, keeps_requests
         self._answering = asyncio.Event()
         self._answering.set()
         self._happened = asyncio.Event()
         self._pages = Pages(self.store)
+        self._objects = Objects(self.store, self.admission, self.writes)
+        self._watches = Watches(self.store, bookmark_every_s, self._happened)
         self._server: asyncio.Server | None = None
+
+    @property
+    def watches(self) -> int:
+        return self._watches.open
 
     @property
     def url(self) -> str:
@@ -101,8 +87,9 @@ class FakeApi:
         at = target(self.store, path)
 
         def changed(obj: Obj) -> Obj:
-            change(obj)
-            return obj
+            edited = deepcopy(obj)
+            change(edited)
+            return edited
 
         return self.store.update(at.collection, at.object_key, changed, "all").decode()
 
@@ -143,6 +130,7 @@ class FakeApi:
             self.drop_connections()
             self.answer()
             await self._http.shutdown(0)
+            await self.admission.close()
             self._server = None
 
     def drop_connections(self) -> None:
@@ -160,26 +148,40 @@ class FakeApi:
         self._answering.set()
 
     def fail(
-        self,
-        code: int,
-        times: int = 1,
-        *,
-        when: Callable[[Seen], bool] = lambda seen: True,
-        retry_after_s: int | None = None,
+        self, code: int, times: int = 1, *, when: Which = any_request, retry_after_s: int | None = None
     ) -> None:
         """Answer the next ``times`` requests for which ``when`` holds with an error."""
-        self._faults.append(_Fault(code, times, when, retry_after_s))
+        self.faults.add(Fault(when, times, code=code, retry_after_s=retry_after_s))
+
+    def delay(self, delay_s: float, times: int = 1, *, when: Which = any_request) -> None:
+        """Heed the next ``times`` requests for which ``when`` holds only after ``delay_s``."""
+        self.faults.add(Fault(when, times, delay_s=delay_s))
+
+    def cut(self, cut: Cut, times: int = 1, *, when: Which = any_request) -> None:
+        """Cut the connection of the next ``times`` requests for which ``when`` holds."""
+        self.faults.add(Fault(when, times, cut=cut))
+
+    def part(self, when: Which) -> None:
+        """Neither hear these requests nor answer those under way, nor their watches, until ``heal``."""
+        self.faults.part(when)
+
+    def heal(self) -> None:
+        """End ``part``: what was held up arrives now."""
+        self.faults.heal()
+
+    def serve(self, path: str, *, served: bool = True) -> None:
+        """Serve a collection, or with ``served`` False do not, as if its CRD were absent."""
+        group_version, _, resource = path.removeprefix("/apis/").removeprefix("/api/").rpartition("/")
+        self.store.collection(group_version, resource).is_served = served
+        self.end_watches()
 
     def end_watches(self) -> None:
         """End every open watch in order, as if its time were up."""
-        self._watch_round += 1
-        for collection in self.store.collections.values():
-            for wakeup in collection.wakeups:
-                wakeup.set()
+        self._watches.end()
 
     def cut_initial_events(self) -> None:
         """The next initial list that is streamed breaks off just before its end mark."""
-        self._cuts_initial_events = True
+        self._watches.cuts_initial_events = True
 
     def compact(self) -> None:
         """Forget the history and the continue tokens; open watches have seen everything already."""
@@ -192,168 +194,61 @@ class FakeApi:
 
     def disable_watchlist(self) -> None:
         """Refuse ``sendInitialEvents``, as servers without that feature do."""
-        self._serves_watch_list = False
+        self._watches.serves_initial_events = False
 
     # HTTP.
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         peer = request.transport.get_extra_info("peercert") if request.transport else None
         seen = Seen(request.method, request.path, dict(request.query), request.headers, peer)
-        self.seen.append(seen)
+        if self._keeps_requests:
+            self.seen.append(seen)
         self._happened.set()
         await self._answering.wait()
         try:
-            self._admit(seen)
-            if request.path in ("/version", "/healthz", "/livez", "/readyz"):
-                return web.json_response({"gitVersion": "v1.36.0-fake", "major": "1", "minor": "36"})
-            at = target(self.store, request.path)
-            if request.method == "GET" and seen.is_watch:
-                return await self._watch(request, at.collection, _selected(seen, at))
-            if request.method == "GET" and at.key is None:
-                page = self._pages.page(at.collection, _selected(seen, at), seen.params)
-                return answers.json(200, page, seen.headers)
-            return await self._object(request, at)
+            self._authenticate(seen)
+            cut = await self.faults.before(seen)
+            answer = await self._answered(request, seen)
+            if cut is Cut.AFTER:
+                raise ConnectionCut
+            await self.faults.reachable(seen)
+        except ConnectionCut:
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
         except ApiFault as fault:
             return answers.failure(fault)
         except BadSelector as error:
             return answers.failure(ApiFault(400, "BadRequest", str(error)))
         except PatchFailed as error:
             return answers.failure(ApiFault(422, "Invalid", str(error)))
-        except (msgspec.DecodeError, AttributeError) as error:
-            return answers.failure(ApiFault(400, "BadRequest", f"the body is no object: {error}"))
+        except (msgspec.DecodeError, yaml.YAMLError, AttributeError, KeyError, TypeError) as error:
+            return answers.failure(ApiFault(400, "BadRequest", f"the body is no object: {error!r}"))
+        return answer
 
-    def _admit(self, seen: Seen) -> None:
+    async def _answered(self, request: web.BaseRequest, seen: Seen) -> web.StreamResponse:
+        if seen.path in ("/version", "/healthz", "/livez", "/readyz"):
+            return web.json_response({"gitVersion": "v1.36.0-fake", "major": "1", "minor": "36"})
+        if seen.path == COUNTS_PATH:
+            counts = [[*what, count] for what, count in sorted(self.writes.counts.items())]
+            return answers.json(200, msgspec.json.encode({"total": self.writes.total, "counts": counts}))
+        at = target(self.store, seen.path)
+        if seen.method == "GET" and seen.is_watch:
+            return await self._watches.serve(request, seen, at.collection, _selected(seen, at), self._gate)
+        if seen.method == "GET" and at.key is None:
+            page = self._pages.page(at.collection, form_of(seen.headers), _selected(seen, at), seen.params)
+            return answers.json(200, page, seen.headers)
+        return await self._objects.answer(seen, at, await request.read())
+
+    def _authenticate(self, seen: Seen) -> None:
         if self.tokens is not None:
             scheme, _, token = seen.headers.get("Authorization", "").partition(" ")
             if scheme.lower() != "bearer" or token not in self.tokens:
                 raise ApiFault(401, "Unauthorized", "Unauthorized")
-        for fault in self._faults:
-            if fault.times > 0 and fault.concerns(seen):
-                fault.times -= 1
-                reason = answers.REASONS.get(fault.code, "Failure")
-                raise ApiFault(fault.code, reason, "a fault was asked for", fault.retry_after_s)
 
-    async def _object(self, request: web.BaseRequest, at: Target) -> web.Response:
-        collection, body = at.collection, await request.read()
-        if request.method == "POST" and at.key is None:
-            obj = msgspec.json.decode(body)
-            if collection.name != "nodes":
-                # Whoever creates does not say how it went; nodes are registered together with their status.
-                obj.pop("status", None)
-            if collection.name == "pods":
-                obj["status"] = {"phase": "Pending"}
-            record = self.store.create(collection, at.namespace, obj)
-            return answers.json(201, collection.typed(record))
-        key = at.object_key
-        part = "status" if at.part == "status" else "spec"
-        match request.method:
-            case "GET":
-                record = self.store.get(collection, key)
-            case "PUT":
-                replacement = msgspec.json.decode(body)
-                record = self.store.update(collection, key, lambda _: replacement, part)
-            case "PATCH":
-                apply = _PATCHES.get(request.content_type)
-                if apply is None:
-                    raise ApiFault(415, "UnsupportedMediaType", f"patch type {request.content_type}")
-                patch = msgspec.json.decode(body)
-                record = self.store.update(collection, key, lambda obj: apply(obj, patch), part)
-            case "DELETE":
-                wanted = (msgspec.json.decode(body) if body else {}).get("preconditions") or {}
-                record = self.store.delete(collection, key, wanted)
-                if key not in collection.records:
-                    return answers.json(200, answers.SUCCESS)
-            case other:
-                raise ApiFault(405, "MethodNotAllowed", f"{other} is not supported")
-        return answers.json(200, collection.typed(record))
-
-    async def _watch(
-        self, request: web.BaseRequest, collection: Collection, wanted: Selection
-    ) -> web.StreamResponse:
-        wakeup = asyncio.Event()
-        first, number = self._opening(collection, wanted, request.query)
-        if cut := self._cuts_initial_events and "sendInitialEvents" in request.query:
-            self._cuts_initial_events = False
-            first.pop()
-        collection.wakeups.add(wakeup)
-        self.watches += 1
-        self._happened.set()
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        try:
-            await response.prepare(request)
-            for start in range(0, len(first), _BATCH):
-                await response.write(b"".join(first[start : start + _BATCH]))
-            if cut:
-                return response
-            news = self._news(collection, wanted, number, wakeup, request.query)
-            async with aclosing(news):
-                async for lines in news:
-                    await self._answering.wait()
-                    await response.write(lines)
-            await response.write_eof()
-        except ConnectionResetError:
-            # The client left.
-            return response
-        finally:
-            collection.wakeups.discard(wakeup)
-            self.watches -= 1
-            self._happened.set()
-        return response
-
-    def _opening(
-        self, collection: Collection, wanted: Selection, params: Mapping[str, str]
-    ) -> tuple[list[bytes], int]:
-        """The first lines of a watch, and the number of the event with which it goes on."""
-        initial = params.get("sendInitialEvents") in _TRUE
-        if initial and not self._serves_watch_list:
-            raise ApiFault(422, "Invalid", "sendInitialEvents: Forbidden: not enabled on this server")
-        if initial and params.get("resourceVersionMatch") != "NotOlderThan":
-            raise ApiFault(422, "Invalid", "resourceVersionMatch: Forbidden: must be NotOlderThan")
-        asked = params.get("resourceVersion", "")
-        if not initial and asked not in ("", "0"):
-            if not asked.isdecimal():
-                raise ApiFault(500, "InternalError", f"resourceVersion: Invalid value: {asked!r}")
-            # Too old a version is told within the stream.
-            return [], collection.event_after(int(asked))
-        lines = [
-            answers.event("ADDED", collection.typed(record))
-            for _, record in sorted(collection.records.items())
-            if wanted.matches(record)
-        ]
-        if initial:
-            lines.append(answers.bookmark(collection, self.store.version, ends_initial_events=True))
-        return lines, collection.next_event
-
-    async def _news(
-        self,
-        collection: Collection,
-        wanted: Selection,
-        number: int,
-        wakeup: asyncio.Event,
-        params: Mapping[str, str],
-    ) -> AsyncGenerator[bytes, None]:
-        """What a watch is told from event ``number`` on, until its time is up or it was too slow."""
-        loop, watch_round = asyncio.get_running_loop(), self._watch_round
-        deadline_s = loop.time() + float(params.get("timeoutSeconds", 1800))
-        while watch_round == self._watch_round:
-            wakeup.clear()
-            try:
-                events = collection.events_from(number)
-            except ApiFault as fault:
-                yield answers.event("ERROR", answers.status(fault))
-                return
-            number = collection.next_event
-            if lines := b"".join(answers.change(collection, wanted, event) for event in events):
-                yield lines
-            left_s = deadline_s - loop.time()
-            try:
-                async with asyncio.timeout(max(0.0, min(left_s, self._bookmark_every_s))):
-                    await wakeup.wait()
-            except TimeoutError:
-                if params.get("allowWatchBookmarks") in _TRUE:
-                    yield answers.bookmark(collection, self.store.version)
-                if left_s <= self._bookmark_every_s:
-                    return
+    async def _gate(self, seen: Seen) -> None:
+        await self._answering.wait()
+        await self.faults.reachable(seen)
 
 
 def _selected(seen: Seen, at: Target) -> Selection:

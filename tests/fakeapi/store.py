@@ -13,7 +13,25 @@ from typing import Any
 
 import msgspec
 
-FIELDS = ("metadata.name", "metadata.namespace", "spec.nodeName", "status.phase", "spec.unschedulable")
+from tests.fakeapi.kinds import kind_of
+
+FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "spec.nodeName",
+    "status.phase",
+    "spec.unschedulable",
+    "involvedObject.kind",
+    "involvedObject.name",
+    "involvedObject.namespace",
+    "involvedObject.uid",
+)
+_FIELDS_BELOW = {
+    parent: [(path, path.rpartition(".")[2]) for path in FIELDS if path.startswith(f"{parent}.")]
+    for parent in dict.fromkeys(path.partition(".")[0] for path in FIELDS)
+}
+_SYSTEM = ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp")
+_ENCODER = msgspec.json.Encoder()
 _HISTORY = 20_000
 
 Obj = dict[str, Any]
@@ -63,7 +81,8 @@ class Collection:
     """All objects of one group, version and resource.
 
     Events are numbered from 0; ``history`` holds those from ``first_event`` on. ``trimmed_version`` is the
-    version of the last one forgotten. ``wakeups`` belong to the open watches.
+    version of the last one forgotten. ``wakeups`` belong to the open watches. A collection that is not served
+    is as if its CRD were absent.
     """
 
     name: str
@@ -74,11 +93,25 @@ class Collection:
     history: list[Event] = field(default_factory=list)
     first_event: int = 0
     wakeups: set[asyncio.Event] = field(default_factory=set)
+    is_served: bool = True
+    _head: bytes = b""
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the resource comes from a CRD."""
+        group = self.api_version.rpartition("/")[0]
+        return "." in group and not group.endswith(".k8s.io")
+
+    def name_kind(self, kind: str) -> None:
+        """What its objects are called, once that is known; a list's "...List" is not."""
+        if kind and kind != self.kind:
+            self.kind, self._head = kind, b""
 
     def typed(self, record: Record) -> bytes:
         """As single objects and watch events carry it: with kind and apiVersion."""
-        head = msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})
-        return head[:-1] + b"," + record.raw[1:]
+        if not self._head:
+            self._head = msgspec.json.encode({"kind": self.kind, "apiVersion": self.api_version})[:-1] + b","
+        return self._head + record.raw[1:]
 
     @property
     def next_event(self) -> int:
@@ -110,16 +143,28 @@ class Collection:
             del self.history[:count]
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An object as it is going to be stored; ``old`` and ``before`` are what it replaces, if anything."""
+
+    collection: Collection
+    key: Key
+    old: Record | None
+    before: Obj
+    after: Obj
+
+
 class Store:
     def __init__(self) -> None:
         self.version = 1
+        self._identified = 0
         self.collections: dict[str, Collection] = {}
 
     def collection(self, group_version: str, resource: str) -> Collection:
         """``group_version`` is ``v1`` or ``apps/v1``."""
         path = f"{group_version}/{resource}"
         if path not in self.collections:
-            kind = resource.removesuffix("s").capitalize()
+            kind = kind_of(resource)
             self.collections[path] = Collection(resource, group_version, kind, self.version)
         return self.collections[path]
 
@@ -130,6 +175,10 @@ class Store:
             raise ApiFault(404, "NotFound", f'{collection.name} "{key[1]}" not found') from None
 
     def create(self, collection: Collection, namespace: str, obj: Obj) -> Record:
+        return self.commit(self.draft_of_new(collection, namespace, obj))
+
+    def draft_of_new(self, collection: Collection, namespace: str, obj: Obj) -> Draft:
+        """What creating ``obj`` would store."""
         metadata = obj["metadata"] = dict(obj.get("metadata") or {})
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = f"{metadata['generateName']}{self.version:05x}"
@@ -138,60 +187,111 @@ class Store:
         key = (namespace or metadata.get("namespace", ""), metadata["name"])
         if key in collection.records:
             raise ApiFault(409, "AlreadyExists", f'{collection.name} "{key[1]}" already exists')
-        collection.kind = obj.get("kind") or collection.kind
-        record = self._admit(collection, key, obj)
-        self._commit(collection, None, record)
-        return record
+        self.learn_kind(collection, obj)
+        untype(obj)
+        for name in _SYSTEM:
+            metadata.pop(name, None)
+        if key[0]:
+            metadata["namespace"] = key[0]
+        return Draft(collection, key, None, {}, obj)
+
+    def learn_kind(self, collection: Collection, obj: Obj) -> None:
+        """The kind of a collection is what its objects say, and what a CRD says of another collection."""
+        collection.name_kind(obj.get("kind") or "")
+        if collection.kind == "CustomResourceDefinition":
+            group, names = obj["spec"]["group"], obj["spec"]["names"]
+            for version in obj["spec"]["versions"]:
+                served = self.collection(f"{group}/{version['name']}", names["plural"])
+                served.name_kind(names["kind"])
 
     def load(self, collection: Collection, objects: Iterable[Obj]) -> None:
         """Create many at once, beyond the reach of any watch."""
-        for obj in objects:
+        for original in objects:
+            obj = dict(original)
             metadata = obj["metadata"] = dict(obj["metadata"])
-            record = self._admit(collection, (metadata.get("namespace", ""), metadata["name"]), dict(obj))
-            collection.records[record.key] = record
+            key = (metadata.get("namespace", ""), metadata["name"])
+            self.learn_kind(collection, obj)
+            self._identify(key, obj)
+            collection.records[key] = self._stamped(key, obj)
         collection.forget(len(collection.history))
         collection.trimmed_version = self.version
 
     def update(self, collection: Collection, key: Key, change: Callable[[Obj], Obj], part: str) -> Record:
-        """Replace by what ``change`` makes of the object.
+        """Replace by what ``change`` makes of the object; see `draft`."""
+        return self.commit(self.draft(collection, key, change, part))
+
+    def draft(self, collection: Collection, key: Key, change: Callable[[Obj], Obj], part: str) -> Draft:
+        """What an update would make of the object as it is now; ``change`` leaves its argument as it is.
 
         ``part`` is "spec" (all but the status), "status" (nothing but the status) or "all".
         """
         old = self.get(collection, key)
         before = old.decode()
-        after = change(old.decode())
-        wanted_version = after.get("metadata", {}).get("resourceVersion")
-        if wanted_version and wanted_version != str(old.version):
-            what = f'Operation cannot be fulfilled on {collection.name} "{key[1]}"'
-            raise ApiFault(409, "Conflict", f"{what}: the object has been modified; please try again")
+        after = dict(change(before))
+        metadata = after["metadata"] = dict(after.get("metadata") or {})
+        self._check_preconditions(collection, old, before, metadata, part)
         if part == "status":
             after = before | {name: after[name] for name in ("status",) if name in after}
+            after["metadata"] = metadata = dict(before["metadata"])
         elif part == "spec":
-            after = {name: value for name, value in after.items() if name != "status"}
+            after.pop("status", None)
             after |= {name: before[name] for name in ("status",) if name in before}
-        metadata = after["metadata"] = dict(after["metadata"])
-        for name in ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
+        for name in _SYSTEM:
             metadata.pop(name, None)
             if name in before["metadata"]:
                 metadata[name] = before["metadata"][name]
-        _untype(after)
-        if after == before:
+        untype(after)
+        return Draft(collection, key, old, before, after)
+
+    @staticmethod
+    def is_current(draft: Draft) -> bool:
+        """Whether the object is still the one it was drafted on."""
+        return draft.collection.records.get(draft.key) is draft.old
+
+    def commit(self, draft: Draft, *, dry_run: bool = False) -> Record:
+        """Store what was drafted, which `is_current`, unless nothing changes."""
+        collection, old, after = draft.collection, draft.old, draft.after
+        if old is None:
+            self._identify(draft.key, after)
+            new = self._stamped(draft.key, after, dry_run)
+        elif after == draft.before:
             return old
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            return self._remove(collection, old)
-        if after.get("spec") != before.get("spec"):
-            metadata["generation"] = metadata.get("generation", 0) + 1
-        new = self._stamped(key, after)
-        self._commit(collection, old, new)
+        elif after["metadata"].get("deletionTimestamp") and not after["metadata"].get("finalizers"):
+            return old if dry_run else self._remove(collection, old)
+        else:
+            if _desired(after) != _desired(draft.before):
+                after["metadata"]["generation"] = after["metadata"].get("generation", 0) + 1
+            new = self._stamped(draft.key, after, dry_run)
+        if not dry_run:
+            self._commit(collection, old, new)
         return new
 
-    def delete(self, collection: Collection, key: Key, preconditions: Mapping[str, str]) -> Record:
+    @staticmethod
+    def _check_preconditions(
+        collection: Collection, old: Record, before: Obj, wanted: Obj, part: str
+    ) -> None:
+        version, uid = wanted.get("resourceVersion"), wanted.get("uid")
+        if version and not version.isdecimal():
+            raise ApiFault(500, "InternalError", f"metadata.resourceVersion: Invalid value: {version!r}")
+        if version and version != str(old.version):
+            what = f'Operation cannot be fulfilled on {collection.name} "{old.key[1]}"'
+            raise ApiFault(409, "Conflict", f"{what}: the object has been modified; please try again")
+        # Metadata in the status of a custom object is not looked at.
+        if uid and uid != before["metadata"]["uid"] and (part != "status" or not collection.is_custom):
+            what = f'{collection.kind} "{old.key[1]}" is invalid: metadata.uid: Invalid value: "{uid}"'
+            raise ApiFault(422, "Invalid", f"{what}: field is immutable")
+
+    def delete(
+        self, collection: Collection, key: Key, preconditions: Mapping[str, str], *, dry_run: bool = False
+    ) -> Record:
         """At once, or when the last finalizer is gone."""
         old = self.get(collection, key)
         obj = old.decode()
         for name, wanted in preconditions.items():
             if obj["metadata"].get(name) != wanted:
                 raise ApiFault(409, "Conflict", f"Precondition failed: {name}: {wanted}")
+        if dry_run:
+            return old
         if not obj["metadata"].get("finalizers"):
             return self._remove(collection, old)
         obj["metadata"].setdefault("deletionTimestamp", _now())
@@ -205,20 +305,22 @@ class Store:
             collection.forget(len(collection.history))
             collection.trimmed_version = self.version
 
-    def _admit(self, collection: Collection, key: Key, obj: Obj) -> Record:
-        _untype(obj)
-        uid = f"{self.version + 1:08x}-0000-4000-8000-000000000000"
+    def _identify(self, key: Key, obj: Obj) -> None:
+        untype(obj)
+        self._identified += 1
+        uid = f"{self._identified:08x}-0000-4000-8000-000000000000"
         obj["metadata"] |= {"uid": uid, "creationTimestamp": _now(), "generation": 1}
+        obj["metadata"].pop("resourceVersion", None)
         if key[0]:
             obj["metadata"]["namespace"] = key[0]
-        return self._stamped(key, obj)
 
-    def _stamped(self, key: Key, obj: Obj) -> Record:
-        self.version += 1
-        obj["metadata"]["resourceVersion"] = str(self.version)
-        fields = {path: text for path in FIELDS if (text := _field(obj, path))}
+    def _stamped(self, key: Key, obj: Obj, dry_run: bool = False) -> Record:
+        version = self.version
+        if not dry_run:
+            version = self.version = self.version + 1
+            obj["metadata"]["resourceVersion"] = str(version)
         labels = obj["metadata"].get("labels") or {}
-        return Record(key, self.version, msgspec.json.encode(obj), labels, fields)
+        return Record(key, version, _ENCODER.encode(obj), labels, _fields(obj))
 
     def _remove(self, collection: Collection, old: Record) -> Record:
         self.version += 1
@@ -235,7 +337,12 @@ class Store:
         collection.record_event(Event(self.version, old, new))
 
 
-def _untype(obj: Obj) -> None:
+def _desired(obj: Obj) -> Obj:
+    """What a generation counts the changes of."""
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def untype(obj: Obj) -> None:
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
 
@@ -244,8 +351,13 @@ def _now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _field(obj: Obj, path: str) -> str:
-    value: Any = obj
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+def _fields(obj: Obj) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for parent, children in _FIELDS_BELOW.items():
+        values = obj.get(parent)
+        if isinstance(values, dict):
+            for path, name in children:
+                value = values.get(name)
+                if value is not None:
+                    found[path] = str(value).lower() if isinstance(value, bool) else str(value)
+    return found

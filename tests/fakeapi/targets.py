@@ -20,6 +20,11 @@ class Target:
             raise ApiFault(405, "MethodNotAllowed", f"{self.collection.name}: expected the path of an object")
         return self.key
 
+    @property
+    def resource(self) -> str:
+        """Such as ``pods`` or ``pods/status``."""
+        return f"{self.collection.name}/{self.part}" if self.part else self.collection.name
+
 
 def target(store: Store, path: str) -> Target:
     """Any group, version and resource exists; 404 for a path that is none of the API's."""
@@ -36,6 +41,13 @@ def target(store: Store, path: str) -> Target:
         case [resource, *more]:
             namespace = ""
         case _:
-            raise ApiFault(404, "NotFound", "the server could not find the requested resource")
+            raise _not_served()
+    collection = store.collection(group_version, resource)
+    if not collection.is_served:
+        raise _not_served()
     key = (namespace, more[0]) if more else None
-    return Target(store.collection(group_version, resource), namespace, key, more[1] if len(more) > 1 else "")
+    return Target(collection, namespace, key, more[1] if len(more) > 1 else "")
+
+
+def _not_served() -> ApiFault:
+    return ApiFault(404, "NotFound", "the server could not find the requested resource")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.client import KubeClient
+from fairway.kube.client import JSON, KubeClient
 from fairway.kube.errors import refusal
 from fairway.kube.objects import Node, Pod
 from fairway.kube.observation import Phase
@@ -45,11 +45,11 @@ def without_streamed_lists(client: KubeClient) -> None:
     stream = client.stream
 
     def refusing(
-        path: str, params: Mapping[str, str] | None = None, *, idle_timeout_s: float
+        path: str, params: Mapping[str, str] | None = None, *, idle_timeout_s: float, accept: str = JSON
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         if "sendInitialEvents" in (params or {}):
             raise refusal(path, 422, "not offered here")
-        return stream(path, params, idle_timeout_s=idle_timeout_s)
+        return stream(path, params, idle_timeout_s=idle_timeout_s, accept=accept)
 
     client.stream = refusing  # type: ignore[method-assign]
 

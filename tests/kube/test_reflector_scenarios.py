@@ -14,8 +14,7 @@ from fairway.kube.objects import Pod
 from fairway.kube.observation import Phase
 from fairway.kube.reflector import Reflector
 from fairway.kube.resource import PODS
-from tests.fakeapi import FakeApi
-from tests.fakeapi.server import Seen
+from tests.fakeapi import FakeApi, Seen
 from tests.fakeapi.store import Obj
 from tests.kube.mirror import Mirror, running
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from fairway.kube.reflector import Reflector
 from fairway.kube.resource import PODS
 from tests.kube.mirror import Mirror, running
 
+T = TypeVar("T")
 Step = bytes | float | KubeError
 
 
@@ -38,7 +39,7 @@ class Script(KubeClient):
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str] | None = None, *, idle_timeout_s: float
+        self, path: str, params: Mapping[str, str] | None = None, *, idle_timeout_s: float, accept: str = ""
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         self.params.append(params or {})
         if self._pages and "sendInitialEvents" in (params or {}):
@@ -59,7 +60,9 @@ class Script(KubeClient):
         self.params.append(params or {})
         return msgspec.json.encode(self._pages.pop(0))
 
-    async def get_json(self, path: str, type: Any, params: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401
+    async def get_json(
+        self, path: str, type: type[T], params: Mapping[str, str] | None = None, *, accept: str = ""
+    ) -> T:
         return msgspec.json.decode(await self.get_bytes(path, params), type=type)
 
 
