@@ -3,13 +3,15 @@
 Nodes and pods are needed; quotas are taken where the API server lets us, and what is missing is said.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from fairway.kube.client import KubeClient
 from fairway.kube.decoding import Broken, ListPage, ObjectDecoder
+from fairway.kube.device_kinds import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from fairway.kube.dumps import Dump, Problem
-from fairway.kube.errors import Expired, Refused
+from fairway.kube.errors import Expired, NotFound, Refused
 from fairway.kube.resource import NODES, PODS, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
 
 T = TypeVar("T", bound=KubeObjectLike)
@@ -21,7 +23,7 @@ _PAGE_SIZE = 500
 
 
 async def read_live(client: KubeClient, seen: Seen) -> Dump:
-    """Nodes, pods and quotas of one cluster. Raises KubeError for nodes and pods."""
+    """Nodes, pods and quotas of one cluster, and its claimed devices. Raises KubeError for nodes and pods."""
     problems: list[Problem] = []
     nodes = await _listed(client, NODES, seen, problems)
     pods = await _listed(client, PODS, seen, problems)
@@ -30,7 +32,42 @@ async def read_live(client: KubeClient, seen: Seen) -> Dump:
     except Refused as error:
         quotas = ()
         problems.append(Problem(client.server, -1, "ResourceQuota", "", f"quotas are left out: {error}"))
-    return Dump(nodes, pods, quotas, (), (), tuple(problems))
+    dump = await _with_devices(client, Dump(nodes, pods, quotas, (), (), ()), seen, problems)
+    return replace(dump, problems=tuple(problems))
+
+
+async def _with_devices(client: KubeClient, dump: Dump, seen: Seen, problems: list[Problem]) -> Dump:
+    """The dump with the devices of Dynamic Resource Allocation, all of that or nothing.
+
+    Without the claims, devices that are taken would look free.
+    """
+    try:
+        classes = await _first_served(client, DEVICE_CLASSES, seen, problems)
+        if not classes:
+            return dump
+        return replace(
+            dump,
+            device_classes=classes,
+            slices=await _first_served(client, RESOURCE_SLICES, seen, problems),
+            claims=await _first_served(client, RESOURCE_CLAIMS, seen, problems),
+            claim_templates=await _first_served(client, CLAIM_TEMPLATES, seen, problems),
+        )
+    except Refused as error:
+        told = f"devices of Dynamic Resource Allocation are left out: {error}"
+        problems.append(Problem(client.server, -1, "DeviceClass", "", told))
+        return dump
+
+
+async def _first_served(
+    client: KubeClient, kinds: Sequence[ResourceKind[T]], seen: Seen, problems: list[Problem]
+) -> tuple[T, ...]:
+    """The objects in the first version that is served, none where none is."""
+    for kind in kinds:
+        try:
+            return await _listed(client, kind, seen, problems)
+        except NotFound:
+            continue
+    return ()
 
 
 async def _listed(

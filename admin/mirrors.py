@@ -16,6 +16,8 @@ def mirror_of(dump: Dump) -> tuple[ClusterMirror, tuple[str, ...]]:
     _fill(mirror, dump)
     if dump.nodes and not dump.pods:
         problems.append("there are nodes but no pods: every node counts as empty")
+    if dump.slices and not dump.claims:
+        problems.append("there are ResourceSlices but no ResourceClaims: every device of them counts as free")
     return mirror, tuple(problems)
 
 

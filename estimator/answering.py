@@ -14,6 +14,7 @@ from functools import partial
 from estimator.capacity.answer import Answer, Doubt, exactly, lowest, misread
 from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
 from estimator.capacity.budget import Budget, Expired
+from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
 from estimator.capacity.gangs.workload_gang import WorkloadGang
@@ -57,6 +58,8 @@ _US_PER_COMPONENT_ROW = 0.4
 _US_PER_GANG_ROW = 0.1
 _US_PER_ASSUMED_ROW = 0.02
 _US_PER_ASSUMED = 10.0
+# As long as nothing is remembered of what the devices of a node serve.
+_US_PER_CLAIMING_ROW = 100.0
 _INLINE_US = 2000.0
 # The search for a proof ends well before karmada-scheduler's three seconds: its worker waits for the answer.
 _SEARCH_S = 0.2
@@ -158,11 +161,13 @@ class Answering:
         fit: _Fit
         if gang is None:
             fit, cost_us = partial(_fit_replicas, question), 0.0
+            if draws(member.mirror.columns.dra, question.shape):
+                cost_us = _US_PER_CLAIMING_ROW * member.mirror.columns.node_count
         else:
             bound = _bound_pods(member, question.workload)
             fit = partial(_fit_gang, question, gang, bound)
             cost_us = _US_PER_GANG_ROW * member.mirror.columns.node_count * len(gang.components)
-            if any(len(component.shape.containers) > 1 for component in gang.components):
+            if any(len(c.shape.containers) > 1 or c.shape.claims for c in gang.components):
                 # Shares for each container by itself: tens of milliseconds where many nodes share devices.
                 cost_us = max(cost_us, 2 * _INLINE_US)
         return await self._run(member, question, fit, one, "estimate_replicas", cost_us, deadline_s)
@@ -175,7 +180,11 @@ class Answering:
         deadline_s: float,
     ) -> Answer:
         fit = partial(_fit_sets, question, gang)
-        cost_us = _US_PER_COMPONENT_ROW * member.mirror.columns.node_count * len(question.components)
+        nodes = member.mirror.columns.node_count
+        cost_us = _US_PER_COMPONENT_ROW * nodes * len(question.components)
+        shapes = [component.shape for component in (*question.components, *(gang.components if gang else ()))]
+        if any(draws(member.mirror.columns.dra, shape) for shape in shapes):
+            cost_us += _US_PER_CLAIMING_ROW * nodes
         return await self._run(
             member, question, fit, question.components, "estimate_components", cost_us, deadline_s
         )

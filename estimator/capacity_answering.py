@@ -24,6 +24,7 @@ from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement, Explanation, told
 from estimator.capacity.gangs.placing import place
 from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
@@ -38,6 +39,7 @@ DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
 
 _T = TypeVar("_T")
+WithClaims = Callable[[tuple[Component, ...]], tuple[Component, ...]]
 _KEPT_FOR_THE_REST_S = 0.05
 # Of a call's time, for a state that may come yet; the rest is for the answer.
 _SHARE_FOR_WAITING = 0.8
@@ -46,6 +48,7 @@ _SHARE_FOR_WAITING = 0.8
 class CapacityAnswering:
     """Answers about the member clusters of this process. ``clock`` is monotonic, in seconds.
 
+    ``with_claims`` adds what pods claim of devices to their components; None where nobody knows.
     Two threads of ``executor`` are used at most, but for what nobody waits for any more, which ends soon.
     """
 
@@ -58,7 +61,9 @@ class CapacityAnswering:
         *,
         heeds_quotas: bool,
         clock: Callable[[], float],
+        with_claims: WithClaims | None = None,
     ) -> None:
+        self._with_claims = with_claims
         self._heeds_quotas = heeds_quotas
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._catalogue = catalogue
@@ -70,18 +75,27 @@ class CapacityAnswering:
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:
         """How many copies of the gang fit in each cluster, in the order asked, or by name if none was."""
-        found = await self._each(
-            question.clusters, within_s, partial(self._gang, question, with_causes=False)
-        )
+        gang = partial(self._gang, self._completed(question), with_causes=False)
+        found = await self._each(question.clusters, within_s, gang)
         return [explanation.placement for explanation in found]
 
     async def explain(self, question: CapacityQuestion, within_s: float) -> list[ClusterExplanation]:
         """The same, with what keeps more of it out."""
-        return await self._each(question.clusters, within_s, partial(self._gang, question, with_causes=True))
+        gang = partial(self._gang, self._completed(question), with_causes=True)
+        return await self._each(question.clusters, within_s, gang)
 
     async def summaries(self, clusters: tuple[str, ...], within_s: float) -> list[Summary]:
         """What each cluster has and what of it is free."""
         return await self._each(clusters, within_s, self._summary)
+
+    def _completed(self, question: CapacityQuestion) -> CapacityQuestion:
+        """The question with what its pods, and those on their way, claim of devices."""
+        with_claims = self._with_claims
+        if with_claims is None:
+            return question
+        gang = question.gang
+        assumed = tuple(replace(one, components=with_claims(one.components)) for one in gang.assumed)
+        return replace(question, gang=replace(gang, components=with_claims(gang.components), assumed=assumed))
 
     async def _each(
         self,

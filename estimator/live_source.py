@@ -1,10 +1,12 @@
 """A live member cluster as the source of a mirror: one reflector per resource, and what their states mean.
 
-Kueue's Topology objects are followed where they are served, and nobody waits for them.
+Kueue's Topology objects are followed where they are served, and nobody waits for them. Nor for the objects of
+Dynamic Resource Allocation, but none of these counts before all of them have been read: devices whose claims
+are not known look free.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
 from estimator.cluster.freshness import Freshness
@@ -12,7 +14,7 @@ from estimator.heartbeat import Heartbeat
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from estimator.optional_resource import OptionalResource
 from estimator.settings import ApiSettings, LiveCluster
-from fairway.kube import resource
+from fairway.kube import device_kinds, resource
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
 from fairway.kube.reflector import Reflector, Sink
@@ -52,6 +54,14 @@ class LiveSource:
         self._topologies = OptionalResource(
             client, resource.KUEUE_TOPOLOGIES, mirror.topologies, metrics, clock=clock
         )
+        self._unread_devices = {"resourceslices", "deviceclasses", "resourceclaims"}
+        mirror.columns.dra.is_complete = False
+        self._devices = (
+            self._device_kind("resourceslices", device_kinds.RESOURCE_SLICES, mirror.dra.slices),
+            self._device_kind("deviceclasses", device_kinds.DEVICE_CLASSES, mirror.dra.classes),
+            self._device_kind("resourceclaims", device_kinds.RESOURCE_CLAIMS, mirror.dra.claims),
+            self._device_kind("resourceclaimtemplates", device_kinds.CLAIM_TEMPLATES, mirror.dra.templates),
+        )
 
     @classmethod
     def connect(
@@ -81,6 +91,8 @@ class LiveSource:
             for contact in self._contacts.values():
                 group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
             group.create_task(self._topologies.run(), name=f"{self._member.name}/topologies")
+            for name, followed in self._devices:
+                group.create_task(followed.run(), name=f"{self._member.name}/{name}")
 
     def watch_lag_s(self) -> dict[str, float]:
         """Per resource, how long ago the API server was last heard of."""
@@ -102,6 +114,23 @@ class LiveSource:
         )
         self._contacts[name] = contact
         self._member.watch(name, contact.freshness)
+
+    def _device_kind(
+        self, name: str, kinds: Sequence[ResourceKind[_T]], sink: Sink[_T]
+    ) -> tuple[str, "OptionalResource[_T]"]:
+        return name, OptionalResource(
+            self._client,
+            kinds,
+            sink,
+            self._metrics,
+            clock=self._clock,
+            on_state=lambda state: self._note_devices(name, state),
+        )
+
+    def _note_devices(self, name: str, state: ReflectorState) -> None:
+        if state.synced_once:
+            self._unread_devices.discard(name)
+            self._member.mirror.columns.dra.is_complete = not self._unread_devices
 
     def _last_contact_s(self) -> float:
         return max((contact.last_contact_s for contact in self._contacts.values()), default=0.0)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
-from fairway.kube.observation import Phase, ReflectorMetrics
+from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
 from fairway.kube.reflector import Reflector, Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
@@ -25,7 +25,8 @@ _T = TypeVar("_T", bound=KubeObjectLike)
 class OptionalResource(Generic[_T]):
     """Keeps ``sink`` equal to the first of ``kinds`` that the server serves, and empty while it serves none.
 
-    ``kinds`` are the same objects in several versions. ``clock`` is monotonic, in seconds.
+    ``kinds`` are the same objects in several versions. ``clock`` is monotonic, in seconds. ``on_state`` is
+    told whenever the state of what follows the resource changes.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class OptionalResource(Generic[_T]):
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_state: Callable[[ReflectorState], None] | None = None,
     ) -> None:
         self._client = client
         self._kinds = kinds
@@ -44,6 +46,7 @@ class OptionalResource(Generic[_T]):
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
+        self._on_state = on_state
         self._problem = ""
         self._followed: _Followed[_T] | None = None
 
@@ -92,7 +95,14 @@ class OptionalResource(Generic[_T]):
             followed.task.cancel()
             await asyncio.wait((followed.task,))
         if kind is not None:
-            reflector = Reflector(self._client, kind, self._sink, metrics=self._metrics, clock=self._clock)
+            reflector = Reflector(
+                self._client,
+                kind,
+                self._sink,
+                metrics=self._metrics,
+                on_state=self._on_state,
+                clock=self._clock,
+            )
             self._followed = _Followed(kind, reflector)
 
     def _note(self, problem: str) -> None:

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from estimator.answering import Answering, Policy
 from estimator.capacity.doubt import OnDoubt
+from estimator.capacity.request import Component
 from estimator.capacity.sets import integer_program
 from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.capacity_answering import CapacityAnswering
@@ -233,6 +234,10 @@ class _Templates:
         left_s = within_s - (time.monotonic() - started_s)
         return await self._connected.result().find(kind, namespace, name, left_s)
 
+    def with_claims(self, components: tuple[Component, ...]) -> tuple[Component, ...]:
+        """See `KarmadaSource.with_claims`; nothing is known before it is connected."""
+        return self._connected.result().with_claims(components) if self._connected.done() else components
+
 
 def _karmada_source() -> "type[KarmadaSource]":
     from estimator.karmada.source import KarmadaSource
@@ -289,6 +294,7 @@ async def _listen(
         executors.own,
         heeds_quotas=settings.gates.resource_quota_estimate,
         clock=time.monotonic,
+        with_claims=None if templates is None else templates.with_claims,
     )
     server = grpc.aio.server(options=_OPTIONS)
     server.add_generic_rpc_handlers(

@@ -93,6 +93,8 @@ class SnapshotSource:
             logger.warning("%s: %d more problems", self._file, more, extra={"cluster": self._member.name})
         if dump.nodes and not dump.pods:
             logger.warning("%s holds nodes but no pods: every node counts as empty", self._file)
+        if dump.slices and not dump.claims:
+            logger.warning("%s holds slices but no claims: every device of them counts as free", self._file)
         mirror = ClusterMirror(self._report)
         pace = Pace(self._clock)
         for _ in _fill(mirror, dump):
@@ -127,6 +129,18 @@ def _fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
         yield
     for topology in dump.topologies:
         mirror.topologies.upsert(topology)
+        yield
+    for device_class in dump.device_classes:
+        mirror.dra.classes.upsert(device_class)
+        yield
+    for template in dump.claim_templates:
+        mirror.dra.templates.upsert(template)
+        yield
+    for published in dump.slices:
+        mirror.dra.slices.upsert(published)
+        yield
+    for claim in dump.claims:
+        mirror.dra.claims.upsert(claim)
         yield
 
 

@@ -69,6 +69,32 @@ class DevicesFull:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimsUnmet:
+    """On so many eligible nodes no further pod gets the devices of these classes that it claims, and why."""
+
+    kind: ClassVar[str] = "dra"
+    classes: tuple[str, ...]
+    nodes: int
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        named = " and ".join(_shown(name) for name in self.classes[:_SHOWN]) or "any class"
+        why = f": {'; '.join(self.details[:_SHOWN])}" if self.details else ""
+        return f"no device of class {named} free on {_nodes(self.nodes)}{why}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsUnknown:
+    """What the pods claim of devices cannot be known or had anywhere in the cluster."""
+
+    kind: ClassVar[str] = "dra_unknown"
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the devices claimed cannot be promised: {'; '.join(self.problems[:_SHOWN])}"
+
+
+@dataclass(frozen=True, slots=True)
 class Untolerated:
     """So many nodes carry a taint that the pod does not tolerate."""
 
@@ -183,6 +209,8 @@ Reason = (
     | Insufficient
     | NeverFits
     | DevicesFull
+    | ClaimsUnmet
+    | ClaimsUnknown
     | Untolerated
     | Cordoned
     | Mismatched

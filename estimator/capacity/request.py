@@ -7,6 +7,8 @@ resources that kube-scheduler counts are kept, so that every one of them limits 
 from dataclasses import dataclass, field
 
 from fairway.accelerators.devices import PodAsk
+from fairway.dra.extended import IMPLICIT_PREFIX
+from fairway.dra.requests import Claim
 from fairway.resources import is_extended
 from fairway.selectors import Requirement, Term
 from fairway.taints import Toleration
@@ -41,12 +43,28 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
+class PodClaim:
+    """A claim on devices that the pod names: of its own by a template, or one that all its pods share.
+
+    ``key``: namespace and name of the template or the claim. ``stated``: what it asks for as Karmada has it,
+    for clusters that do not have it yet; None where that is not known, and ``problem`` says why if it is
+    known to be wrong.
+    """
+
+    key: str
+    is_shared: bool = False
+    stated: Claim | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PodShape:
     """One pod template as far as capacity is concerned: sorted (resource, amount) pairs and a node claim.
 
     ``containers`` and ``annotations`` say more about devices than the sums do, where the template is known;
     both are empty for what Karmada's request alone says. ``per_domain``: at most so many pods in each domain
     of a label (required anti-affinity to itself, host ports). ``spread``: topology spread constraints.
+    ``claims``: what it claims by Dynamic Resource Allocation.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -56,11 +74,14 @@ class PodShape:
     annotations: tuple[tuple[str, str], ...] = ()
     per_domain: tuple[tuple[str, int], ...] = ()
     spread: tuple[Spread, ...] = ()
+    claims: tuple[PodClaim, ...] = ()
 
     @property
     def names_device(self) -> bool:
-        """Whether the pod asks for a device, whole by a resource or in part by annotation."""
-        return bool(self.annotations) or any(is_extended(name) for name, _ in self.requests)
+        """Whether the pod asks for a device, by a resource, an annotation or a claim."""
+        if self.annotations or self.claims:
+            return True
+        return any(is_extended(name) or name.startswith(IMPLICIT_PREFIX) for name, _ in self.requests)
 
     @property
     def ask(self) -> PodAsk:

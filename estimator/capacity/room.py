@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.answer import Reason
+from estimator.capacity.answer import ClaimsUnknown, ClaimsUnmet, DevicesFull, Reason
 from estimator.capacity.devices.dealing import Openable
 from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
+from estimator.capacity.devices.dra_room import DraRoom
 from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
@@ -20,6 +21,8 @@ from fairway.resources import PODS
 
 # More than any pod asks for, and little enough that sums over all nodes stay far from overflowing.
 _ENDLESS = 2**48
+
+DRA = "Dynamic Resource Allocation"
 
 Demand = tuple[tuple[str, int], ...]
 
@@ -33,13 +36,24 @@ def demand(shape: PodShape) -> Demand:
 class DeviceLimit:
     """How many pods of a shape each row takes for its devices of one scheme; what could not be read of it.
 
-    ``at_most`` is never below ``pods``, and the same vector where that is exact.
+    ``at_most`` is never below ``pods``, and the same vector where that is exact. ``classes``: the device
+    classes that it claims instead of a scheme, and then ``details`` say what is in the way.
     """
 
     scheme: str
     pods: IntVector
     at_most: IntVector
     problems: tuple[str, ...]
+    classes: tuple[str, ...] | None = None
+    details: tuple[str, ...] = ()
+
+    def reason(self, nodes: int) -> Reason:
+        """Why so many nodes take none."""
+        if self.classes is None:
+            return DevicesFull(self.scheme, nodes, self.problems)
+        if self.problems:
+            return ClaimsUnknown(self.problems)
+        return ClaimsUnmet(self.classes, nodes, self.details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +72,7 @@ class Room:
         self._eligible = eligible
         self._taken: dict[str, IntVector] = {}
         self._devices: dict[str, DeviceRoom] = {}
+        self._dra = DraRoom(nodes)
         self._shared = tuple(table for table in nodes.devices if table.is_used)
         self._within: BoolVector | None = None
         self._restrictions: dict[PodShape, _Restriction] = {}
@@ -89,7 +104,7 @@ class Room:
         return self._untouched(resource) if taken is None else taken
 
     def device_limits(self, shape: PodShape) -> Iterator[DeviceLimit]:
-        """What the shared devices allow, one limit for each scheme that the shape asks anything of."""
+        """What devices allow: a limit for each scheme that the shape asks anything of, and for its claims."""
         rows = len(self.nodes.rows)
         for devices, claims, problems in self._claims(shape):
             if problems:
@@ -101,19 +116,32 @@ class Room:
                 if len(claims) > 1:
                     at_most = devices.bound(claims, rows, openable)
             yield DeviceLimit(devices.scheme.name, pods, at_most, problems)
+        if self._dra.draws(shape):
+            usable = self._eligible.of(self.nodes, shape.claim).mask
+            limit = self._dra.limit(shape, usable, lambda: self._of_amounts(shape))
+            if limit is not None:
+                yield DeviceLimit(
+                    DRA, limit.pods, limit.at_most, limit.problems, limit.classes, limit.details
+                )
 
     def fits(self, shape: PodShape) -> IntVector:
         """How many pods of the shape fit on each row, zero on rows they may not use. A fresh vector."""
+        fits = self._of_amounts(shape)
+        for limit in self.device_limits(shape):
+            np.minimum(fits, limit.pods, out=fits)
+        return fits
+
+    def _of_amounts(self, shape: PodShape) -> IntVector:
         fits = self.free(PODS) * self.eligible(shape).mask
         for resource, amount in shape.requests:
             np.minimum(fits, self.free(resource) // amount, out=fits)
-        for limit in self.device_limits(shape):
-            np.minimum(fits, limit.pods, out=fits)
         return fits
 
     def separable(self, shapes: Iterable[PodShape]) -> bool:
         """Whether no two of the shapes draw on the same devices: then `fits` and the amounts say it all."""
         distinct = tuple(dict.fromkeys(shapes))
+        if sum(self._dra.draws(shape) for shape in distinct) > 1:
+            return False
         for table in self._tables(distinct):
             drawing = [shape for shape in distinct if claims_of(table.scheme, shape.ask) is not None]
             # Opening a device takes a whole unit and a pod's slot from everybody.
@@ -140,6 +168,8 @@ class Room:
                 for resource in (opened.resource, PODS):
                     column = self._own(resource)
                     column -= opened.units
+        if self._dra.draws(shape):
+            self._dra.take(shape, placed)
         for resource, amount in demand(shape):
             column = self._own(resource)
             column -= placed * amount
@@ -150,13 +180,14 @@ class Room:
         twin = Room(self.nodes, self._eligible)
         twin._taken = {resource: column.copy() for resource, column in self._taken.items()}
         twin._devices = {name: devices.fork() for name, devices in self._devices.items()}
+        twin._dra = self._dra.fork()
         twin._within = self._within
         twin._restrictions = dict(self._restrictions)
         return twin
 
     def restore(self, earlier: "Room") -> None:
         """Give back all that was taken since ``earlier`` was forked off; that one must not be used again."""
-        self._taken, self._devices = earlier._taken, earlier._devices
+        self._taken, self._devices, self._dra = earlier._taken, earlier._devices, earlier._dra
 
     def within(self, rows: BoolVector) -> "Room":
         """A copy in which no pod may use any other than these rows."""
@@ -175,7 +206,8 @@ class Room:
         for table in self._shared:
             if resource in table.scheme.managed:
                 column = np.where(table.participates(len(column)), _ENDLESS, column)
-        return column
+        served = self._dra.serves(resource)
+        return column if served is None else np.where(served, _ENDLESS, column)
 
     def _openable(self, devices: DeviceRoom) -> Openable | None:
         opens = devices.scheme.opens

@@ -18,8 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimator.cluster.devices import DeviceColumns
+from estimator.cluster.dra_state import DraState
 from estimator.cluster.labels import LabelColumns
 from fairway.accelerators.devices import Scheme
+from fairway.dra.cel import cel_when_needed
+from fairway.dra.selection import Compile
 from fairway.quantity import MAX_INT64
 from fairway.resources import Amounts
 from fairway.taints import Taint
@@ -50,11 +53,12 @@ class NodeRow:
 class NodeColumns:
     """All nodes of one cluster. Written by its `ClusterMirror` alone; answers read it or a `copy`."""
 
-    def __init__(self, schemes: Iterable[Scheme] = ()) -> None:
+    def __init__(self, schemes: Iterable[Scheme] = (), compile_selector: Compile | None = None) -> None:
         self.rows: list[NodeRow | None] = []
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.labels = LabelColumns(_INITIAL_ROWS)
         self.devices = tuple(DeviceColumns(scheme) for scheme in schemes)
+        self.dra = DraState(compile_selector or cel_when_needed())
         self.eligibility_version = 0
         """Changes whenever a row is added, or a node comes, goes or changes its labels or taints."""
         # Vectors have room to spare; readers see as much of them as there are rows.
@@ -214,6 +218,7 @@ class NodeColumns:
         twin.taint_sets = list(self.taint_sets)
         twin.labels = self.labels.copy()
         twin.devices = tuple(table.copy() for table in self.devices)
+        twin.dra = self.dra.copy()
         twin.eligibility_version = self.eligibility_version
         twin._free = {name: column.copy() for name, column in self._free.items()}
         twin._allocatable = {name: column.copy() for name, column in self._allocatable.items()}

@@ -7,6 +7,7 @@ read a copy elsewhere. Objects may come in any order and more than once: equal o
 from collections.abc import Iterable
 
 from estimator.cluster.columns import NodeColumns
+from estimator.cluster.dra_mirror import DraMirror
 from estimator.cluster.nodes import NodeMirror
 from estimator.cluster.pods import PodMirror
 from estimator.cluster.quotas import QuotaMirror
@@ -15,15 +16,19 @@ from estimator.cluster.topologies import TopologyMirror
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import Scheme
 from fairway.accelerators.schemes import SCHEMES
+from fairway.dra.selection import Compile
 
 
 class ClusterMirror:
     """Everything an estimator knows of one member cluster."""
 
-    def __init__(self, report: Report, schemes: Iterable[Scheme] = SCHEMES) -> None:
-        self.columns = NodeColumns(schemes)
+    def __init__(
+        self, report: Report, schemes: Iterable[Scheme] = SCHEMES, compile_selector: Compile | None = None
+    ) -> None:
+        self.columns = NodeColumns(schemes, compile_selector)
         self.controllers = Controllers()
         self.nodes = NodeMirror(self.columns, report)
         self.pods = PodMirror(self.columns, self.controllers, report)
         self.quotas = QuotaMirror(report)
         self.topologies = TopologyMirror(report)
+        self.dra = DraMirror(self.columns.dra, report)

@@ -7,13 +7,26 @@ a moment before its workload shows on the watch, waits a little inside its own d
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Self
 
+from estimator.capacity.request import Component
 from estimator.karmada.kinds import KINDS, WatchedKind
-from estimator.karmada.templates import NOTHING, Found, ReadGang, Templates, read_template
+from estimator.karmada.templates import (
+    NOTHING,
+    ClaimTexts,
+    Found,
+    ReadGang,
+    Templates,
+    lacks_claims,
+    read_template,
+    with_claims,
+)
+from estimator.optional_resource import OptionalResource
 from estimator.settings import ApiSettings, KarmadaSettings
 from fairway.kube.client import KubeClient
+from fairway.kube.device_kinds import CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from fairway.kube.observation import Phase, ReflectorMetrics
 from fairway.kube.reflector import Reflector
@@ -42,6 +55,15 @@ class KarmadaSource:
         self._clock = clock
         self._waiting: set[asyncio.Future[None]] = set()
         self._followed = [_Followed(kind, client, read, metrics, self._changed, clock) for kind in kinds]
+        self._claim_templates, self._claims = ClaimTexts(self._changed), ClaimTexts(self._changed)
+        self._claims_followed: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+            CLAIM_TEMPLATES[0].name: OptionalResource(
+                client, CLAIM_TEMPLATES, self._claim_templates, metrics, clock=clock
+            ).run,
+            RESOURCE_CLAIMS[0].name: OptionalResource(
+                client, RESOURCE_CLAIMS, self._claims, metrics, clock=clock
+            ).run,
+        }
 
     @classmethod
     def connect(
@@ -61,6 +83,8 @@ class KarmadaSource:
         async with self._client, asyncio.TaskGroup() as group:
             for followed in self._followed:
                 group.create_task(followed.run(), name=f"karmada/{followed.kind.resource.name}")
+            for name, run in self._claims_followed.items():
+                group.create_task(run(), name=f"karmada/{name}")
 
     async def find(self, kind: str, namespace: str, name: str, within_s: float) -> Found:
         """The gang of the workload, after at most about ``within_s``.
@@ -78,7 +102,13 @@ class KarmadaSource:
             known = [f.templates for f in followed if f.templates.knows(key)]
             gang = next((gang for templates in known if (gang := templates.gang(key)) is not None), None)
             if gang is not None:
-                return Found(gang)
+                gang = replace(gang, components=self.with_claims(gang.components))
+                # What pods claim is mostly created in the same moment.
+                left_s = min(deadline_s, deadline_s - within_s + _WAIT_FOR_ABSENT_S) - self._clock()
+                if not lacks_claims(gang.components) or left_s <= 0:
+                    return Found(gang)
+                await self._change(left_s)
+                continue
             pending = [f for f in followed if not f.is_settled]
             is_reading = any(f.is_reading for f in pending)
             if known and not is_reading:
@@ -91,6 +121,10 @@ class KarmadaSource:
                     return Found(doubt=f"the template of {kind} {key} is not known: {pending[0].detail}")
                 return NOTHING
             await self._change(left_s)
+
+    def with_claims(self, components: tuple[Component, ...]) -> tuple[Component, ...]:
+        """The components with what their pods claim of devices, as far as Karmada's API server has it."""
+        return with_claims(components, self._claim_templates, self._claims)
 
     def _changed(self) -> None:
         waiting, self._waiting = self._waiting, set()

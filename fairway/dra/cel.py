@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from fairway.dra import cel_values
 from fairway.dra.devices import Device
+from fairway.dra.looks import looked_at
 from fairway.dra.selection import Compile, Selector, Undecided, Unknown, Verdict, without_cel
 
 _TEXT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'")
@@ -92,11 +93,24 @@ def cel_selectors() -> Compile:
     return compile_selector
 
 
+def cel_when_needed() -> Compile:
+    """The same, but the engine, which takes tens of megabytes, is loaded for the first selector."""
+    engine: list[Compile] = []
+
+    def compile_selector(expression: str) -> Selector:
+        if not engine:
+            engine.append(cel_selectors())
+        return engine[0](expression)
+
+    return compile_selector
+
+
 class _CelSelector:
     def __init__(self, expression: str, compiled: _Expression) -> None:
         self._shown = _shown(expression)
         self._compiled = compiled
         self._domains = {double or single for double, single in _TEXT.findall(expression)}
+        self.looks_at = looked_at(expression)
         self._looks_at_domains = _LOOKS_AT_DOMAINS.search(expression) is not None
 
     def matches(self, device: Device) -> Verdict:
@@ -139,7 +153,8 @@ def _functions(engine: _Engine) -> list[object]:
                     f"{name}_{index}",
                     return_type=result,
                     parameters=parameters,
-                    is_member=parameters[0] is boxed,
+                    # Kubernetes declares this one alone as a function, sign(q).
+                    is_member=parameters[0] is boxed and name != "sign",
                     impl=implementation,
                 )
                 for index, (implementation, result, parameters) in enumerate(overloads)

@@ -5,19 +5,24 @@ the answer. A plain request is a formula. Whatever else there is gets allocated 
 would, until a pod finds nothing; what a different choice of devices could reach at most stands beside it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from fairway.dra.allocation import Allocation, Budget
 from fairway.dra.bounds import by_value, free_slots, most, rounds
-from fairway.dra.candidates import Bundle, Choice, settle
+from fairway.dra.candidates import Bundle, settle
 from fairway.dra.in_use import InUse
 from fairway.dra.ledger import Ledger, ledger_of
+from fairway.dra.parts import apart, independent, likeness
 from fairway.dra.pools import NodeDevices
-from fairway.dra.requests import MAX_RESULTS, Claim
+from fairway.dra.requests import Claim
 from fairway.dra.selection import Selection
 
 _SHOWN_REASONS = 3
+_MAX_KNOWN = 4096
+
+Known = dict[Hashable, int]
+"""What searches have found, by all that they look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +56,18 @@ def count_copies(
     *,
     limit: int,
     budget: Budget,
+    known: Known | None = None,
 ) -> Copies:
     """How many more pods, at most ``limit``, can each get all of these claims from the node's devices.
 
     Every pod gets claims of its own. ``budget`` bounds the search where no formula answers: once it is spent,
-    the value is what was found until then.
+    the value is what was found until then. ``known`` remembers searches: nodes that look alike to the claims,
+    whatever the names of their devices, are searched once.
     """
     limit = max(0, limit)
     settled = settle(tuple(claims), node, selection, in_use.whole)
     ledger = ledger_of(node, in_use)
-    parts = _independent(settled.bundles, ledger)
+    parts = independent(settled.bundles, ledger)
     upper = limit
     for part in parts:
         upper = min(upper, most(part, ledger, limit))
@@ -73,7 +80,7 @@ def count_copies(
         return Copies(0, upper, tuple(reasons), beyond, settled.fails)
     value = upper
     for part in parts:
-        value = min(value, _count(part, ledger, value, budget))
+        value = min(value, _count(part, ledger, value, budget, {} if known is None else known))
     reasons += _reasons(settled.bundles, ledger_of(node, in_use), node, value, limit)
     if value < upper:
         reasons.append(
@@ -84,10 +91,44 @@ def count_copies(
     return Copies(value, upper, tuple(reasons), beyond)
 
 
-def _count(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget) -> int:
+def allocate(
+    claims: Sequence[Claim],
+    node: NodeDevices,
+    in_use: InUse,
+    selection: Selection,
+    *,
+    pods: int,
+    budget: Budget,
+) -> InUse | None:
+    """What is in use once so many pods with these claims are placed; None where they are not all placed."""
+    settled = settle(tuple(claims), node, selection, in_use.whole)
+    ledger = ledger_of(node, in_use)
+    allocation = Allocation(settled.bundles, ledger, budget)
+    if settled.unknown or not all(allocation.place_one() for _ in range(pods)):
+        return None
+    held = {node.devices[place].id: taken for place, taken in ledger.shares.items()}
+    return InUse(in_use.whole | {node.devices[place].id for place in ledger.whole}, {**in_use.shares, **held})
+
+
+def _count(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget, known: Known) -> int:
     formula = _formula(part, ledger, limit)
     if formula is not None:
         return formula
+    total = 0
+    for alone in apart(part, ledger):
+        question = (limit, likeness(alone, ledger))
+        count = known.get(question)
+        if count is None:
+            count = _search(alone, ledger, limit, budget)
+            if budget.steps >= 0:
+                if len(known) >= _MAX_KNOWN:
+                    known.clear()
+                known[question] = count
+        total += count
+    return min(limit, total)
+
+
+def _search(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget) -> int:
     allocation = Allocation(part, ledger, budget)
     count = 0
     while count < limit and allocation.place_one():
@@ -114,59 +155,8 @@ def _formula(part: tuple[Bundle, ...], ledger: Ledger, limit: int) -> int | None
     return min(limit, sum(rounds(group, option.count, limit) for group in groups))
 
 
-def _independent(bundles: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundle, ...]]:
-    """The claims cut into parts that have nothing in common, each request in one of them."""
-    requests = [(b, c) for b, bundle in enumerate(bundles) for c in range(len(bundle.choices))]
-    parent = {request: request for request in requests}
-
-    def root(request: tuple[int, int]) -> tuple[int, int]:
-        while parent[request] != request:
-            parent[request] = request = parent[parent[request]]
-        return request
-
-    owner: dict[object, tuple[int, int]] = {}
-    for request in requests:
-        b, c = request
-        for key in _keys(b, bundles[b].choices[c], ledger, whole_claim=_may_be_too_large(bundles[b])):
-            parent[root(request)] = root(owner.setdefault(key, request))
-    parts: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for request in requests:
-        parts.setdefault(root(request), set()).add(request)
-    return [
-        tuple(
-            replace(
-                bundle, choices=tuple(choice for c, choice in enumerate(bundle.choices) if (b, c) in part)
-            )
-            for b, bundle in enumerate(bundles)
-            if any(b == at for at, _ in part)
-        )
-        for part in parts.values()
-    ]
-
-
-def _keys(claim: int, choice: Choice, ledger: Ledger, *, whole_claim: bool) -> Iterable[object]:
-    """All that the request may have in common with another one."""
-    if whole_claim:
-        yield ("claim", claim)
-    for option in choice.options:
-        for constraint in option.constraints:
-            yield ("constraint", claim, constraint)
-        for candidate in option.candidates:
-            yield ("device", candidate.place)
-            for counter, _ in ledger.devices[candidate.place].counters:
-                yield ("counters", *counter[:3])
-
-
-def _may_be_too_large(bundle: Bundle) -> bool:
-    total = sum(
-        max(len(option.candidates) if option.count is None else option.count for option in choice.options)
-        for choice in bundle.choices
-    )
-    return total > MAX_RESULTS
-
-
 def _beyond_node(bundles: tuple[Bundle, ...], node: NodeDevices) -> bool:
-    local = {pool.id for pool in node.pools if pool.node}
+    several = {pool.id for pool in node.pools if not pool.node}
     places = {
         candidate.place
         for bundle in bundles
@@ -176,7 +166,7 @@ def _beyond_node(bundles: tuple[Bundle, ...], node: NodeDevices) -> bool:
     }
     devices = [node.devices[place] for place in places]
     return any(
-        device.id[:2] not in local and (not device.reach.node or bool(device.counters)) for device in devices
+        not device.reach.node or (bool(device.counters) and device.id[:2] in several) for device in devices
     )
 
 

@@ -27,6 +27,13 @@ class DeviceId(NamedTuple):
         return "/".join(self)
 
 
+class PoolId(NamedTuple):
+    """What tells a pool from all others of a cluster."""
+
+    driver: str
+    name: str
+
+
 class Kind(StrEnum):
     """The type of an attribute; values of different types are never equal."""
 

@@ -46,31 +46,58 @@ class InUse:
 NOTHING_IN_USE = InUse()
 
 
-def in_use(claims: Iterable[ResourceClaim]) -> InUse:
-    """What these claims hold together; a claim that comes twice counts as it came last."""
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A device that a claim holds: whole, or what it took of each capacity, by full name in nano-units."""
+
+    device: DeviceId
+    share: tuple[tuple[str, int], ...] | None = None
+
+
+def read_holdings(key: str, claim: ResourceClaim) -> tuple[tuple[Holding, ...], tuple[str, ...]]:
+    """What the claim of this key holds, and a sentence for each result that could not be read."""
+    found: list[Holding] = []
+    problems: list[str] = []
+    allocation = claim.status.allocation
+    for index, result in enumerate((allocation.devices.results if allocation else None) or ()):
+        if result.admin_access:
+            continue
+        device = DeviceId(result.driver, result.pool, result.device)
+        if result.share_id is None:
+            found.append(Holding(device))
+            continue
+        try:
+            found.append(Holding(device, tuple(_consumed(result).items())))
+        except QuantityError as error:
+            where = f"ResourceClaim {key}: status.allocation.devices.results[{index}].consumedCapacity"
+            problems.append(f"{where}: {error}; device {device} counts as taken whole")
+            found.append(Holding(device))
+    return tuple(found), tuple(problems)
+
+
+def held_by(holdings: Iterable[Holding], problems: tuple[str, ...] = ()) -> InUse:
+    """What all of these are together."""
     whole: set[DeviceId] = set()
     shares: dict[DeviceId, dict[str, int]] = {}
+    for holding in holdings:
+        if holding.share is None:
+            whole.add(holding.device)
+            continue
+        held = shares.setdefault(holding.device, {})
+        for name, amount in holding.share:
+            held[name] = held.get(name, 0) + amount
+    return InUse(frozenset(whole), shares, problems)
+
+
+def in_use(claims: Iterable[ResourceClaim]) -> InUse:
+    """What these claims hold together; a claim that comes twice counts as it came last."""
+    holdings: list[Holding] = []
     problems: list[str] = []
     for key, claim in {object_key(claim.metadata): claim for claim in claims}.items():
-        allocation = claim.status.allocation
-        for index, result in enumerate((allocation.devices.results if allocation else None) or ()):
-            if result.admin_access:
-                continue
-            device = DeviceId(result.driver, result.pool, result.device)
-            if result.share_id is None:
-                whole.add(device)
-                continue
-            try:
-                taken = _consumed(result)
-            except QuantityError as error:
-                where = f"ResourceClaim {key}: status.allocation.devices.results[{index}].consumedCapacity"
-                problems.append(f"{where}: {error}; device {device} counts as taken whole")
-                whole.add(device)
-                continue
-            held = shares.setdefault(device, {})
-            for name, amount in taken.items():
-                held[name] = held.get(name, 0) + amount
-    return InUse(frozenset(whole), shares, tuple(problems))
+        found, wrong = read_holdings(key, claim)
+        holdings += found
+        problems += wrong
+    return held_by(holdings, tuple(problems))
 
 
 def _consumed(result: DeviceResult) -> dict[str, int]:

@@ -8,19 +8,10 @@ Mirrors structured/internal/incubating/pools_incubating.go of k8s.io/dynamic-res
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from fairway.dra.devices import CounterId, Device, Reach
-from fairway.dra.slices import SliceError, slice_content
-from fairway.kube.resource_slices import ResourceSlice
-
-
-class PoolId(NamedTuple):
-    """What tells a pool from all others of a cluster."""
-
-    driver: str
-    name: str
+from fairway.dra.devices import CounterId, Device, PoolId, Reach
+from fairway.dra.slices import Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +46,70 @@ class NodeDevices:
     problems: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PoolIndex:
-    """The pools of a cluster by who may use them, so that no node looks at the devices of all others."""
-
-    local: Mapping[str, tuple[Pool, ...]]
-    wider: tuple[Pool, ...]
-
-    def near(self, node: str) -> tuple[Pool, ...]:
-        """All pools that the node of this name may use, by driver and name."""
-        return tuple(sorted((*self.local.get(node, ()), *self.wider), key=lambda pool: pool.id))
+EVERYWHERE = Reach(everywhere=True)
 
 
-def index_pools(pools: Iterable[Pool]) -> PoolIndex:
-    """The pools by node, and apart from them those that are not for one node alone."""
-    local: dict[str, list[Pool]] = {}
-    wider: list[Pool] = []
-    for pool in pools:
-        (local.setdefault(pool.node, []) if pool.node else wider).append(pool)
-    return PoolIndex({node: tuple(own) for node, own in local.items()}, tuple(wider))
-
-
-def gather_pools(slices: Iterable[ResourceSlice]) -> tuple[Pool, ...]:
+def gather_pools(slices: Iterable[Published]) -> tuple[Pool, ...]:
     """The pools of a cluster, from all of its slices, by driver and name."""
-    newest: dict[PoolId, list[ResourceSlice]] = {}
+    parts: dict[PoolId, list[Published]] = {}
     for published in slices:
-        pool = PoolId(published.spec.driver, published.spec.pool.name)
-        known = newest.get(pool)
-        ahead = 1 if known is None else _generation(published) - _generation(known[0])
-        if ahead > 0:
-            newest[pool] = [published]
-        elif ahead == 0 and known is not None:
-            known.append(published)
-    return tuple(
-        _pool(pool, sorted(parts, key=lambda part: part.metadata.name))
-        for pool, parts in sorted(newest.items())
+        parts.setdefault(published.pool, []).append(published)
+    return tuple(pool_of(pool, of_pool) for pool, of_pool in sorted(parts.items()))
+
+
+def pool_of(pool: PoolId, parts: Iterable[Published]) -> Pool:
+    """The pool in its newest generation, of all slices that there are of it, in whatever generation."""
+    newest = newest_of(parts)
+    return _pool(pool, sorted(newest, key=lambda part: part.name))
+
+
+def newest_of(parts: Iterable[Published]) -> list[Published]:
+    """Those of the highest generation."""
+    newest: list[Published] = []
+    for part in parts:
+        if newest and part.generation > newest[0].generation:
+            newest.clear()
+        if not newest or part.generation == newest[0].generation:
+            newest.append(part)
+    return newest
+
+
+def by_node(pool: Pool) -> tuple[dict[str, Pool], Pool | None]:
+    """The pool cut into parts that are for one node each, and what of it several nodes may use.
+
+    A device is for one node alone if it names the node and takes no counters that others take too.
+    """
+    if pool.node:
+        return {pool.node: pool}, None
+    alone = [device for device in pool.devices if device.reach.node and not device.counters]
+    own: dict[str, list[Device]] = {}
+    for device in alone:
+        own.setdefault(device.reach.node, []).append(device)
+    unread: dict[str, list[Reach]] = {}
+    for reach in pool.unread:
+        if reach.node:
+            unread.setdefault(reach.node, []).append(reach)
+    nodes = {
+        node: replace(
+            pool, devices=tuple(own.get(node, ())), unread=tuple(unread.get(node, ())), counters={}, node=node
+        )
+        for node in dict.fromkeys((*own, *unread))
+    }
+    rest = tuple(device for device in pool.devices if not device.reach.node or device.counters)
+    beyond = tuple(reach for reach in pool.unread if not reach.node)
+    return nodes, replace(pool, devices=rest, unread=beyond) if rest or beyond else None
+
+
+def within_reach(pool: Pool) -> Pool:
+    """The pool as if every node could use what only nodes of some labels can: never less than is true."""
+    devices = tuple(
+        replace(device, reach=EVERYWHERE) if device.reach.terms else device for device in pool.devices
     )
+    return replace(pool, devices=devices)
 
 
 def node_devices(pools: Iterable[Pool], node: str, labels: Mapping[str, str]) -> NodeDevices:
-    """What the node of this name with these labels can use; the pools as `PoolIndex.near` names them."""
+    """What the node of this name with these labels can use."""
     usable: list[tuple[Pool, list[Device]]] = []
     problems: list[str] = []
     for pool in pools:
@@ -114,11 +129,7 @@ def node_devices(pools: Iterable[Pool], node: str, labels: Mapping[str, str]) ->
     )
 
 
-def _generation(published: ResourceSlice) -> int:
-    return published.spec.pool.generation
-
-
-def _pool(pool: PoolId, parts: list[ResourceSlice]) -> Pool:
+def _pool(pool: PoolId, parts: list[Published]) -> Pool:
     devices: list[Device] = []
     counters: dict[CounterId, int] = {}
     seen: set[str] = set()
@@ -126,29 +137,25 @@ def _pool(pool: PoolId, parts: list[ResourceSlice]) -> Pool:
     problems: list[str] = []
     unread: list[Reach] = []
     for part in parts:
-        where = f"ResourceSlice {part.metadata.name}"
-        expected = part.spec.pool.resource_slice_count
-        if expected != len(parts):
+        where = f"ResourceSlice {part.name}"
+        if part.slices != len(parts):
             problems.append(
-                f"{where}: spec.pool.resourceSliceCount is {expected}, but generation {_generation(part)} "
+                f"{where}: spec.pool.resourceSliceCount is {part.slices}, but generation {part.generation} "
                 f"has {len(parts)} slices: the driver is updating the pool, or has left it incomplete"
             )
-        try:
-            content = slice_content(part)
-        except SliceError as error:
-            problems.append(f"{where}: {error}")
-            node = part.spec.node_name or ""
-            unread.append(Reach(node=node, everywhere=not node))
+        if part.problem:
+            problems.append(f"{where}: {part.problem}")
+            unread.append(part.unread)
             continue
-        for device in content.devices:
+        for device in part.content.devices:
             if device.id.name in seen:
                 problems.append(f"{where}: spec.devices has {device.id.name} twice: expected unique names")
             seen.add(device.id.name)
-        devices += content.devices
-        stated = {counter.counter_set for counter, _ in content.counters}
+        devices += part.content.devices
+        stated = {counter.counter_set for counter, _ in part.content.counters}
         problems += [f"{where}: spec.sharedCounters has {name} twice in the pool" for name in stated & sets]
         sets |= stated
-        counters.update(content.counters)
+        counters.update(part.content.counters)
     unknown = next((c for device in devices for c, _ in device.counters if c not in counters), None)
     if unknown is not None:
         problems.append(

@@ -7,7 +7,7 @@ Mirrors the checks at the start of Allocate in k8s.io/dynamic-resource-allocatio
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.kube.objects import RawResources
 from fairway.kube.resource_slices import (
@@ -26,6 +26,8 @@ MAX_RESULTS = 32
 
 _MAX_REQUESTS = 32
 _MAX_ALTERNATIVES = 8
+_MAX_RULES = 32
+_MAX_CAPACITIES = 32
 
 
 class ClaimError(ValueError):
@@ -93,27 +95,57 @@ class Claim:
 
 def read_claim(name: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Claim:
     """What the claim asks for, given the device classes by name. Raises ClaimError."""
+    return with_classes(stated_claim(name, spec), classes)
+
+
+def stated_claim(name: str, spec: ResourceClaimSpec) -> Claim:
+    """What the claim asks for beyond what its device classes say, whatever cluster it is for.
+
+    Raises ClaimError.
+    """
     where = f"claim {name}: spec.devices"
     stated = spec.devices.requests or []
     if len(stated) > _MAX_REQUESTS:
         raise ClaimError(f"{where}.requests has {len(stated)} entries: expected at most {_MAX_REQUESTS}")
-    requests = tuple(
-        _request(f"{where}.requests[{index}]", request, classes) for index, request in enumerate(stated)
-    )
+    requests = tuple(_request(f"{where}.requests[{index}]", request) for index, request in enumerate(stated))
     names = [request.name for request in requests]
     if len(set(names)) < len(names):
         raise ClaimError(f"{where}.requests has a name twice: expected unique names")
     least = sum(request.least for request in requests)
     if least > MAX_RESULTS:
         raise ClaimError(f"{where}.requests asks for {least} devices: one claim can hold {MAX_RESULTS}")
+    rules = spec.devices.constraints or []
+    if len(rules) > _MAX_RULES:
+        raise ClaimError(f"{where}.constraints has {len(rules)} entries: expected at most {_MAX_RULES}")
     constraints = tuple(
-        _constraint(f"{where}.constraints[{index}]", constraint)
-        for index, constraint in enumerate(spec.devices.constraints or ())
+        _constraint(f"{where}.constraints[{index}]", constraint) for index, constraint in enumerate(rules)
     )
     return Claim(name, requests, constraints)
 
 
-def _request(where: str, stated: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Request:
+def with_classes(claim: Claim, classes: Mapping[str, DeviceClass]) -> Claim:
+    """The claim in a cluster with these device classes, whose selectors come before its own.
+
+    Raises ClaimError where the cluster lacks a class.
+    """
+
+    def of_class(ask: Ask) -> Ask:
+        device_class = classes.get(ask.device_class)
+        if device_class is None:
+            raise ClaimError(
+                f"claim {claim.name}: spec.devices: request {ask.name}: the cluster has no DeviceClass "
+                f"{ask.device_class}; create it there, or name another"
+            )
+        return replace(ask, selectors=(*selectors_of(device_class), *ask.selectors))
+
+    requests = tuple(
+        Request(request.name, tuple(of_class(ask) for ask in request.alternatives))
+        for request in claim.requests
+    )
+    return replace(claim, requests=requests)
+
+
+def _request(where: str, stated: DeviceRequest) -> Request:
     if not stated.name:
         raise ClaimError(f"{where}.name is missing: expected the name of the request")
     alternatives = stated.first_available or []
@@ -128,41 +160,31 @@ def _request(where: str, stated: DeviceRequest, classes: Mapping[str, DeviceClas
         return Request(
             stated.name,
             tuple(
-                _ask(
-                    f"{where}.firstAvailable[{index}]", f"{stated.name}/{sub.name}", sub, classes, admin=False
-                )
+                _ask(f"{where}.firstAvailable[{index}]", f"{stated.name}/{sub.name}", sub, admin=False)
                 for index, sub in enumerate(alternatives)
             ),
         )
     exact = stated.exactly or stated  # v1beta1 states the fields in the request itself
     if stated.exactly is not None:
         where = f"{where}.exactly"
-    return Request(stated.name, (_ask(where, stated.name, exact, classes, admin=bool(exact.admin_access)),))
+    return Request(stated.name, (_ask(where, stated.name, exact, admin=bool(exact.admin_access)),))
 
 
-def _ask(
-    where: str, name: str, stated: ExactDeviceRequest, classes: Mapping[str, DeviceClass], *, admin: bool
-) -> Ask:
+def _ask(where: str, name: str, stated: ExactDeviceRequest, *, admin: bool) -> Ask:
     if not stated.device_class_name:
         raise ClaimError(f"{where}.deviceClassName is missing: expected the name of a DeviceClass")
-    device_class = classes.get(stated.device_class_name)
-    if device_class is None:
-        raise ClaimError(
-            f"{where}.deviceClassName: the cluster has no DeviceClass {stated.device_class_name}; "
-            "create it there, or name another"
-        )
+    tolerations = stated.tolerations or []
+    if len(tolerations) > _MAX_RULES:
+        raise ClaimError(f"{where}.tolerations has {len(tolerations)} entries: expected at most {_MAX_RULES}")
     return Ask(
         name=name,
         device_class=stated.device_class_name,
-        selectors=(
-            *selectors_of(device_class),
-            *_expressions(f"{where}.selectors", stated.selectors),
-        ),
+        selectors=_expressions(f"{where}.selectors", stated.selectors),
         count=_count(where, stated),
         admin=admin,
         tolerations=tuple(
             Toleration(toleration.key, toleration.operator, toleration.value, toleration.effect)
-            for toleration in stated.tolerations or ()
+            for toleration in tolerations
         ),
         capacities=_capacities(where, stated.capacity.requests if stated.capacity else None),
     )
@@ -176,6 +198,8 @@ def selectors_of(device_class: DeviceClass) -> tuple[str, ...]:
 
 
 def _expressions(where: str, selectors: list[DeviceSelector] | None) -> tuple[str, ...]:
+    if len(selectors or ()) > _MAX_RULES:
+        raise ClaimError(f"{where} has {len(selectors or ())} entries: expected at most {_MAX_RULES}")
     expressions: list[str] = []
     for index, selector in enumerate(selectors or ()):
         if selector.cel is None:
@@ -199,6 +223,10 @@ def _count(where: str, stated: ExactDeviceRequest) -> int | None:
 
 
 def _capacities(where: str, stated: RawResources | None) -> tuple[tuple[str, int], ...]:
+    if len(stated or ()) > _MAX_CAPACITIES:
+        raise ClaimError(
+            f"{where}.capacity.requests has {len(stated or ())} entries: expected at most {_MAX_CAPACITIES}"
+        )
     asked: list[tuple[str, int]] = []
     for name, raw in (stated or {}).items():
         field = f"{where}.capacity.requests[{name}]"

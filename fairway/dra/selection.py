@@ -5,11 +5,13 @@ is an optional package; without it, and for what it does not understand, the ver
 counting reads as "do not promise anything".
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.dra.devices import AttributeValue, Capacity, Device
+from fairway.dra.looks import is_too_much
 
 _MAX_VERDICTS = 1 << 18
 _MAX_SELECTORS = 1024
@@ -34,6 +36,11 @@ Verdict = bool | Unknown
 class Selector(Protocol):
     """One compiled selector."""
 
+    @property
+    def looks_at(self) -> frozenset[str] | None:
+        """Full names of the attributes and capacities that it can depend on; None: any."""
+        ...
+
     def matches(self, device: Device) -> Verdict:
         """Whether the device satisfies the selector; never raises."""
         ...
@@ -48,6 +55,11 @@ class Undecided:
     """A selector that has the same answer for every device."""
 
     verdict: Unknown
+
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """Nothing at all."""
+        return frozenset()
 
     def matches(self, device: Device) -> Verdict:
         """The verdict, whatever the device is."""
@@ -66,36 +78,62 @@ _Content = tuple[str, bool, tuple[tuple[str, AttributeValue], ...], tuple[tuple[
 
 
 class Selection:
-    """Verdicts by expression and content of the device, remembered up to a limit, the oldest dropped first.
+    """Verdicts by expression and content of the device, remembered up to a limit, all forgotten beyond it.
 
-    Two devices with the same driver, attributes and capacities are one to a selector, whatever their names.
+    Two devices are one to a selector if they have the same driver, and the same attributes and capacities of
+    those that it looks at. May be asked from several threads.
     """
 
     def __init__(self, compile_selector: Compile) -> None:
         self._compile = compile_selector
         self._selectors: dict[str, Selector] = {}
         self._verdicts: dict[tuple[str, _Content], Verdict] = {}
+        self._lock = threading.Lock()
 
     def matches(self, selectors: tuple[str, ...], device: Device) -> Verdict:
         """Whether the device satisfies all selectors, asked in order up to the first that it does not."""
-        content = (device.id.driver, device.shared, device.attributes, device.capacities)
         for expression in selectors:
-            key = (expression, content)
+            selector = self._selectors.get(expression) or self._compiled(expression)
+            key = (expression, _content(selector.looks_at, device))
             verdict = self._verdicts.get(key)
             if verdict is None:
-                if len(self._verdicts) >= _MAX_VERDICTS:
-                    del self._verdicts[next(iter(self._verdicts))]
-                verdict = self._verdicts[key] = self._selector(expression).matches(device)
+                with self._lock:
+                    verdict = selector.matches(device)
+                    if len(self._verdicts) >= _MAX_VERDICTS:
+                        self._verdicts.clear()
+                    self._verdicts[key] = verdict
             if verdict is not True:
                 return verdict
         return True
 
-    def _selector(self, expression: str) -> Selector:
-        known = self._selectors.get(expression)
-        if known is None:
-            if len(expression) > _MAX_EXPRESSION_LENGTH:
-                return Undecided(Unknown("a selector is longer than 10 KiB, which Kubernetes does not allow"))
+    def looks_at(self, expressions: Iterable[str]) -> frozenset[str] | None:
+        """Full names of all attributes and capacities that any of these can depend on; None: anything."""
+        names: set[str] = set()
+        for expression in expressions:
+            selector = self._selectors.get(expression) or self._compiled(expression)
+            if selector.looks_at is None:
+                return None
+            names |= selector.looks_at
+        return frozenset(names)
+
+    def _compiled(self, expression: str) -> Selector:
+        if len(expression) > _MAX_EXPRESSION_LENGTH:
+            return Undecided(Unknown("a selector is longer than 10 KiB, which Kubernetes does not allow"))
+        if is_too_much(expression):
+            return Undecided(Unknown("a selector may take too long to evaluate; make it simpler"))
+        with self._lock:
             if len(self._selectors) >= _MAX_SELECTORS:
-                del self._selectors[next(iter(self._selectors))]
-            known = self._selectors[expression] = self._compile(expression)
-        return known
+                self._selectors.clear()
+            selector = self._selectors[expression] = self._compile(expression)
+        return selector
+
+
+def _content(names: frozenset[str] | None, device: Device) -> _Content:
+    if names is None:
+        return device.id.driver, device.shared, device.attributes, device.capacities
+    return (
+        device.id.driver,
+        device.shared,
+        tuple(entry for entry in device.attributes if entry[0] in names),
+        tuple(entry for entry in device.capacities if entry[0] in names),
+    )

@@ -5,6 +5,7 @@ A slice with a mistake cannot be half right: its pool is left alone, and the mes
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from fairway.dra.devices import (
@@ -14,6 +15,7 @@ from fairway.dra.devices import (
     Device,
     DeviceId,
     Kind,
+    PoolId,
     Reach,
     Steps,
     full_name,
@@ -47,6 +49,42 @@ class SliceContent:
 
     devices: tuple[Device, ...]
     counters: tuple[tuple[CounterId, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A slice reduced to what its pool is made of: which pool in which generation of how many slices.
+
+    With a ``problem`` it could not be read, and ``unread`` says whose devices are then missing.
+    """
+
+    name: str
+    pool: PoolId
+    generation: int
+    slices: int
+    content: SliceContent
+    problem: str = ""
+    unread: Reach = NOWHERE
+
+
+def read_slice(published: ResourceSlice) -> Published:
+    """The slice as its pool needs it; a mistake in it becomes the ``problem``, and its content empty."""
+    spec = published.spec
+    problem, unread, content = "", NOWHERE, SliceContent((), ())
+    try:
+        content = slice_content(published)
+    except SliceError as error:
+        problem = str(error)
+        unread = Reach(node=spec.node_name or "", everywhere=not spec.node_name)
+    return Published(
+        published.metadata.name,
+        PoolId(spec.driver, spec.pool.name),
+        spec.pool.generation,
+        spec.pool.resource_slice_count,
+        content,
+        problem,
+        unread,
+    )
 
 
 def slice_content(published: ResourceSlice) -> SliceContent:
@@ -103,7 +141,15 @@ def _by_full_name(stated: dict[str, _T], driver: str) -> tuple[tuple[str, _T], .
     # What is stated with the domain counts, should a driver state a name both with and without it.
     full = {full_name(name, driver): value for name, value in stated.items() if "/" not in name}
     full |= {name: value for name, value in stated.items() if "/" in name}
-    return tuple(sorted(full.items(), key=lambda item: item[0]))
+    return tuple(_kept(item) for item in sorted(full.items(), key=lambda item: item[0]))
+
+
+def _kept_once(item: tuple[str, _T]) -> tuple[str, _T]:
+    """The same pair; what thousands of devices say alike is held once."""
+    return item
+
+
+_kept = lru_cache(maxsize=4096)(_kept_once)
 
 
 def _attribute(where: str, stated: DeviceAttribute) -> AttributeValue:
@@ -176,13 +222,16 @@ def _reach(where: str, node: str | None, selector: NodeSelector | None, everywhe
         return Reach(everywhere=True)
     if selector is None:
         return NOWHERE
-    return Reach(
-        terms=tuple(
-            _term(f"{where}.nodeSelector.nodeSelectorTerms[{index}]", term)
-            for index, term in enumerate(selector.node_selector_terms or ())
-            # Kubernetes reads a term without requirements as one that matches nothing.
-            if term.match_expressions or term.match_fields
-        )
+    return Reach(terms=node_terms(selector, f"{where}."))
+
+
+def node_terms(selector: NodeSelector, where: str = "") -> tuple[Term, ...]:
+    """The terms of a node selector at ``where`` of the object that can match anything. Raises SliceError."""
+    return tuple(
+        _term(f"{where}nodeSelector.nodeSelectorTerms[{index}]", term)
+        for index, term in enumerate(selector.node_selector_terms or ())
+        # Kubernetes reads a term without requirements as one that matches nothing.
+        if term.match_expressions or term.match_fields
     )
 
 

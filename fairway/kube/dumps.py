@@ -17,6 +17,7 @@ from fairway.kube.dump_text import dump_text
 from fairway.kube.dump_yaml import yaml_documents
 from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.kube.resource import KubeObjectLike
+from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.kube.topologies import KueueTopology
 
 T = TypeVar("T", bound=KubeObjectLike)
@@ -64,6 +65,17 @@ class Dump:
     replica_sets: tuple[ReplicaSet, ...]
     problems: tuple[Problem, ...]
     topologies: tuple[KueueTopology, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    claims: tuple[ResourceClaim, ...] = ()
+    claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether there is any object at all."""
+        of_nodes = self.nodes or self.pods or self.quotas or self.topologies
+        of_devices = self.slices or self.device_classes or self.claims or self.claim_templates
+        return bool(of_nodes or of_devices or self.deployments or self.replica_sets)
 
 
 def read_dump(path: Path) -> Dump:
@@ -125,6 +137,10 @@ class _Reader:
         self._deployments = _Shelf(Deployment, with_own_template)
         self._replica_sets = _Shelf(ReplicaSet, with_own_template)
         self._topologies = _Shelf(KueueTopology)
+        self._slices = _Shelf(ResourceSlice)
+        self._device_classes = _Shelf(DeviceClass)
+        self._claims = _Shelf(ResourceClaim)
+        self._claim_templates = _Shelf(ResourceClaimTemplate)
         self._add: dict[str, tuple[str, Callable[[JsonText], list[Flaw]]]] = {
             "Node": ("", self._nodes.add),
             "Pod": ("", self._pods.add),
@@ -132,6 +148,10 @@ class _Reader:
             "Deployment": ("apps", self._deployments.add),
             "ReplicaSet": ("apps", self._replica_sets.add),
             "Topology": ("kueue.x-k8s.io", self._topologies.add),
+            "ResourceSlice": ("resource.k8s.io", self._slices.add),
+            "DeviceClass": ("resource.k8s.io", self._device_classes.add),
+            "ResourceClaim": ("resource.k8s.io", self._claims.add),
+            "ResourceClaimTemplate": ("resource.k8s.io", self._claim_templates.add),
         }
         self._index = 0
         self._knows_kind = False
@@ -161,10 +181,12 @@ class _Reader:
             self._replica_sets.objects(),
             tuple(self._problems),
             self._topologies.objects(),
+            self._slices.objects(),
+            self._device_classes.objects(),
+            self._claims.objects(),
+            self._claim_templates.objects(),
         )
-        if self._problems and not any(
-            (dump.nodes, dump.pods, dump.quotas, dump.deployments, dump.replica_sets, dump.topologies)
-        ):
+        if self._problems and not dump.has_objects:
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
         if not self._knows_kind:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
@@ -191,3 +213,8 @@ class _Reader:
 
     def _note(self, index: int, title_: str, flaws: Iterable[Flaw]) -> None:
         self._problems.extend(Problem(self._file, index, title_, flaw.field, flaw.detail) for flaw in flaws)
+
+
+# Has msgspec work out all kinds while the module is imported: two threads that do so at once, each with a
+# file of its own, crash the process.
+_Reader("")

@@ -76,6 +76,12 @@ class ContainerPort(KubeStruct, frozen=True):
     protocol: str = "TCP"
 
 
+class PodResourceClaim(KubeStruct, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class TemplateContainer(Container, frozen=True):
     ports: list[ContainerPort] | None = None
 
@@ -93,6 +99,7 @@ class TemplateSpec(KubeStruct, frozen=True):
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     priority_class_name: str = ""
     scheduler_name: str = ""
+    resource_claims: list[PodResourceClaim] | None = None
 
 
 class PodTemplate(KubeStruct, frozen=True):

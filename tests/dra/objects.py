@@ -14,6 +14,7 @@ from fairway.dra.in_use import in_use
 from fairway.dra.pools import NodeDevices, gather_pools, node_devices
 from fairway.dra.requests import read_claim
 from fairway.dra.selection import Selection, Selector, Unknown, Verdict
+from fairway.dra.slices import read_slice
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -173,6 +174,10 @@ class _Equals:
 
     expression: str
 
+    @property
+    def looks_at(self) -> None:
+        return None
+
     def matches(self, device: Device) -> Verdict:
         condition = self.expression.lstrip("?!")
         name, _, value = condition.partition("=")
@@ -197,7 +202,7 @@ class Scene:
     labels: dict[str, str] = field(default_factory=dict)
 
     def node(self) -> NodeDevices:
-        return node_devices(gather_pools(self.slices), "a", self.labels)
+        return node_devices(gather_pools(map(read_slice, self.slices)), "a", self.labels)
 
     def ask(self, *specs: ResourceClaimSpec, limit: int = 1000, steps: int = 100_000) -> Copies:
         classes = {known.metadata.name: known for known in self.classes}

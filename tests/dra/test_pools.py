@@ -1,20 +1,27 @@
 """Which devices a node can use, out of all slices of a cluster."""
 
+from collections.abc import Iterable
+
 import msgspec
 import pytest
 
 from fairway.dra.in_use import in_use
-from fairway.dra.pools import gather_pools, index_pools, node_devices
+from fairway.dra.pools import Pool, by_node, gather_pools, node_devices
+from fairway.dra.slices import read_slice
 from fairway.kube.resource_slices import ResourceSlice
 from tests.dra.objects import DRIVER, Fields, device, devices, held, node_selector, published
 
 
+def gathered(slices: Iterable[ResourceSlice]) -> tuple[Pool, ...]:
+    return gather_pools(map(read_slice, slices))
+
+
 def names(*slices: ResourceSlice, node: str = "a", **labels: str) -> list[str]:
-    return [found.id.name for found in node_devices(gather_pools(slices), node, labels).devices]
+    return [found.id.name for found in node_devices(gathered(slices), node, labels).devices]
 
 
 def problems(*slices: ResourceSlice) -> str:
-    return "\n".join(node_devices(gather_pools(slices), "a", {}).problems)
+    return "\n".join(node_devices(gathered(slices), "a", {}).problems)
 
 
 def test_only_the_newest_generation_counts_whatever_came_first() -> None:
@@ -118,7 +125,7 @@ def test_devices_come_in_the_order_in_which_they_are_tried() -> None:
 
 def test_counters_of_a_pool_are_taken_by_devices_of_all_nodes() -> None:
     taking = {"c": {"n": "1"}}
-    pools = gather_pools(
+    pools = gathered(
         [
             published("s0", count=3, counter_sets={"c": {"n": "3"}}, nodeName=None),
             published("s1", [device("x", counters=taking)], count=3),
@@ -130,30 +137,42 @@ def test_counters_of_a_pool_are_taken_by_devices_of_all_nodes() -> None:
     assert pools[0].node == ""
 
 
-def test_a_node_looks_at_its_own_pools_and_those_of_several() -> None:
-    pools = gather_pools(
-        [
-            published("s1", devices(1), pool="own"),
-            published("s2", devices(1), pool="other", nodeName="b"),
-            published("s3", devices(1), pool="all", allNodes=True),
-            published("s4", [device("")], pool="bad", nodeName="b"),
-        ]
-    )
-    index = index_pools(pools)
-    assert [pool.id.name for pool in index.near("a")] == ["all", "own"]
-    assert [pool.id.name for pool in index.near("b")] == ["all", "bad", "other"]
-    assert [pool.id.name for pool in index.near("c")] == ["all"]
+def test_a_pool_is_cut_into_what_one_node_has_alone_and_what_several_may_use() -> None:
+    offered = [
+        device("a0", more={"nodeName": "a"}),
+        device("b0", more={"nodeName": "b"}),
+        device("b1", counters={"c": {"n": "1"}}, more={"nodeName": "b"}),
+        device("all", more={"allNodes": True}),
+    ]
+    (pool,) = gathered([published("s", offered, counter_sets={"c": {"n": "3"}}, perDeviceNodeSelection=True)])
+    own, rest = by_node(pool)
+    assert {node: [one.id.name for one in part.devices] for node, part in own.items()} == {
+        "a": ["a0"],
+        "b": ["b0"],
+    }
+    assert rest is not None
+    assert [one.id.name for one in rest.devices] == ["b1", "all"]
     for node in "abc":
-        assert node_devices(index.near(node), node, {}) == node_devices(pools, node, {})
+        near = (*(part for name, part in own.items() if name == node), rest)
+        expected = {one.id for one in node_devices([pool], node, {}).devices}
+        assert {one.id for one in node_devices(near, node, {}).devices} == expected
+
+
+def test_what_is_wrong_with_a_pool_stays_with_its_parts() -> None:
+    offered = [device("a0", more={"nodeName": "a"}), device("b0", more={"nodeName": "b"})]
+    (pool,) = gathered([published("s", offered, count=2, perDeviceNodeSelection=True)])
+    own, rest = by_node(pool)
+    assert rest is None
+    assert [bool(part.problem) for part in own.values()] == [True, True]
 
 
 def test_a_pool_of_one_node_names_it() -> None:
-    assert gather_pools([published("s", devices(2))])[0].node == "a"
+    assert gathered([published("s", devices(2))])[0].node == "a"
 
 
 def test_names_without_a_domain_are_the_drivers_and_stated_ones_win() -> None:
     offered = [device("x", None, None, (), None, model="plain", **{f"{DRIVER}__model": "full"}, a__b=1)]
-    found = node_devices(gather_pools([published("s", offered)]), "a", {}).devices[0]
+    found = node_devices(gathered([published("s", offered)]), "a", {}).devices[0]
     assert [name for name, _ in found.attributes] == ["a/b", f"{DRIVER}/model"]
     model = found.attribute(f"{DRIVER}/model")
     assert model is not None
@@ -162,7 +181,7 @@ def test_names_without_a_domain_are_the_drivers_and_stated_ones_win() -> None:
 
 def test_devices_of_v1beta1_are_read() -> None:
     basic = {"attributes": {"n": {"intValue": 1}}, "capacity": {"memory": {"value": "1Gi"}}}
-    found = node_devices(gather_pools([published("s", [{"name": "x", "basic": basic}])]), "a", {}).devices[0]
+    found = node_devices(gathered([published("s", [{"name": "x", "basic": basic}])]), "a", {}).devices[0]
     assert found.attribute(f"{DRIVER}/n") is not None
     assert [name for name, _ in found.capacities] == [f"{DRIVER}/memory"]
 

@@ -67,7 +67,7 @@ def test_whom_a_constraint_concerns(
         (
             [request("g", of="none")],
             [],
-            "requests[0].exactly.deviceClassName: the cluster has no DeviceClass",
+            "request g: the cluster has no DeviceClass",
         ),
         ([request("g"), request("g")], [], "requests has a name twice"),
         ([request("g", -1)], [], "requests[0].exactly.count is -1"),

@@ -33,6 +33,7 @@ class Recorder:
     """A selector that says yes, and notes whom it was asked about."""
 
     asked: list[str] = field(default_factory=list)
+    looks_at: frozenset[str] | None = None
 
     def matches(self, device: Device) -> Verdict:
         self.asked.append(device.id.name)
@@ -62,6 +63,7 @@ def test_selectors_are_asked_in_order_up_to_the_first_that_fails() -> None:
     @dataclass
     class Fixed:
         verdict: Verdict
+        looks_at: frozenset[str] | None = None
 
         def matches(self, device: Device) -> Verdict:
             return self.verdict
@@ -111,7 +113,7 @@ class TestEngine:
             ("device.capacity['gpu.example.com'].memory == quantity('81920Mi')", True),
             ("device.capacity['gpu.example.com'].memory.isGreaterThan(quantity('80Gi'))", False),
             ("device.capacity['gpu.example.com'].memory.isLessThan(quantity('80Gi').add(1))", True),
-            ("device.capacity['gpu.example.com'].memory.sub(quantity('80Gi')).sign() == 0", True),
+            ("sign(device.capacity['gpu.example.com'].memory.sub(quantity('80Gi'))) == 0", True),
             ("quantity('3').sub(quantity('1')).add(quantity('2')).sub(1) == quantity('3')", True),
             ("device.capacity['gpu.example.com'].memory.asInteger() == 85899345920", True),
             ("device.capacity['gpu.example.com'].cores.isInteger()", False),
@@ -142,8 +144,9 @@ class TestEngine:
             ("device.attributes['gpu.example.com'].odd.major() == 9", False, "expected a semantic version"),
             ("device.capacity['gpu.example.com'].cores.asInteger() == 1", False, "not a whole number"),
             ("device.capacity['gpu.example.com'].cores.major() == 1", False, "expected a semantic version"),
-            ("device.attributes['gpu.example.com'].version.sign() == 1", False, "expected a quantity"),
-            ("quantity('10x').sign() == 1", False, "is not a Kubernetes quantity"),
+            ("sign(device.attributes['gpu.example.com'].version) == 1", False, "expected a quantity"),
+            ("sign(quantity('10x')) == 1", False, "is not a Kubernetes quantity"),
+            ("quantity('10').sign() == 1", False, "is not understood"),
             ("semver('x') == semver('y')", False, "is not a semantic version"),
             ("device.attributes['gpu.example.com'].model > 3", False, "overload"),
             ("device.attributes['gpu.example.com'].model.find('H') == 'H'", False, "is not understood"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from estimator.capacity.answer import Answer, Cordoned, DevicesFull, Insufficient, Reason, Untolerated
+from estimator.capacity.answer import Answer, Cordoned, Insufficient, Reason, Untolerated
 from estimator.capacity.budget import Expired
 from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
@@ -108,7 +108,7 @@ def _tally_room(tally: _Tally, obstacles: Obstacles) -> None:
         tally.count(rows, Insufficient(resource, tally.nodes(rows)))
     for limit in obstacles.devices:
         full = limit.pods == 0
-        tally.count(full, DevicesFull(limit.scheme, tally.nodes(full), limit.problems))
+        tally.count(full, limit.reason(tally.nodes(full)))
     tally.count(obstacles.slices, Cause("slices_in_use", "in a TPU slice that is not wholly free"))
 
 

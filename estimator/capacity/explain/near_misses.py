@@ -133,6 +133,11 @@ def _pieces(room: Room, shape: PodShape, obstacles: Obstacles, row: int) -> Iter
             continue
         for claim in read.found:
             yield _asked(claim), _largest_piece(table, row)
+    for limit in obstacles.devices:
+        if limit.classes is not None and limit.pods[row] == 0:
+            told = str(limit.reason(1))
+            named = " and ".join(limit.classes) or "?"
+            yield f"free devices of class {named}", f"{told[:1].upper()}{told[1:]}."
 
 
 def _asked(claim: DeviceClaim) -> str:

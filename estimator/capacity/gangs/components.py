@@ -21,7 +21,7 @@ def gang_components(gang: Gang, *, at_least: bool = False) -> tuple[tuple[Compon
     pod_sets = [pod_set for pod_set in gang.pod_sets if pod_set.count > 0]
     for pod_set in pod_sets:
         field = f"pod set {pod_set.name}"
-        shape = shape_of(pod_set.template, field, problems)
+        shape = shape_of(pod_set.template, field, problems, gang.namespace)
         topology = _topology(gang, pod_set, field, problems)
         replicas = _at_least(pod_set, topology) if at_least else pod_set.count
         if replicas:

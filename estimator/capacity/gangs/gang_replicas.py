@@ -45,7 +45,7 @@ def gang_replicas(
     fit = place_gang(
         room, gang.components, gang.topology, topology.levels, topology.domains, expired, wanted=1
     ).answer
-    answer = max_replicas(room, asked)
+    answer = max_replicas(room, _with_claims(asked, gang))
     if fit.value or not missing:
         return answer
     return Answer(0, answer.upper_bound if fit.upper_bound else 0, fit.upper_bound == 0, fit.reasons)
@@ -87,6 +87,15 @@ def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
     return (
         spread_replicas(room, shape, expired).answer if keeps_distance(shape) else max_replicas(room, shape)
     )
+
+
+def _with_claims(asked: PodShape, gang: WorkloadGang) -> PodShape:
+    """The pod that is asked about with the claims of the component that it is, or of any that has some."""
+    claiming = [component.shape for component in gang.components if component.shape.claims]
+    own = [one for one in gang.components if one.shape.requests == asked.requests]
+    if not claiming or any(not one.shape.claims for one in own):
+        return asked
+    return replace(asked, claims=(own[0].shape if own else claiming[0]).claims)
 
 
 def _of_one_kind(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
 from estimator.capacity.gangs.pod_affinity import RefusedTemplate, own_distances
-from estimator.capacity.request import NodeClaim, PodShape
+from estimator.capacity.request import NodeClaim, PodClaim, PodShape
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
@@ -70,8 +70,10 @@ MAX_RULES = 1000
 """Containers, resources, tolerations, requirements and constraints of a template; others have some tens."""
 
 
-def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape:
+def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: str = "") -> PodShape:
     """The shape of each pod made from the template; ``field`` is where it stands, for messages.
+
+    ``namespace``: that of the pods, in which their claims and the templates of these are.
 
     What is not looked at is added to ``problems``; so is what Kubernetes would refuse, and then the shape
     fits nowhere.
@@ -82,6 +84,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape
         distances = own_distances(template, spec_field, problems)
         containers = _containers(template.spec, spec_field)
         total = _total(template.spec, spec_field)
+        claims = _claims(template.spec, spec_field, namespace)
     except RefusedTemplate as error:
         problems.append(f"{error}; read as a pod that fits nowhere")
         return _fits_nowhere(template)
@@ -95,6 +98,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str]) -> PodShape
         annotations=tuple((key, annotations[key]) for key in DEVICE_ANNOTATIONS if key in annotations),
         per_domain=distances.per_domain,
         spread=distances.spread,
+        claims=claims,
     )
 
 
@@ -102,12 +106,13 @@ def _refuse_excess(spec: TemplateSpec, field: str) -> None:
     """Raises RefusedTemplate for a template that would take minutes to work with."""
     rules = sum(_rules(spec))
     if rules > MAX_RULES:
-        what = "containers, resources, tolerations, affinity requirements and spread constraints"
+        what = "containers, resources, claims, tolerations, affinity requirements and spread constraints"
         raise RefusedTemplate(f"{field}: {rules} {what} in all: expected at most {MAX_RULES}")
 
 
 def _rules(spec: TemplateSpec) -> Iterator[int]:
-    yield from (len(rules or ()) for rules in (spec.tolerations, spec.topology_spread_constraints))
+    lists = (spec.tolerations, spec.topology_spread_constraints, spec.resource_claims)
+    yield from (len(rules or ()) for rules in lists)
     for container in (*(spec.init_containers or ()), *(spec.containers or ())):
         resources = container.resources or ResourceRequirements()
         yield 1 + len(resources.requests or ()) + len(resources.limits or ())
@@ -141,6 +146,22 @@ def _asked(container: TemplateContainer, field: str) -> _Container:
     except ResourceError as error:
         raise RefusedTemplate(f"{field}.resources: {error}") from None
     return tuple(sorted((name, amount) for name, amount in amounts.items() if is_extended(name)))
+
+
+def _claims(spec: TemplateSpec, field: str, namespace: str) -> tuple[PodClaim, ...]:
+    """The claims on devices that each pod names. Raises RefusedTemplate."""
+    found: list[PodClaim] = []
+    for index, stated in enumerate(spec.resource_claims or ()):
+        named = [name for name in (stated.resource_claim_name, stated.resource_claim_template_name) if name]
+        if len(named) != 1:
+            raise RefusedTemplate(
+                f"{field}.resourceClaims[{index}]: expected one of resourceClaimName and "
+                f"resourceClaimTemplateName, found {len(named)}"
+            )
+        claim = PodClaim(f"{namespace}/{named[0]}", is_shared=bool(stated.resource_claim_name))
+        if not (claim.is_shared and claim in found):
+            found.append(claim)
+    return tuple(found)
 
 
 def _total(spec: TemplateSpec, field: str) -> Amounts:

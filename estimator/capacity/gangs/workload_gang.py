@@ -49,7 +49,7 @@ def says_more(gang: WorkloadGang) -> bool:
         gang.together > 1
         or gang.topology is not None
         or any(component.topology is not None for component in gang.components)
-        or any(s.annotations or s.per_domain or s.spread or len(s.containers) > 1 for s in shapes)
+        or any(s.annotations or s.per_domain or s.spread or s.claims or len(s.containers) > 1 for s in shapes)
     )
 
 
