@@ -1,0 +1,325 @@
+"""The webhook's command line.
+
+Flags that karmada-webhook has as well are named as its own (1.19: cmd/webhook/app/options), so that arguments
+can be copied.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
+from fairway.service.goflags import (
+    CommandLine,
+    Flag,
+    FlagError,
+    FlagGroup,
+    int_between,
+    parse_bool,
+    parse_line,
+    parse_text,
+    render_help,
+)
+from fairway.service.logs import LogFormat
+from webhook.certificate_secret import SecretName
+from webhook.configuration import NAME, FailurePolicy
+from webhook.scope import parse_workload_kind
+from webhook.settings import (
+    ApiSettings,
+    EndpointSettings,
+    FilesSettings,
+    LogSettings,
+    ManifestRequest,
+    RegistrationSettings,
+    ScopeSettings,
+    Settings,
+)
+
+PROGRAM: Final = "fairway-webhook"
+_DEFAULT_URL: Final = "https://fairway-webhook.fairway-system.svc:443"
+_HOST: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_OBJECT_NAME: Final = _HOST
+
+
+def _parse_logging_format(text: str) -> LogFormat:
+    if text == "text":
+        return "text"
+    if text == "json":
+        return "json"
+    raise ValueError("expected text or json")
+
+
+def _parse_failure_policy(text: str) -> FailurePolicy:
+    if text == "Fail":
+        return "Fail"
+    if text == "Ignore":
+        return "Ignore"
+    raise ValueError("expected Fail or Ignore")
+
+
+def _parse_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+        usable = _is_host(host) and port != 0 and "@" not in parts.netloc and text == text.lower()
+    except ValueError:
+        usable = False
+    if not usable or parts.scheme != "https" or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("expected https://HOST or https://HOST:PORT, in lower case and without a path")
+    return text.removesuffix("/")
+
+
+def _is_host(host: str) -> bool:
+    if ":" in host:
+        IPv6Address(host)
+        return True
+    return _HOST.fullmatch(host) is not None
+
+
+def _parse_secret(text: str) -> SecretName:
+    namespace, slash, name = text.partition("/")
+    if not (slash and _OBJECT_NAME.fullmatch(namespace) and _OBJECT_NAME.fullmatch(name)):
+        raise ValueError("expected NAMESPACE/NAME")
+    return SecretName(namespace, name)
+
+
+def _parse_name(text: str) -> str:
+    if not _OBJECT_NAME.fullmatch(text):
+        raise ValueError("expected the name of an object: lower-case letters, digits, - and .")
+    return text
+
+
+_ADDRESS: Final = Flag(
+    "bind-address", parse_text, "", "Address that reviews are served on; every one if empty.", "IP"
+)
+_PORT: Final = Flag("secure-port", int_between(0, MAX_PORT, "a port"), "8443", "Its port.", "PORT")
+_URL: Final = Flag(
+    "url",
+    _parse_url,
+    _DEFAULT_URL,
+    "Where karmada-apiserver reaches this webhook; its host is the name in our own certificates.",
+    "URL",
+)
+
+_CERTIFICATE: Final = Flag(
+    "tls-cert-file",
+    parse_text,
+    "",
+    "Certificate chain, PEM, re-read when it changes. Without it certificates are made and renewed by "
+    "ourselves and kept in --certificate-secret.",
+    "FILE",
+)
+_KEY: Final = Flag("tls-private-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE")
+_AUTHORITIES: Final = Flag(
+    "tls-ca-file",
+    parse_text,
+    "",
+    "Authorities of that certificate, PEM, to be registered; without it the API server's own count.",
+    "FILE",
+)
+_SECRET: Final = Flag(
+    "certificate-secret",
+    _parse_secret,
+    "karmada-system/fairway-webhook",
+    "Secret on karmada-apiserver in which our own certificates are kept.",
+    "NAMESPACE/NAME",
+)
+
+_REGISTER: Final = Flag(
+    "register",
+    parse_bool,
+    "true",
+    "Create the webhook configuration on karmada-apiserver, and keep it right.",
+    switch=True,
+)
+_NAME: Final = Flag("configuration-name", _parse_name, NAME, "Name of that configuration.", "NAME")
+_FAILURE_POLICY: Final = Flag(
+    "failure-policy",
+    _parse_failure_policy,
+    "Fail",
+    "What the API server does with a binding that would be held while no webhook answers: refuse it for now, "
+    "or let it through.",
+    "Fail|Ignore",
+)
+
+_KIND: Final = Flag(
+    "hold-kind",
+    parse_workload_kind,
+    "",
+    "Workloads of this kind are held whatever they ask for, such as Job.batch; may be repeated.",
+    "KIND.GROUP",
+)
+_CATALOGUE: Final = Flag(
+    "catalogue",
+    parse_text,
+    "",
+    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
+    "FILE",
+)
+
+_KUBECONFIG: Final = Flag(
+    "kubeconfig",
+    parse_text,
+    "",
+    "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
+    "FILE",
+)
+_CONTEXT: Final = Flag(
+    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
+)
+_MASTER: Final = Flag(
+    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
+)
+
+_HEALTH: Final = Flag(
+    "health-probe-bind-address",
+    parse_bind_address,
+    ":8000",
+    'Address of /healthz and /readyz; "0" is off.',
+    "ADDRESS",
+)
+_METRICS: Final = Flag(
+    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
+)
+_ENABLE_PPROF: Final = Flag(
+    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
+)
+_PROFILING: Final = Flag(
+    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
+)
+_LOGGING_FORMAT: Final = Flag(
+    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
+)
+_VERBOSITY: Final = Flag(
+    "v",
+    int_between(0, 2**31 - 1, "a verbosity"),
+    "0",
+    "Verbosity of the log: 4 and above adds a record for each review.",
+    "LEVEL",
+    letter="v",
+)
+_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+
+GROUPS: Final = (
+    FlagGroup("Serving", (_ADDRESS, _PORT, _URL)),
+    FlagGroup("Certificates", (_CERTIFICATE, _KEY, _AUTHORITIES, _SECRET)),
+    FlagGroup("What is held", (_KIND, _CATALOGUE)),
+    FlagGroup("Registration", (_REGISTER, _NAME, _FAILURE_POLICY)),
+    FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER)),
+    FlagGroup("Health, metrics, profiling", (_HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING)),
+    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
+    FlagGroup("Others", (_HELP,)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
+
+    text: str
+
+
+def parse(
+    argv: Sequence[str],
+    *,
+    version: str,
+    width: int = 100,
+    is_file: Callable[[Path], bool] = Path.is_file,
+) -> Settings | ManifestRequest | Text:
+    """Read the arguments after the program's name.
+
+    ``version`` is the text that the ``version`` sub-command shows, ``width`` the columns of the help,
+    ``is_file`` tells whether a named file is there. Raises FlagError.
+    """
+    line = parse_line([flag for group in GROUPS for flag in group.flags], argv, gone={})
+    if line.value(_HELP) or line.arguments == ("help",):
+        return Text(help_text(width))
+    match line.arguments:
+        case ("version",):
+            return Text(f"{PROGRAM} version: {version}")
+        case ("policies",):
+            return ManifestRequest(_scope(line, is_file), None)
+        case ("configuration",):
+            asked = line.value(_URL), line.value(_FAILURE_POLICY)
+            return ManifestRequest(_scope(line, is_file), asked)
+        case ():
+            return _settings(line, is_file)
+    raise FlagError(
+        f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: "
+        "expected flags only, policies, configuration, version or help"
+    )
+
+
+def help_text(width: int) -> str:
+    """The help: what the program is, how to call it, and each flag with its default."""
+    return (
+        "Holds accelerator workloads at their creation and when they grow, by suspending the scheduling of\n"
+        "their bindings on karmada-apiserver; fairway-dispatcher releases them.\n\n"
+        f"Usage:\n  {PROGRAM} [--kubeconfig FILE] [--url URL] [flags]\n"
+        f"  {PROGRAM} policies [--hold-kind KIND.GROUP] [--catalogue FILE]  print MutatingAdmissionPolicies\n"
+        f"  {PROGRAM} configuration [--url URL] [flags]                     print what is registered\n"
+        f"  {PROGRAM} version\n\n" + render_help(GROUPS, width=width)
+    )
+
+
+def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
+    url = line.value(_URL)
+    try:
+        address = parse_bind_address(_bound(line.value(_ADDRESS), line.value(_PORT)))
+    except ValueError as error:
+        raise line.error(_ADDRESS, str(error)) from None
+    assert address is not None
+    registers = line.value(_REGISTER)
+    return Settings(
+        address=address,
+        url=url,
+        host=urlsplit(url).hostname or "",
+        certificates=_certificates(line, is_file),
+        registration=(
+            RegistrationSettings(line.value(_NAME), line.value(_FAILURE_POLICY)) if registers else None
+        ),
+        scope=_scope(line, is_file),
+        api=ApiSettings(
+            _file(line, _KUBECONFIG, "the kubeconfig of Karmada's API server", is_file),
+            line.value(_CONTEXT),
+            line.value(_MASTER),
+        ),
+        endpoints=EndpointSettings(
+            health=line.value(_HEALTH),
+            metrics=line.value(_METRICS),
+            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
+        ),
+        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+    )
+
+
+def _bound(host: str, port: int) -> str:
+    return str(BindAddress(host, port))
+
+
+def _certificates(line: CommandLine, is_file: Callable[[Path], bool]) -> FilesSettings | SecretName:
+    certificate, key, authorities = (
+        _file(line, flag, "PEM", is_file) for flag in (_CERTIFICATE, _KEY, _AUTHORITIES)
+    )
+    if certificate is None and key is None and authorities is None:
+        return line.value(_SECRET)
+    if certificate is None or key is None:
+        raise FlagError(f"--{_CERTIFICATE.name} and --{_KEY.name}: expected both, or no file at all")
+    return FilesSettings(certificate, key, authorities)
+
+
+def _scope(line: CommandLine, is_file: Callable[[Path], bool]) -> ScopeSettings:
+    return ScopeSettings(_file(line, _CATALOGUE, "a YAML list of rules", is_file), tuple(line.values(_KIND)))
+
+
+def _file(line: CommandLine, flag: Flag[str], expected: str, is_file: Callable[[Path], bool]) -> Path | None:
+    text = line.value(flag)
+    if not text:
+        return None
+    if not is_file(Path(text)):
+        raise line.error(flag, f"no such file: expected {expected}")
+    return Path(text)

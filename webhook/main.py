@@ -1,0 +1,35 @@
+"""The program ``fairway-webhook``: flags in, a running webhook or manifests out, an exit code."""
+
+import sys
+from collections.abc import Sequence
+
+from fairway.service.goflags import FlagError
+from fairway.service.version import release
+from webhook.flags import Text, parse
+from webhook.manifests import configuration_yaml, policies_yaml
+from webhook.server import StartError, read_scope, run
+from webhook.settings import ManifestRequest
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until told to stop. 0 after a clean stop, 1 when it cannot start (the reason is on stderr)."""
+    try:
+        asked = parse(sys.argv[1:] if argv is None else argv, version=release())
+        if isinstance(asked, Text):
+            print(asked.text)  # noqa: T201 - what was asked for
+            return 0
+        if isinstance(asked, ManifestRequest):
+            print(_manifests(asked), end="")  # noqa: T201 - what was asked for
+            return 0
+    except (FlagError, StartError) as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
+        return 1
+    return run(asked)
+
+
+def _manifests(asked: ManifestRequest) -> str:
+    scope = read_scope(asked.scope)
+    if asked.configuration is None:
+        return policies_yaml(scope)
+    url, failure_policy = asked.configuration
+    return configuration_yaml(scope, url, None, failure_policy)

@@ -1,0 +1,150 @@
+"""The webhook process: everything put together, started in the right order, and ended cleanly.
+
+Nothing of it needs anything else to answer a review: without karmada-apiserver it goes on with the
+certificate it has. Ready means that reviews can be answered, not that somebody sends them.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.accelerators.catalogue import CatalogueError, parse_catalogue
+from fairway.kube.client import KubeClient
+from fairway.service import logs
+from fairway.service.certificates import TlsError
+from fairway.service.http import Check, EndpointError, serve_endpoints
+from fairway.service.lifecycle import StallMonitor, tune_interpreter
+from fairway.service.lifecycle import run as run_process
+from fairway.service.version import release
+from webhook.app import application, bind
+from webhook.app import serve as serve_reviews
+from webhook.certificate_files import CertificateFiles
+from webhook.certificate_secret import CertificateSecret
+from webhook.live_certificates import LiveCertificates
+from webhook.metrics import WebhookMetrics
+from webhook.registration import Registration, Wanted
+from webhook.scope import Scope
+from webhook.settings import ApiSettings, FilesSettings, ScopeSettings, Settings
+
+logger = logging.getLogger(__name__)
+
+
+class StartError(RuntimeError):
+    """The webhook cannot start; the message says what and where."""
+
+
+def run(settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code."""
+    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
+    tune_interpreter()
+    try:
+        return run_process(lambda stop: serve(settings, stop))
+    except (StartError, EndpointError, TlsError) as error:
+        logger.error("cannot start: %s", error)
+        return 1
+
+
+def read_scope(settings: ScopeSettings) -> Scope:
+    """The scope, with the administrator's rules before the packaged ones. Raises StartError."""
+    catalogue = builtin_catalogue()
+    if settings.catalogue is not None:
+        try:
+            text = settings.catalogue.read_text("utf-8")
+            catalogue = catalogue.extended_by(parse_catalogue(text, str(settings.catalogue)))
+        except (OSError, UnicodeDecodeError, CatalogueError) as error:
+            raise StartError(f"--catalogue: {error}") from None
+    return Scope(catalogue, frozenset(settings.kinds))
+
+
+async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int], None] | None = None) -> int:
+    """Serve until ``stop`` is set, then finish the reviews in flight.
+
+    ``started`` is called with the port once reviews are served. Raises StartError, EndpointError, TlsError.
+    """
+    scope = read_scope(settings.scope)
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    metrics = WebhookMetrics(registry, version=release())
+    stalls = StallMonitor()
+    metrics.watch_stalls(stalls.reading)
+    async with AsyncExitStack() as stack:
+        bound = stack.enter_context(bind(settings.address))
+        client = await stack.enter_async_context(_connect(settings.api))
+        certificates = LiveCertificates(_source(settings, client))
+        metrics.watch_certificates(certificates.reading)
+        await stack.enter_async_context(
+            serve_endpoints(
+                health=settings.endpoints.health,
+                metrics=settings.endpoints.metrics,
+                profiling=settings.endpoints.profiling,
+                checks=lambda: [_check(certificates)],
+                registry=registry,
+            )
+        )
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(certificates.run(), name="certificates"),
+                group.create_task(stalls.run(), name="stalls"),
+            ]
+            if await _first(certificates.ready, stop):
+                async with serve_reviews(
+                    application(scope, metrics), bound, certificates.context, metrics
+                ) as port:
+                    logger.info("serving", extra={"port": port, "url": settings.url})
+                    if started is not None:
+                        started(port)
+                    if settings.registration is not None:
+                        registration = Registration(
+                            client,
+                            Wanted(
+                                settings.registration.name,
+                                scope,
+                                settings.url,
+                                settings.registration.failure_policy,
+                            ),
+                            lambda: certificates.authorities,
+                            metrics.looked,
+                        )
+                        tasks.append(group.create_task(registration.run(), name="registration"))
+                    await stop.wait()
+            for task in tasks:
+                task.cancel()
+    logger.info("stopped")
+    return 0
+
+
+async def _first(ready: asyncio.Event, stop: asyncio.Event) -> bool:
+    """Wait for either; whether it is ``ready``."""
+    waits = [asyncio.ensure_future(event.wait()) for event in (ready, stop)]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return ready.is_set() and not stop.is_set()
+
+
+def _check(certificates: LiveCertificates) -> Check:
+    ready = certificates.ready.is_set()
+    return Check("certificate", ready, certificates.problem)
+
+
+def _connect(api: ApiSettings) -> KubeClient:
+    """A client, which does nothing before it is asked to."""
+    if api.kubeconfig is None and not api.master:
+        return KubeClient.in_cluster()
+    path = None if api.kubeconfig is None else str(api.kubeconfig)
+    return KubeClient.from_kubeconfig(path, context=api.context or None, master=api.master or None)
+
+
+def _source(settings: Settings, client: KubeClient) -> CertificateFiles | CertificateSecret:
+    where = settings.certificates
+    if isinstance(where, FilesSettings):
+        return CertificateFiles(where.certificate, where.key, where.authorities, time.monotonic)
+    return CertificateSecret(client, where, settings.host, time.time)

@@ -1,0 +1,88 @@
+"""Everything a running webhook was told, checked and immutable. ``webhook.flags`` makes it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.service.addresses import BindAddress
+from fairway.service.logs import LogFormat
+from webhook.certificate_secret import SecretName
+from webhook.configuration import FailurePolicy
+from webhook.scope import WorkloadKind
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """How to reach karmada-apiserver; without a kubeconfig and a master as the pod that we run in."""
+
+    kubeconfig: Path | None
+    context: str
+    master: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSettings:
+    """Certificates that somebody else renews; without authorities, those of the callers' systems count."""
+
+    certificate: Path
+    key: Path
+    authorities: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationSettings:
+    """The name of the webhook configuration to keep right, and how strict it is."""
+
+    name: str
+    failure_policy: FailurePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """Where the HTTP endpoints listen; ``None`` is off."""
+
+    health: BindAddress | None
+    metrics: BindAddress | None
+    profiling: BindAddress | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """``verbosity`` is klog's ``-v``."""
+
+    format: LogFormat
+    verbosity: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeSettings:
+    """What is held beside what the built-in catalogue knows."""
+
+    catalogue: Path | None
+    kinds: tuple[WorkloadKind, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole configuration of a webhook process.
+
+    ``url`` is where the API server reaches us, without a path. ``certificates`` are files or the Secret in
+    which our own are kept. ``registration`` is None where somebody else registers us.
+    """
+
+    address: BindAddress
+    url: str
+    host: str
+    certificates: FilesSettings | SecretName
+    registration: RegistrationSettings | None
+    scope: ScopeSettings
+    api: ApiSettings
+    endpoints: EndpointSettings
+    logs: LogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestRequest:
+    """Print manifests and exit: the policies, or the configuration with this URL and strictness."""
+
+    scope: ScopeSettings
+    configuration: tuple[str, FailurePolicy] | None
