@@ -11,8 +11,9 @@ FUZZ_SECONDS ?= 600
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
-demo: $(VENV)/.run ## Start the real server on a sample fleet, ask it as Karmada would, show the answers
+demo: $(VENV)/.run ## Start the real programs on sample clusters: what fits, and who gets it when
 	@$(BIN)/python -m estimator.demo
+	@$(BIN)/python -m sandbox
 
 test: lint types imports proto-check unit ## Everything that CI checks
 
@@ -47,7 +48,7 @@ bench: $(VENV)/.dev ## All benchmarks, about six minutes; BENCH='--quick' for on
 
 lock: $(VENV)/.dev ## Resolve the dependencies again
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-		pyproject.toml -o requirements/run.txt
+		--extra dra pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--group dev pyproject.toml -o requirements/dev.txt
 

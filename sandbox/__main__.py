@@ -1,7 +1,8 @@
 """``python -m sandbox``: the real programs around API servers in memory, and a story of two teams.
 
-Webhook, dispatcher and three estimators run as processes of their own, each as it would beside Karmada; the
-command that shows queues and reasons is the real one too. Ends by itself after about half a minute.
+Webhook, dispatcher and three estimators run as processes of their own, each as it would beside Karmada.
+What ``fairway queues`` and ``fairway pending`` would print is printed by their own code. Ends by itself after
+about half a minute.
 """
 
 import asyncio
@@ -14,9 +15,11 @@ from dataclasses import dataclass
 
 import grpc
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
+from admin.dispatcher import Dispatcher
+from admin.terminal.queues import queue_tables, workload_pages
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from sandbox import story
@@ -37,15 +40,16 @@ def main() -> int:
     if not console.is_terminal:
         console = Console(highlight=False, width=_PLAIN_WIDTH)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    code = 1
     try:
         asyncio.run(_tell(console))
-    except (ProgramError, KubeError, TimeoutError, grpc.aio.AioRpcError) as error:
-        console.print(Text(f"the story broke off: {error or type(error).__name__}", style="bold red"))
-        return 1
-    except (KeyboardInterrupt, asyncio.CancelledError):
+        code = 0
+    except* (ProgramError, KubeError, TimeoutError, grpc.aio.AioRpcError) as broken:
+        causes = ", ".join(str(error) or type(error).__name__ for error in broken.exceptions)
+        console.print(Text(f"the story broke off: {causes}", style="bold red"))
+    except* (KeyboardInterrupt, asyncio.CancelledError):
         console.print("interrupted")
-        return 1
-    return 0
+    return code
 
 
 class _Narrator:
@@ -61,6 +65,12 @@ class _Narrator:
         """A line of narration."""
         self.console.print()
         self.console.print(Text(text, style=style))
+
+    def show(self, command: str, output: RenderableType) -> None:
+        """What a command prints."""
+        self.console.print()
+        self.console.print(Text(f"$ {command}", style="bold cyan"))
+        self.console.print(output)
 
     def told(self, what: str, workload: Workload, cluster: str) -> None:
         """What the stand-in for Karmada saw happen."""
@@ -87,7 +97,7 @@ class _Stage:
     """Everything that runs."""
 
     karmada: Karmada
-    dispatcher_url: str
+    dispatcher: Dispatcher
 
 
 async def _tell(console: Console) -> None:
@@ -114,15 +124,14 @@ async def _first_act(narrator: _Narrator, stage: _Stage) -> None:
         await asyncio.sleep(0.05 if job is not jobs[-2] else 0.8)
     await stage.karmada.submit(story.a100_job())
     await asyncio.sleep(0.8)
-    await _command(narrator, stage, "queues")
-    await _command(narrator, stage, "pending")
+    await _queues(narrator, stage)
     narrator.say(
         "Product submits a gang: two whole nodes of one cluster. Its quota has room for it, and 16 GPUs\n"
         "are free in all, but 8 here and 8 there. A quota alone would let it go, and it would be stuck:"
     )
     await stage.karmada.submit(story.gang())
     await asyncio.sleep(1.5)
-    await _command(narrator, stage, "pending", story.gang().name, "-n", "product")
+    await _pending(narrator, stage, story.gang())
     narrator.say("As soon as a node of the right cluster is free, it starts whole:")
     await narrator.until("placed", story.gang())
 
@@ -131,20 +140,19 @@ async def _second_act(narrator: _Narrator, stage: _Stage) -> None:
     await narrator.until("finished", *story.research_jobs(), story.a100_job(), story.gang())
     narrator.say("Everybody has finished, and the quota is back:")
     await asyncio.sleep(0.8)
-    await _command(narrator, stage, "queues")
+    await _queues(narrator, stage)
 
 
-async def _command(narrator: _Narrator, stage: _Stage, *args: str) -> None:
-    """Run ``fairway`` as a person would, and show what it prints."""
-    narrator.console.print()
-    narrator.console.print(Text(f"$ fairway {' '.join(args)}", style="bold cyan"))
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "admin.main", *args, "--dispatcher", stage.dispatcher_url),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    narrator.console.print(Text(output.decode(errors="replace").rstrip()))
+async def _queues(narrator: _Narrator, stage: _Stage) -> None:
+    async with stage.dispatcher.connected() as connection:
+        narrator.show("fairway queues", queue_tables(await connection.queues()))
+
+
+async def _pending(narrator: _Narrator, stage: _Stage, workload: Workload) -> None:
+    async with stage.dispatcher.connected() as connection:
+        found = await connection.workloads(workload.namespace, workload.name)
+    command = f"fairway pending {workload.name} -n {workload.namespace}"
+    narrator.show(command, workload_pages(found.workloads))
 
 
 @asynccontextmanager
@@ -175,7 +183,7 @@ async def _stage(narrator: _Narrator) -> AsyncIterator[_Stage]:
         placing = group.create_task(karmada.run())
         stack.callback(placing.cancel)
         await _registered(control)
-        yield _Stage(karmada, f"http://{_LOOPBACK}:{visibility}")
+        yield _Stage(karmada, Dispatcher(f"http://{_LOOPBACK}:{visibility}"))
 
 
 def _estimator(name: str, url: str, port: int) -> AbstractAsyncContextManager[Program]:
@@ -208,7 +216,7 @@ async def _registered(control: FakeApi) -> None:
     path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
     async with KubeClient.from_url(control.url, qps=100, burst=100) as client:
         while True:
-            found = await client.get_json(path, dict[str, list[object] | object])
+            found = await client.get_json(path, dict[str, object])
             if found.get("items"):
                 return
             await asyncio.sleep(0.05)
