@@ -17,6 +17,7 @@ from rich.console import Console
 
 from benchmarks import (
     component_sets,
+    cycle,
     device_latency,
     event_latency,
     first_answer,
@@ -24,11 +25,13 @@ from benchmarks import (
     latency_replicas,
     memory,
     summary,
+    webhook,
 )
 from benchmarks.caller import Address, CallFailed
 from benchmarks.openb import truth
 from benchmarks.proc import NotHere
 from benchmarks.processes import CLUSTER, StartFailed
+from benchmarks.queues import admission
 from benchmarks.report import Result, print_result, write_json
 from benchmarks.sides import Setting
 
@@ -42,8 +45,21 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "gangs": gangs.measure,
     "summary": summary.measure,
     "devices": device_latency.measure,
+    "cycle": cycle.measure,
+    "webhook": webhook.measure,
+    "kueue_suites": admission.measure,
 }
-_OF_OUR_OWN = ("first_answer", "event_latency", "openb", "gangs", "summary", "devices")
+_OF_OUR_OWN = (
+    "first_answer",
+    "event_latency",
+    "openb",
+    "gangs",
+    "summary",
+    "devices",
+    "cycle",
+    "webhook",
+    "kueue_suites",
+)
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 
 
@@ -72,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="measure the estimator")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="measure the programs")
     parser.add_argument("--quick", action="store_true", help="smaller and shorter, under a minute")
     parser.add_argument(
         "--only", action="append", choices=QUESTIONS, metavar="NAME", help=", ".join(QUESTIONS)

@@ -27,8 +27,9 @@ _WITHIN_FACTOR = 8.0
 _OF_THE_STAND_IN = 3
 """Writes to each binding that are not the dispatcher's: its creation, its placement, its end."""
 
-CRDS = Path("manifests", "crds")
-KARMADA_CRDS = Path("..", "shared", "crds")
+_ROOT = Path(__file__).resolve().parents[2]
+_CRDS = _ROOT / "manifests" / "crds"
+_KARMADA_CRDS = _ROOT.parent / "shared" / "crds"
 
 
 def measure(setting: Setting) -> Result:
@@ -65,7 +66,7 @@ async def _run(server: Server, suite: Suite) -> Case:
     stand_in = StandIn(client, lives, runtimes, cores)
     async with client:
         if server.kubeconfig is not None:
-            await load.install(client, (KARMADA_CRDS, CRDS))
+            await load.install(client, (_KARMADA_CRDS, _CRDS))
         await load.create_queues(client, suite)
         with starting_dispatcher(server.flags) as dispatcher:
             await dispatcher.ready()

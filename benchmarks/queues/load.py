@@ -24,6 +24,7 @@ async def install(client: KubeClient, folders: Iterable[Path]) -> None:
     """Create the CustomResourceDefinitions in these folders, and wait until they are served."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     definitions = [yaml.safe_load(file.read_text()) for folder in folders for file in folder.glob("*.yaml")]
+    definitions.append(objects.cluster_definition())
     await _create(client, path, definitions)
     for definition in definitions:
         group, names = definition["spec"]["group"], definition["spec"]["names"]
@@ -38,7 +39,7 @@ async def install(client: KubeClient, folders: Iterable[Path]) -> None:
 
 
 async def create_queues(client: KubeClient, suite: Suite) -> None:
-    """Namespaces, flavor, classes, cohorts, queues and LocalQueues."""
+    """Namespaces, flavor, classes, cohorts, queues, LocalQueues, a template each, and the member cluster."""
     queues = list(suite.queues())
     root = objects.ROOT
     await _create(client, "/api/v1/namespaces", (_namespace(name) for name, _ in queues))
@@ -49,6 +50,12 @@ async def create_queues(client: KubeClient, suite: Suite) -> None:
     await _create(client, f"{root}/clusterqueues", named)
     for name, _ in queues:
         await _create(client, f"{root}/namespaces/{name}/localqueues", [objects.local_queue(name)])
+        await _create(client, f"/apis/batch/v1/namespaces/{name}/jobs", [objects.template()])
+    clusters = "/apis/cluster.karmada.io/v1alpha1/clusters"
+    cluster, status = objects.member()
+    await _create(client, clusters, [cluster])
+    path = f"{clusters}/{objects.MEMBER}/status"
+    await client.patch(path, {"status": status}, msgspec.Raw, content_type="application/merge-patch+json")
 
 
 async def create_workloads(client: KubeClient, suite: Suite) -> None:

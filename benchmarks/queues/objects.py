@@ -1,17 +1,19 @@
 """The objects of a suite as Fairway has them: queues, and bindings instead of Kueue's Workloads.
 
 A binding is as Karmada's detector creates it for a Job, held at birth as the webhook holds it. Its queue and
-class are labels of its own, so that no template has to be created beside it.
+class are labels of its own, and all bindings of a queue are about one Job, so that creating a workload is one
+write, as it is in Kueue's suites.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.queues.suite import Suite, WorkloadSet
 from fairway.names import API_VERSION, QUEUE, SERVICE_CLASS
 
 Json = dict[str, object]
 
-FLAVOR, MEMBER = "rf", "member"
+FLAVOR, MEMBER, TEMPLATE = "rf", "member", "workload"
 ROOT = f"/apis/{API_VERSION}"
 BINDINGS = "/apis/work.karmada.io/v1alpha2"
 FINISHED: Json = {
@@ -53,6 +55,37 @@ def local_queue(name: str) -> Json:
     return _named("LocalQueue", name, {"clusterQueue": name}, namespace=name)
 
 
+def template() -> Json:
+    """The Job that all bindings of a namespace are about."""
+    containers = [{"name": "main", "image": "registry.example.com/none:1"}]
+    spec: Json = {"template": {"spec": {"containers": containers, "restartPolicy": "Never"}}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": TEMPLATE}, "spec": spec}
+
+
+def member() -> tuple[Json, Json]:
+    """The Cluster that everything is placed on, and its status."""
+    cluster: Json = {"metadata": {"name": MEMBER}, "spec": {"syncMode": "Push"}}
+    status: Json = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", **cluster}, status
+
+
+def cluster_definition() -> dict[str, Any]:
+    """Karmada's aggregated API server serves Clusters; where there is none, a definition does."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "clusters.cluster.karmada.io"},
+        "spec": {
+            "group": "cluster.karmada.io",
+            "scope": "Cluster",
+            "names": {"plural": "clusters", "singular": "cluster", "kind": "Cluster"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
 def service_classes(suite: Suite) -> Iterator[Json]:
     """A class for each kind of workload, for its priority."""
     for each in suite.workload_sets:
@@ -75,7 +108,7 @@ def binding(queue: str, workloads: WorkloadSet, number: int) -> Json:
             },
         },
         "spec": {
-            "resource": {"apiVersion": "batch/v1", "kind": "Job", "namespace": queue, "name": name},
+            "resource": {"apiVersion": "batch/v1", "kind": "Job", "namespace": queue, "name": TEMPLATE},
             "replicas": 1,
             "replicaRequirements": {"resourceRequest": {"cpu": str(workloads.cpu_per_workload)}},
             "placement": {

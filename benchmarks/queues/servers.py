@@ -37,7 +37,7 @@ class Server:
 def fake_server() -> Iterator[Server]:
     """The fake API server, in a process of its own. Raises StartFailed."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.child", "tests.fakeapi", "--counts-only"],
+        [sys.executable, "-m", "benchmarks.child", "tests.fakeapi"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     )

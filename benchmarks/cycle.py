@@ -1,0 +1,163 @@
+"""How fast does an admission cycle decide?
+
+1,000 ClusterQueues in 10 trees of depth 3, 100,000 pending workloads of 3 to 20 shapes a queue, 3 resources
+of 1 or 2 flavors. Cold: everything has room and the release window is open. Saturated: no quota is left, so a
+cycle admits nothing and says why, which is what a full fleet does at every event. No process is started: this
+is `decide` alone, and time is processor time, since a cycle waits for nothing.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from benchmarks.report import Case, Figure, Result, Target
+from benchmarks.sides import Setting
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.cycle.actions import Admit, Decision
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.pending import PendingQueue
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
+
+TREES = 10
+DEPARTMENTS = 10
+QUEUES = 10
+"""Trees, inner nodes of each below its root, queues of each of these."""
+
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+NOW_MS = 1_800_000_000_000
+_SECOND_MS = 1000
+_UNLIMITED_TOKENS = 1 << 40
+_SATURATED_CYCLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One fleet: how many workloads wait, of how many flavors, and how queues treat their heads."""
+
+    label: str
+    pending: int
+    flavors: int
+    strategy: QueueingStrategy
+
+
+def measure(setting: Setting) -> Result:
+    """Figures for each kind of fleet."""
+    pending = 10_000 if setting.seconds <= 1.0 else 100_000
+    kinds = [
+        Kind(f"{pending:,} pending, {flavors} flavor(s), {strategy}", pending, flavors, strategy)
+        for strategy in QueueingStrategy
+        for flavors in (1, 2)
+    ]
+    return Result("cycle", "Deciding for 1,000 ClusterQueues in 10 trees", [_case(kind) for kind in kinds])
+
+
+def _case(kind: Kind) -> Case:
+    fleet = _Fleet(kind)
+    began_s = time.process_time()
+    cold = decide(fleet.snapshot(fleet.ledger(has_quota=True)), NOW_MS)
+    cold_s = time.process_time() - began_s
+    admitted = sum(isinstance(action, Admit) for action in cold.actions)
+    full = fleet.snapshot(fleet.ledger(has_quota=False))
+    saturated = decide(full, NOW_MS)
+    took_ms = []
+    for _ in range(_SATURATED_CYCLES):
+        began_s = time.process_time()
+        decide(full, NOW_MS)
+        took_ms.append(1e3 * (time.process_time() - began_s))
+    took_ms.sort()
+    figures = [
+        Figure("classes", fleet.classes, ""),
+        Figure("cold cycle", cold_s, "s"),
+        Figure("admissions", admitted / cold_s, "per s", Target(20_000, at_least=True)),
+        Figure("saturated p50", took_ms[len(took_ms) // 2], "ms", Target(20.0)),
+        Figure("saturated longest", took_ms[-1], "ms"),
+    ]
+    return Case(kind.label, figures, _faults(kind, fleet, cold, saturated))
+
+
+def _faults(kind: Kind, fleet: "_Fleet", cold: Decision, saturated: Decision) -> list[str]:
+    faults = []
+    if len(cold.actions) != kind.pending or cold.waits:
+        faults.append(f"with room for all, {len(cold.actions)} of {kind.pending} were admitted")
+    if saturated.actions or len(saturated.waits) != fleet.classes:
+        faults.append(
+            f"without room, {len(saturated.actions)} were admitted and "
+            f"{len(saturated.waits)} of {fleet.classes} classes were given a reason"
+        )
+    return faults
+
+
+class _Fleet:
+    """Queues with their pending workloads, drawn by chance but always the same."""
+
+    def __init__(self, kind: Kind) -> None:
+        rng = Random(1)
+        self.table = CellTable()
+        flavors = [f"flavor-{number}" for number in range(kind.flavors)]
+        self._cells = [[self.table.cell(flavor, name) for name in RESOURCES] for flavor in flavors]
+        self.queues: dict[str, QueueState] = {}
+        self._demand: dict[str, dict[int, int]] = {}
+        per_queue = kind.pending // (TREES * DEPARTMENTS * QUEUES)
+        for name in self._names():
+            pending = PendingQueue(name)
+            self.queues[name] = QueueState(name, pending, kind.strategy)
+            shapes = [self._shape(name, number, rng) for number in range(rng.randint(3, 20))]
+            for number in range(per_queue):
+                pending.add(_item(name, number, rng.choice(shapes), rng))
+            demand = self._demand[name] = {}
+            for item in pending:
+                for cell, amount in item.shape.alternatives[0].charge:
+                    demand[cell] = demand.get(cell, 0) + amount
+
+    @property
+    def classes(self) -> int:
+        """How many classes wait in all queues."""
+        return sum(len(state.pending.classes(NOW_MS)) for state in self.queues.values())
+
+    def ledger(self, has_quota: bool) -> Ledger:
+        """Each queue owns half of what waits in it, trees have the rest to share; or all of it is in use."""
+        nodes = []
+        for tree in range(TREES):
+            shared: dict[int, int] = {}
+            for name in self._names(tree):
+                for cell, amount in self._demand[name].items():
+                    shared[cell] = shared.get(cell, 0) + amount
+            nodes.append(QuotaNode(f"tree-{tree}", quotas={c: CellQuota(a) for c, a in shared.items()}))
+            nodes += (QuotaNode(f"dept-{tree}-{d}", f"tree-{tree}") for d in range(DEPARTMENTS))
+        for name, demand in self._demand.items():
+            quotas = {cell: CellQuota(amount // 2) for cell, amount in demand.items()}
+            nodes.append(
+                QuotaNode(name, "dept-" + name.removeprefix("queue-").rpartition("-")[0], quotas=quotas)
+            )
+        ledger = Ledger(QuotaTree(nodes, self.table))
+        if not has_quota:
+            for node in nodes:
+                ledger.charge(node.name, tuple((cell, quota.nominal) for cell, quota in node.quotas.items()))
+        return ledger
+
+    def snapshot(self, ledger: Ledger) -> Snapshot:
+        """All that is pending, before a ledger."""
+        return Snapshot(ledger, self.queues, tokens=_UNLIMITED_TOKENS)
+
+    def _names(self, tree: int | None = None) -> Sequence[str]:
+        trees = range(TREES) if tree is None else (tree,)
+        return [f"queue-{t}-{d}-{q}" for t in trees for d in range(DEPARTMENTS) for q in range(QUEUES)]
+
+    def _shape(self, queue: str, number: int, rng: Random) -> Shape:
+        gpus = rng.choice((1, 1, 2, 4, 8))
+        amounts = (gpus * rng.randint(2, 16) * 1000, gpus * rng.randint(8, 64) << 30, gpus)
+        alternatives = tuple(
+            Alternative((), tuple(zip(cells, amounts, strict=True))) for cells in self._cells
+        )
+        return Shape(f"{queue}/{number}", tuple(zip(RESOURCES, amounts, strict=True)), alternatives)
+
+
+def _item(queue: str, number: int, shape: Shape, rng: Random) -> Item:
+    name = f"{queue}-{number}"
+    enqueued_ms = NOW_MS - rng.randrange(3_600) * _SECOND_MS
+    return Item(name, name, (name,), queue, queue, shape, 0, enqueued_ms)
