@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto
 FUZZ_SECONDS ?= 600
+CRASH_SCHEDULES ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports proto proto-check unit fuzz bench lock clean
+.PHONY: help demo test lint types imports proto proto-check unit fuzz crash bench lock clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -28,7 +29,7 @@ imports: $(VENV)/.dev ## The floors of the house
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
 unit: $(VENV)/.dev ## The test suite
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 proto: $(VENV)/.dev ## Generate the protobuf code again
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. $(PROTO)
@@ -42,6 +43,9 @@ proto-check: $(VENV)/.dev ## Is the checked-in protobuf code what the sources ge
 
 fuzz: $(VENV)/.dev ## Random and hostile requests against a real server, FUZZ_SECONDS=600 long
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+
+crash: $(VENV)/.dev ## Kill the dispatcher at each of its writes in turn, CRASH_SCHEDULES=100 times over
+	$(BIN)/python -m tests.crash --schedules $(CRASH_SCHEDULES)
 
 bench: $(VENV)/.dev ## All benchmarks, about six minutes; BENCH='--quick' for one
 	$(BIN)/python -m benchmarks $(BENCH)
