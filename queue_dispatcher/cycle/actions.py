@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.reasons import Reason
 
@@ -25,13 +27,13 @@ class Probe:
 Action = Admit | Probe
 
 
-@dataclass(frozen=True, slots=True)
-class ClassKey:
+class ClassKey(NamedTuple):
     """Which items of a queue wait for the same reason."""
 
     queue: str
     shape: Shape
     priority: int
+    ageing: Ageing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,11 @@ class Decision:
     """The actions, in order, and why each class of items that has not been admitted whole waits.
 
     ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
+    ``window_full``: the classes whose next item has room and waits for the release window alone. Reasons are
+    worked out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
     """
 
     actions: tuple[Action, ...]
     waits: Mapping[ClassKey, Reason]
     next_due_ms: int | None = None
+    window_full: tuple[ClassKey, ...] = ()

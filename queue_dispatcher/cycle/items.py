@@ -6,6 +6,7 @@ has found none for all of them. That is what keeps a full fleet with 100,000 wai
 
 from dataclasses import dataclass
 
+from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import Charge
 
@@ -44,7 +45,8 @@ class Item:
 
     ``id``: the binding's uid, or the group's key. ``members``: uids of the bindings that its admission
     releases. ``enqueued_ms``: since when it has its place in the line, epoch milliseconds, never renewed.
-    ``due_ms``: not to be admitted before; 0 for at once.
+    ``due_ms``: not to be admitted before; 0 for at once. ``ageing``: that of its ServiceClass; None for the
+    queue's.
     """
 
     id: str
@@ -57,3 +59,4 @@ class Item:
     enqueued_ms: int
     due_ms: int = 0
     is_growth: bool = False
+    ageing: Ageing | None = None

@@ -1,0 +1,127 @@
+"""Line: one queue in one cycle, and the item with which it competes for its turn.
+
+That is the first item, in the queue's order, of those that have room: a workload that cannot start neither
+speaks for its queue nor counts in its share. Classes that have been refused are parked.
+"""
+
+import heapq
+from collections.abc import MutableMapping, Sequence
+
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
+from queue_dispatcher.cycle.pending import PendingClass
+from queue_dispatcher.cycle.reasons import QueueStopped
+from queue_dispatcher.cycle.room import Fit, QueueRoom, Room
+from queue_dispatcher.cycle.snapshot import QueueState
+from queue_dispatcher.cycle.waits import Because, Behind, Refuser
+
+
+class Line:
+    """A queue's classes, by whose head is next. `look` before reading ``head`` and ``rank``.
+
+    ``path``: its number in the tree and those above, up to the root.
+    """
+
+    def __init__(
+        self, state: QueueState, room: Room, now_ms: int, refusers: MutableMapping[ClassKey, Refuser]
+    ) -> None:
+        self.name = state.name
+        self.path = room.ledger.tree.paths.get(state.name, ())
+        self.priority = state.priority
+        self.changes_ms: int | None = None
+        """When time alone may let another item be first in a StrictFIFO queue whose head is blocked."""
+        self.looked = -1
+        """`Room.changes` as of the last look."""
+        self._ageing = state.ageing
+        self._room = room
+        self._now_ms = now_ms
+        self._refusers = refusers
+        self._is_strict = state.strategy is QueueingStrategy.STRICT_FIFO
+        # A heap; ranks end with ids, so two entries never compare beyond them.
+        self._heads: list[tuple[Rank, int, PendingClass]] = []
+        classes = state.pending.classes(now_ms)
+        stopped = state.stopped
+        if stopped is None and not self.path:
+            stopped = QueueStopped(state.name, "it has no place in the tree of quotas")
+        if stopped is not None:
+            refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
+        elif classes:
+            self._queue_room = QueueRoom(room, state.name)
+            self._line_up(classes)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether any of its classes may still start in this cycle."""
+        return bool(self._heads)
+
+    @property
+    def rank(self) -> Rank:
+        """Where the item with which it competes stands."""
+        return self._heads[0][0]
+
+    @property
+    def key(self) -> ClassKey:
+        """The class of the item with which it competes."""
+        return self._heads[0][2].key
+
+    @property
+    def head(self) -> Item:
+        """The item with which it competes."""
+        _, place, pending = self._heads[0]
+        return pending.items[place]
+
+    def look(self) -> Fit | None:
+        """Find the first item that has room, park the classes before it; None once there is none."""
+        self.looked = self._room.changes
+        while self._heads:
+            shape = self._heads[0][2].key.shape
+            found = self._queue_room.can_admit(shape)
+            if found is not None:
+                return found
+            # Whoever comes to hold capacity for a blocked head does it here, where it is known to be one.
+            self.park(self._queue_room, blocks=self._queue_room.can_ever_admit(shape))
+        return None
+
+    def move_up(self) -> None:
+        """The head was admitted; the next of its class takes its place."""
+        _, place, pending = self._heads[0]
+        place += 1
+        if place < len(pending.items):
+            moved_up = rank(pending.items[place], self._ageing, self._now_ms)
+            heapq.heapreplace(self._heads, (moved_up, place, pending))
+        else:
+            heapq.heappop(self._heads)
+
+    def park(self, refuser: Refuser, blocks: bool = True) -> None:
+        """The head has to wait, and with it its class; if it blocks a StrictFIFO queue, all others too."""
+        _, place, parked = heapq.heappop(self._heads)
+        refusers = self._refusers
+        refusers[parked.key] = refuser
+        if not self._is_strict or not blocks:
+            return
+        behind = Behind(parked.items[place], refuser)
+        for _, next_place, pending in self._heads:
+            refusers[pending.key] = behind
+            if self._ageing.cap or pending.key.ageing:
+                at = next_point_ms(pending.items[next_place], self._ageing, self._now_ms)
+                if at is not None:
+                    self.changes_ms = min(at, self.changes_ms or at)
+        self._heads.clear()
+
+    def _line_up(self, classes: Sequence[PendingClass]) -> None:
+        if not self._is_strict:
+            # What has no room now has none later in the cycle, and on a full fleet that is most of it.
+            refused = [one for one in classes if self._queue_room.can_admit(one.key.shape) is None]
+            self._refusers.update(dict.fromkeys((one.key for one in refused), self._queue_room))
+            if len(refused) == len(classes):
+                return
+            parked = set(refused)
+            classes = [one for one in classes if one not in parked]
+        ageing, now_ms = self._ageing, self._now_ms
+        self._heads = [
+            (rank(one.items[0], ageing, now_ms) if ageing.cap or one.key.ageing else one.rank, 0, one)
+            for one in classes
+        ]
+        heapq.heapify(self._heads)

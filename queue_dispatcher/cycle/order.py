@@ -1,0 +1,28 @@
+"""Whose turn it is within a queue: the higher priority first, then who came first.
+
+Waiting raises priority by the ageing of the workload's ServiceClass, else of its queue, for this order only.
+Among items of one class, an older one never has less of it, so the oldest is always the first of its class.
+"""
+
+from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.cycle.items import Item
+
+Rank = tuple[int, int, str]
+"""Compares as the order does, the first the least: effective priority negated, time in the line, id."""
+
+
+def rank(item: Item, queue_ageing: Ageing, now_ms: int) -> Rank:
+    """Where an item stands at a time among those of its queue."""
+    priority, ageing = item.priority, item.ageing or queue_ageing
+    if ageing.cap:
+        priority += ageing.points(now_ms - item.enqueued_ms)
+    return (-priority, item.enqueued_ms, item.id)
+
+
+def next_point_ms(item: Item, queue_ageing: Ageing, now_ms: int) -> int | None:
+    """When waiting next raises the item's priority; None if it never will again."""
+    ageing = item.ageing or queue_ageing
+    points = ageing.points(now_ms - item.enqueued_ms)
+    if points >= ageing.cap:
+        return None
+    return item.enqueued_ms + (points + 1) * ageing.step_ms

@@ -1,0 +1,160 @@
+"""PendingQueue: the items that wait in one ClusterQueue.
+
+Items of one shape, priority and ageing form a class and stand in it in the order in which they came, so a
+cycle looks at the first of each class, however many stand behind it. What is backing off is held apart until
+its time has come. The same items give the same classes in whatever order they were added.
+"""
+
+import heapq
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator, Sequence
+
+from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.items import Item, Shape
+from queue_dispatcher.cycle.order import Rank, rank
+
+
+class PendingClass:
+    """The items of a queue that differ only in when they came, the first first; only its queue changes it.
+
+    ``rank``: that of its first item, ageing left out.
+    """
+
+    __slots__ = ("items", "key", "rank")
+
+    def __init__(self, key: ClassKey, first: Item) -> None:
+        self.key = key
+        self.items = [first]
+        self.rank: Rank = (-first.priority, *_came(first))
+
+
+class PendingQueue:
+    """What waits in the ClusterQueue ``name``; one writer. Adding and removing cost O(log n) and a move."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._items: dict[str, Item] = {}
+        self._classes: list[PendingClass] = []
+        self._by_line: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
+        self._later: list[Item] = []
+        self._advanced_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        """All items, in no order that means anything."""
+        return iter(self._items.values())
+
+    def get(self, item_id: str) -> Item | None:
+        """The item of that id."""
+        return self._items.get(item_id)
+
+    def add(self, item: Item) -> None:
+        """Put an item in its place in the line; it replaces one of the same id."""
+        self.remove(item.id)
+        self._items[item.id] = item
+        if item.due_ms > self._advanced_ms:
+            insort(self._later, item, key=_due)
+        else:
+            self._line_up(item)
+
+    def remove(self, item_id: str) -> Item | None:
+        """Take an item out; None if it does not wait here."""
+        item = self._items.pop(item_id, None)
+        if item is None:
+            return None
+        if item.due_ms > self._advanced_ms:
+            del self._later[bisect_left(self._later, _due(item), key=_due)]
+            return item
+        found = self._by_line[_line(item)]
+        del found.items[bisect_left(found.items, _came(item), key=_came)]
+        if found.items:
+            found.rank = (found.rank[0], *_came(found.items[0]))
+        else:
+            del self._by_line[_line(item)]
+            self._classes.remove(found)
+        return item
+
+    def advance(self, now_ms: int) -> None:
+        """Let those stand in line whose time has come. Only saves work: `classes` counts them in anyway."""
+        if now_ms <= self._advanced_ms:
+            return
+        self._advanced_ms = now_ms
+        due = self._due_by(now_ms)
+        for item in self._later[:due]:
+            self._line_up(item)
+        del self._later[:due]
+
+    def classes(self, now_ms: int) -> Sequence[PendingClass]:
+        """The classes of what is due, by priority, the highest first, then by shape."""
+        if not self._due_by(now_ms):
+            return self._classes
+        advanced = PendingQueue(self.name)
+        for item in self._items.values():
+            advanced.add(item)
+        advanced.advance(now_ms)
+        return advanced._classes
+
+    def later(self, now_ms: int) -> Sequence[Item]:
+        """What is not due yet, the next first."""
+        return self._later[self._due_by(now_ms) :]
+
+    def next_due_ms(self, now_ms: int) -> int | None:
+        """When the first of them is; None if there are none."""
+        due = self._due_by(now_ms)
+        return self._later[due].due_ms if due < len(self._later) else None
+
+    def ordered(self, now_ms: int, ageing: Ageing) -> Iterator[Item]:
+        """All items, whose turn is next first; what is not due comes last, by when it is."""
+        lines = [found.items for found in self.classes(now_ms)]
+        yield from heapq.merge(*lines, key=lambda item: rank(item, ageing, now_ms))
+        yield from self.later(now_ms)
+
+    def position(self, item_id: str, now_ms: int, ageing: Ageing) -> int:
+        """The item's place in `ordered`, from 1; 0 if it does not wait here. O(classes x log n)."""
+        item = self._items.get(item_id)
+        if item is None:
+            return 0
+        if item.due_ms > max(now_ms, self._advanced_ms):
+            return len(self._items) - len(self._later) + bisect_left(self._later, _due(item), key=_due) + 1
+        own = rank(item, ageing, now_ms)
+        return 1 + sum(
+            bisect_left(found.items, own, key=lambda other: rank(other, ageing, now_ms))
+            for found in self.classes(now_ms)
+        )
+
+    def _due_by(self, now_ms: int) -> int:
+        """How many of those held apart are due."""
+        if not self._later or self._later[0].due_ms > now_ms:
+            return 0
+        return bisect_right(self._later, now_ms, key=lambda item: item.due_ms)
+
+    def _line_up(self, item: Item) -> None:
+        found = self._by_line.get(_line(item))
+        if found is not None:
+            insort(found.items, item, key=_came)
+            found.rank = (found.rank[0], *_came(found.items[0]))
+            return
+        found = PendingClass(ClassKey(self.name, *_line(item)), item)
+        self._by_line[_line(item)] = found
+        insort(self._classes, found, key=_standing)
+
+
+def _line(item: Item) -> tuple[Shape, int, Ageing | None]:
+    return (item.shape, item.priority, item.ageing)
+
+
+def _came(item: Item) -> tuple[int, str]:
+    return (item.enqueued_ms, item.id)
+
+
+def _due(item: Item) -> tuple[int, str]:
+    return (item.due_ms, item.id)
+
+
+def _standing(pending: PendingClass) -> tuple[int, str, int, int]:
+    ageing = pending.key.ageing
+    steps = (ageing.step_ms, ageing.cap) if ageing else (0, 0)
+    return (-pending.key.priority, pending.key.shape.key, *steps)

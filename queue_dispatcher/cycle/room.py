@@ -1,0 +1,194 @@
+"""Room: what is left of quota, physical capacity and estimates while a cycle admits.
+
+`QueueRoom.can_admit` is the only place where it is decided whether something may start: a limit that is
+checked on one path and forgotten on another does not exist. Room only shrinks within a cycle, so what was
+refused once need not be asked again before the next.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fairway.resources import format_amount
+from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.reasons import (
+    NeverFits,
+    Reason,
+    WaitingForBorrowing,
+    WaitingForCapacity,
+    WaitingForQuota,
+)
+from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.ledger import Availability
+from queue_dispatcher.ledger.tree import UNLIMITED
+
+
+class Fit(NamedTuple):
+    """It may start, charged so; unless ``is_known``, the estimators have to be asked first."""
+
+    alternative: Alternative
+    is_known: bool
+
+
+class Room:
+    """What the queues of a cycle share; starts as the snapshot says, which stays as it is."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.ledger = snapshot.ledger.fork()
+        self.changes = 0
+        """Grows with all that is taken, which tells whoever looked whether anything has changed since."""
+        totals = self.ledger.totals
+        self.capacity = {cell: free + totals.get(cell, 0) for cell, free in snapshot.envelope.items()}
+        """By cell, what may be charged in all, wherever that is bounded by what is there."""
+        self._verdicts = dict(snapshot.verdicts)
+        self._left: dict[str, int] = {}
+        self._taken: dict[str, set[str]] = {}
+
+    def estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
+        """The fit of a shape with a probe, quota and capacity; None if the estimators find no room."""
+        verdict = self._verdicts.get(shape.probe)
+        if verdict is None:
+            return Fit(alternative, is_known=False)
+        if verdict.fits <= 0:
+            return None
+        # A count used up, and room that others may have taken, are questions to ask again, not refusals.
+        is_left = self._left.get(shape.probe, verdict.fits) > 0
+        is_shared = any(self._taken.get(cluster, _NOBODY) - {shape.probe} for cluster in verdict.clusters)
+        return Fit(alternative, is_known=is_left and not is_shared)
+
+    def unestimated(self, shape: Shape) -> Reason:
+        """Why the estimators find no room for it."""
+        reasons = self._verdicts[shape.probe].reasons
+        return WaitingForCapacity("; ".join(reasons) or "the estimators find no room for it on any cluster")
+
+    def take(self, queue: str, shape: Shape, fit: Fit) -> None:
+        """Charge what `can_admit` has found to fit; if that is not known for sure, it is only kept free."""
+        self.changes += 1
+        self.ledger.charge(queue, fit.alternative.charge)
+        if shape.probe and fit.is_known:
+            verdict = self._verdicts[shape.probe]
+            self._left[shape.probe] = self._left.get(shape.probe, verdict.fits) - 1
+            for cluster in verdict.clusters:
+                self._taken.setdefault(cluster, set()).add(shape.probe)
+
+
+_UNSEEN = Availability(UNLIMITED, -1)
+
+
+@dataclass(slots=True)
+class _Left:
+    """What is left of a cell for a queue, as far as anybody has looked.
+
+    ``most``: what it could be charged if nothing else ran. ``quota``: what its quota had left at the last
+    look; ``amount``: that, or what was physically free, if less. There is never more again in the cycle.
+    ``ceiling``: the total, over all queues, up to which charges to this one are known to fit, since whatever
+    is charged to anybody takes at most as much from this queue. Only between the two is there a need to look
+    again.
+    """
+
+    most: int
+    amount: int = UNLIMITED
+    quota: Availability = _UNSEEN
+    ceiling: int = -1
+
+
+class QueueRoom:
+    """What is left for one queue of the ledger's tree."""
+
+    def __init__(self, room: Room, queue: str) -> None:
+        self._room = room
+        self._queue = queue
+        self._node = room.ledger.tree.paths[queue][0]
+        self._totals = room.ledger.totals
+        self._cells: dict[Cell, _Left] = {}
+
+    def can_admit(self, shape: Shape) -> Fit | None:
+        """How one more workload of the shape may start now; None if it may not, for which see `why`.
+
+        The first alternative that has quota and capacity; an open question does not make it try others.
+        """
+        if shape.never is not None:
+            return None
+        cells, totals = self._cells, self._totals
+        for alternative in shape.alternatives:
+            for cell, amount in alternative.charge:
+                left = cells.get(cell) or self._first_look(cell)
+                if amount + totals.get(cell, 0) > left.ceiling and (
+                    amount > left.amount or amount > self._look(cell, left).amount
+                ):
+                    break
+            else:
+                return self._room.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
+        return None
+
+    def can_ever_admit(self, shape: Shape) -> bool:
+        """Whether a workload of the shape could start if nothing else ran."""
+        return shape.never is None and any(map(self._is_possible, shape.alternatives))
+
+    def why(self, shape: Shape) -> Reason:
+        """Why the shape was refused: what the first alternative lacks that is possible at all."""
+        if shape.never is not None:
+            return shape.never
+        short: tuple[Cell, int] | None = None
+        for alternative in filter(self._is_possible, shape.alternatives):
+            lacks = (pair for pair in alternative.charge if pair[1] > self._left(pair[0]))
+            first = next(lacks, None)
+            if first is None:
+                return self._room.unestimated(shape)
+            short = short or first
+        if short is not None:
+            return self._short(*short)
+        return self._never(shape.alternatives[0]) if shape.alternatives else _NO_ALTERNATIVE
+
+    def _is_possible(self, alternative: Alternative) -> bool:
+        cells = self._cells
+        for cell, amount in alternative.charge:
+            if amount > (cells.get(cell) or self._first_look(cell)).most:
+                return False
+        return True
+
+    def _left(self, cell: Cell) -> int:
+        """What may be charged of a cell just now."""
+        return self._look(cell, self._cells.get(cell) or self._first_look(cell)).amount
+
+    def _first_look(self, cell: Cell) -> _Left:
+        room = self._room
+        most = min(room.ledger.tree.limits(cell).most[self._node], room.capacity.get(cell, UNLIMITED))
+        left = self._cells[cell] = _Left(most)
+        return left
+
+    def _look(self, cell: Cell, left: _Left) -> _Left:
+        room, total = self._room, self._totals.get(cell, 0)
+        left.quota = room.ledger.availability(self._queue, cell)
+        left.ceiling = min(total + left.quota.amount, room.capacity.get(cell, UNLIMITED))
+        left.amount = left.ceiling - total
+        return left
+
+    def _short(self, cell: Cell, amount: int) -> Reason:
+        ledger, quota = self._room.ledger, self._cells[cell].quota
+        flavor, resource = ledger.tree.table.name(cell)
+        if amount <= quota.amount:
+            missing = amount + self._totals.get(cell, 0) - self._room.capacity[cell]
+            return WaitingForCapacity(
+                f"{format_amount(resource, missing)} {resource} too few are free in flavor {flavor}"
+            )
+        shortage = ledger.shortage(self._queue, cell, amount, quota)
+        kind = WaitingForBorrowing if shortage.is_borrowing else WaitingForQuota
+        return kind(shortage.node, flavor, resource, format_amount(resource, shortage.missing))
+
+    def _never(self, alternative: Alternative) -> Reason:
+        cell, amount = next((c, a) for c, a in alternative.charge if a > self._cells[c].most)
+        flavor, resource = self._room.ledger.tree.table.name(cell)
+        asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
+        most = self._room.ledger.tree.most(self._queue, cell)
+        if amount > most:
+            return NeverFits(
+                f"{asked}; queue {self._queue} can never use more than {format_amount(resource, most)}, even "
+                "if it borrows all that others lend"
+            )
+        capacity = max(0, self._room.capacity[cell])
+        return NeverFits(f"{asked}, which has {format_amount(resource, capacity)} in all")
+
+
+_NOBODY: frozenset[str] = frozenset()
+_NO_ALTERNATIVE = NeverFits("no flavor of its queue can be charged for it")

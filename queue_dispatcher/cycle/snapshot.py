@@ -1,0 +1,60 @@
+"""What a cycle decides from: a value that whoever made it leaves alone until the decision is there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from queue_dispatcher.api.ageing import NO_AGEING, Ageing
+from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.cycle.pending import PendingQueue
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the estimators said about one question, a shape's ``probe``.
+
+    ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
+    ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
+    """
+
+    fits: int
+    clusters: frozenset[str] = frozenset()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """One ClusterQueue with what waits in it.
+
+    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``stopped``:
+    why it admits nothing, if so; a queue that cannot be found a place in the quota tree is stopped too.
+    """
+
+    name: str
+    pending: PendingQueue
+    strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
+    ageing: Ageing = NO_AGEING
+    priority: int = 0
+    stopped: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that an admission cycle looks at.
+
+    ``queues``: by name; those with nothing pending may be left out. ``envelope``: of each cell what is
+    physically there and not charged to anybody, below 0 where more is charged than there is; cells that are
+    left out have no bound but quota. ``verdicts``: by ``Shape.probe``; a question left out has not been
+    answered, or no longer holds. ``tokens``: how many bindings may be released now. ``in_flight``: how many
+    have been released and not been placed yet. ``max_probes``: how many questions one cycle may raise.
+    """
+
+    ledger: Ledger
+    queues: Mapping[str, QueueState]
+    envelope: Mapping[Cell, int] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    tokens: int = 1
+    in_flight: int = 0
+    max_probes: int = 16

@@ -1,0 +1,282 @@
+"""Ledger: what is charged to each queue, and what more it may be charged.
+
+The one idea is the balance of KEP-79 (Kueue): T(leaf) = quota - usage, and T(inner) = quota + the sum over
+its children of min(lendingLimit, T(child)). A state is legal where T >= -borrowingLimit at every node, and
+>= 0 at roots. Nobody has to know who borrows from whom, and a charge changes balances on one path only.
+
+The balances are those of Kueue's pkg/cache/scheduler/resource_node.go (v0.20), where T is SubtreeQuota less
+Usage. One difference, on purpose: once an administrator has lowered a quota below what is in use, an
+ancestor's balance can be illegal. Kueue then takes its deficit off what every queue below it may use; here a
+queue may still use all that it does not lend, because no queue outside can have been promised that.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.tree import UNLIMITED, QuotaTree
+
+SHARE_ONE = 1_000_000_000
+"""The share of a queue of weight 1 that uses, beyond what it owns, as much as its siblings can share."""
+
+INFINITE_SHARE = 1 << 192
+"""More than any share; that of a queue of weight 0 that borrows is this plus its share at weight 1."""
+
+
+class Shortage(NamedTuple):
+    """Why a charge does not fit: ``missing`` of one cell, in the units of its resource.
+
+    Without ``is_borrowing``, the quota of ``node`` (the queue, or one above it) is in use. With it, ``node``
+    would go beyond what it owns, and its borrowing limit or its lenders have nothing left.
+    """
+
+    node: str
+    cell: Cell
+    missing: int
+    is_borrowing: bool
+
+
+class Availability(NamedTuple):
+    """What more a queue may be charged of a cell, and the number of the node that sets the bound."""
+
+    amount: int
+    bound_by: int
+
+
+class LedgerError(ValueError):
+    """More was given back than is charged; the message names queue, cell and amounts."""
+
+
+class _Column(NamedTuple):
+    """One cell over all nodes: balances, what is charged to each node itself, and the tree's limits."""
+
+    balances: list[int]
+    charged: list[int]
+    borrowing: list[int]
+    lending: list[int]
+
+
+class _Columns(dict[Cell, _Column]):
+    """Columns by cell; what is asked for the first time is there, with nothing charged."""
+
+    def __init__(self, tree: QuotaTree) -> None:
+        super().__init__()
+        self._tree = tree
+
+    def __missing__(self, cell: Cell) -> _Column:
+        limits = self._tree.limits(cell)
+        column = _Column(limits.owned, [0] * len(self._tree.nodes), limits.borrowing, limits.lending)
+        self[cell] = column
+        return column
+
+
+class Ledger:
+    """Charges by queue; one writer. Operations walk one path of the tree for each cell.
+
+    Charges to queues that are not in the tree count in `totals` alone: a deleted queue's workloads still run.
+    """
+
+    def __init__(self, tree: QuotaTree) -> None:
+        self.tree = tree
+        # Columns not in _own may be shared with forks, and are copied before they are changed.
+        self._columns = _Columns(tree)
+        self._own: set[Cell] = set()
+        self._totals: dict[Cell, int] = {}
+        self._strays: dict[str, dict[Cell, int]] = {}
+
+    def fork(self) -> "Ledger":
+        """A ledger in the same state that changes on its own. Costs steps by cell, not by queue."""
+        fork = Ledger(self.tree)
+        fork._columns.update(self._columns)
+        fork._totals = self._totals.copy()
+        fork._strays = {queue: charged.copy() for queue, charged in self._strays.items()}
+        self._own = set()
+        return fork
+
+    def moved_to(self, tree: QuotaTree) -> "Ledger":
+        """The same charges under other quotas; a queue is known by its name."""
+        moved = Ledger(tree)
+        for queue, charge in self.charges().items():
+            moved.charge(queue, charge)
+        return moved
+
+    def charges(self) -> dict[str, Charge]:
+        """What is charged to each queue itself, those with nothing left out."""
+        found: dict[str, list[tuple[Cell, int]]] = {}
+        for cell in sorted(self._columns):
+            for number, amount in enumerate(self._columns[cell].charged):
+                if amount:
+                    found.setdefault(self.tree.nodes[number].name, []).append((cell, amount))
+        for queue, charged in self._strays.items():
+            found[queue] = sorted(charged.items())
+        return {queue: tuple(charge) for queue, charge in found.items()}
+
+    @property
+    def totals(self) -> Mapping[Cell, int]:
+        """By cell, what is charged in all trees and to queues in none; cells never charged may be absent."""
+        return self._totals
+
+    def used(self, queue: str, cell: Cell) -> int:
+        """What is charged to the queue and to all below it; to itself alone if it is in no tree."""
+        path = self.tree.paths.get(queue)
+        if path is None:
+            return self._strays.get(queue, {}).get(cell, 0)
+        charged = self._columns[cell].charged
+        return sum(charged[number] for number in self.tree.subtree(path[0]))
+
+    def balance(self, queue: str, cell: Cell) -> int:
+        """T of KEP-79: what the queue's subtree owns and has left; below 0, what it borrows."""
+        path = self.tree.paths.get(queue)
+        return self._columns[cell].balances[path[0]] if path else -self.used(queue, cell)
+
+    def charge(self, queue: str, charge: Charge) -> None:
+        """Count amounts as used, whether or not they fit."""
+        self._change(queue, charge, 1)
+
+    def give_back(self, queue: str, charge: Charge) -> None:
+        """Take a charge back. Raises LedgerError, and changes nothing, if that much is not charged."""
+        for cell, amount in charge:
+            path = self.tree.paths.get(queue)
+            charged = self._columns[cell].charged[path[0]] if path else self.used(queue, cell)
+            if amount > charged:
+                raise LedgerError(
+                    f"queue {queue}: {amount} of {self.tree.table.name(cell)} cannot be given back, "
+                    f"{charged} is charged"
+                )
+        self._change(queue, charge, -1)
+
+    def available(self, queue: str, cell: Cell) -> int:
+        """What one more workload may be charged, borrowing included; never below 0."""
+        return self.availability(queue, cell).amount
+
+    def availability(self, queue: str, cell: Cell) -> Availability:
+        """`available`, and the lowest node that bounds it: -1 for an unknown queue."""
+        path = self.tree.paths.get(queue)
+        if path is None:
+            return Availability(0, -1)
+        balances, _, borrowing, lending = self._columns[cell]
+        # Along the path, what a node may still be charged is what the nodes below it keep to themselves, plus
+        # what it has and can be short of; the least of these is what a charge may be.
+        amount, bound_by, kept = UNLIMITED, path[0], 0
+        for node in path:
+            balance = balances[node]
+            left = balance + borrowing[node]
+            here = kept + left if left > 0 else kept
+            if here < amount:
+                amount, bound_by = here, node
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return Availability(amount, bound_by)
+
+    def fits(self, queue: str, charge: Charge) -> Shortage | None:
+        """None if the charge may be made; otherwise what is short, of the first cell that is."""
+        for cell, amount in charge:
+            left = self.availability(queue, cell)
+            if amount > left.amount:
+                return self.shortage(queue, cell, amount, left)
+        return None
+
+    def shortage(self, queue: str, cell: Cell, amount: int, left: Availability) -> Shortage:
+        """Whose quota or limit keeps an amount above what is available from being charged."""
+        available, bound_by = left
+        missing = amount - available
+        if bound_by < 0:
+            return Shortage(queue, cell, missing, is_borrowing=False)
+        node = self.tree.nodes[bound_by].name
+        balances, _, borrowing, _ = self._columns[cell]
+        if self.tree.parents[bound_by] >= 0:
+            return Shortage(node, cell, missing, is_borrowing=borrowing[bound_by] > 0)
+        if node != queue and balances[self.tree.paths[queue][0]] < amount:
+            return Shortage(queue, cell, missing, is_borrowing=True)
+        return Shortage(node, cell, missing, is_borrowing=False)
+
+    def borrows_after(self, queue: str, charge: Charge) -> bool:
+        """Whether, by this charge, the queue or one above it would use more than it owns."""
+        path = self.tree.paths.get(queue, ())
+        for cell, amount in charge:
+            balances, _, _, lending = self._columns[cell]
+            for node in path:
+                balance = balances[node]
+                if balance < amount:
+                    return True
+                # The parent does not see what the node has beyond what it lends.
+                if balance > lending[node]:
+                    amount -= balance - lending[node]
+                    if amount <= 0:
+                        break
+        return False
+
+    def share(self, queue: str, charge: Charge) -> tuple[int, ...]:
+        """The share, with this charge, of the queue, then of each node above it but the root."""
+        levels = len(self.tree.paths.get(queue, ())) - 1
+        return tuple(self.share_at(queue, charge, level) for level in range(levels))
+
+    def share_at(self, queue: str, charge: Charge, level: int) -> int:
+        """The dominant weighted share of the node ``level`` above the queue, with this charge; 0 of a root.
+
+        The largest over resources of what the node uses beyond what it owns, summed over flavors, by what it
+        and its siblings can share (`QuotaTree.lendable`), by its weight; in `SHARE_ONE`, rounded up, so that
+        it is 0 only within quota, or where nothing of what is borrowed is there any more for anybody.
+        """
+        tree = self.tree
+        path = tree.paths.get(queue, ())
+        if level + 1 >= len(path):
+            return 0
+        node, columns = path[level], self._columns
+        after = {}
+        for cell, amount in charge:
+            balances, _, _, lending = columns[cell]
+            for below in path[:level]:
+                kept = balances[below] - lending[below]
+                if kept > 0:
+                    amount = max(0, amount - kept)
+            after[cell] = balances[node] - amount
+        dominant_used, dominant_of = 0, 1
+        for cells, lendable in tree.lendable(path[level + 1]):
+            above = 0
+            for cell in cells:
+                balance = after[cell] if cell in after else columns[cell].balances[node]
+                if balance < 0:
+                    above -= balance
+            if above and lendable > 0 and above * dominant_of > dominant_used * lendable:
+                dominant_used, dominant_of = above, lendable
+        return _weighted(dominant_used, dominant_of, tree.nodes[node].weight_milli) if dominant_used else 0
+
+    def _change(self, queue: str, charge: Charge, sign: int) -> None:
+        path = self.tree.paths.get(queue)
+        for cell, amount in charge:
+            change = sign * amount
+            self._totals[cell] = self._totals.get(cell, 0) + change
+            if path is None:
+                self._change_stray(queue, cell, change)
+                continue
+            if cell not in self._own:
+                self._own.add(cell)
+                shared = self._columns[cell]
+                self._columns[cell] = shared._replace(
+                    balances=shared.balances.copy(), charged=shared.charged.copy()
+                )
+            balances, charged, _, lending = self._columns[cell]
+            charged[path[0]] += change
+            for node in path:
+                before = balances[node]
+                after = balances[node] = before - change
+                if before > lending[node] or after > lending[node]:
+                    # The parent sees no more of the node than what that lends.
+                    change = min(lending[node], before) - min(lending[node], after)
+                    if not change:
+                        break
+
+    def _change_stray(self, queue: str, cell: Cell, amount: int) -> None:
+        charged = self._strays.setdefault(queue, {})
+        charged[cell] = charged.get(cell, 0) + amount
+        if not charged[cell]:
+            del charged[cell]
+        if not charged:
+            del self._strays[queue]
+
+
+def _weighted(used: int, of: int, weight_milli: int) -> int:
+    if not weight_milli:
+        return INFINITE_SHARE + -(-used * SHARE_ONE // of)
+    return -(-used * SHARE_ONE * 1000 // (of * weight_milli))
