@@ -1,0 +1,64 @@
+"""Interpreter: what a binding means among the queues, classes, namespaces and templates that there are."""
+
+from collections.abc import Callable
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.derivation import is_in_scope, read_state
+from queue_dispatcher.bindings.state import Foreign, State
+from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.book.fleet import FleetBook
+from queue_dispatcher.book.queues import QueueBook
+from queue_dispatcher.book.templates import Templates
+from queue_dispatcher.workloads.priority import PriorityNames, priority_of
+from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, queue_of
+from queue_dispatcher.workloads.template import TemplateFacts
+
+_FOREIGN = Foreign()
+_NO_FACTS = TemplateFacts()
+
+
+class Interpreter:
+    """Reads entries; ``is_accelerator`` tells whether a resource is one."""
+
+    def __init__(
+        self,
+        queues: QueueBook,
+        templates: Templates,
+        fleet: FleetBook,
+        is_accelerator: Callable[[str], bool],
+    ) -> None:
+        self._queues = queues
+        self._templates = templates
+        self._fleet = fleet
+        self._is_accelerator = is_accelerator
+
+    def read(self, entry: Entry) -> State:
+        """The state of the entry's binding; notes its queue, its template's facts and its priority on it."""
+        binding = entry.binding
+        if not binding.is_workload or binding.placement is None:
+            return _FOREIGN
+        template = self._templates.facts(binding.workload)
+        facts = entry.facts = template if isinstance(template, TemplateFacts) else _NO_FACTS
+        namespace = self._queues.namespace(binding.namespace)
+        policy = self._queues.policy(binding.policy)
+        names = QueueNames(binding.queue, facts, policy, namespace.default_queue)
+        queue = entry.queue = queue_of(binding.namespace, namespace.labels, names, self._queues.queues)
+        stated = PriorityNames(
+            service_class=binding.service_class or facts.service_class,
+            local_queue_class=queue.default_class if isinstance(queue, Resolved) else "",
+            schedule_priority=binding.schedule_priority,
+            priority_class=facts.priority_class or _priority_class(binding),
+        )
+        classes = self._queues.service_classes.values
+        entry.priority = priority_of(stated, classes, self._queues.priority_classes.values)
+        return read_state(
+            binding,
+            template,
+            queue,
+            in_scope=is_in_scope(binding, names, namespace.is_managed, self._is_accelerator),
+            copies=self._fleet.copies(binding.placement, binding.demand),
+        )
+
+
+def _priority_class(binding: Binding) -> str:
+    return next((c.priority_class for c in binding.demand.components if c.priority_class), "")

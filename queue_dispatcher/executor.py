@@ -1,0 +1,244 @@
+"""Makes the writes that were decided, each as one patch that holds only for the object it was decided on.
+
+Writes come in lines: those of one line are made one after the other in the order they were decided, so that a
+queue is released in its order even if we are killed half-way; lines go on side by side. A write is prepared
+at the moment it is sent, against the object as it is known then, since the object may have changed while the
+write waited for its turn; and one that is no longer wanted is not made.
+
+What the answers mean: changed or gone is ordinary, and the object is read again. No answer leaves open
+whether the patch was applied; nothing else happens in that line until reading the object has told. When a
+write fails for good, what was decided after it in its line is dropped as well, to be decided anew.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from fairway.kube.backoff import Backoff
+from fairway.kube.errors import Forbidden, Invalid, KubeError, NotFound, Refused
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+WORKERS = 32
+ATTEMPTS = 4
+
+
+class Purpose(StrEnum):
+    """What a write is for."""
+
+    ADMIT = "admit"
+    """Release a workload, or its growth, and write down what it is charged."""
+    CLEAR_HOLD = "clear_hold"
+    """Let go what is held although nothing more is asked for than was admitted."""
+    SHRINK = "shrink"
+    """Lower the record to what is still asked for."""
+    TAKE_BACK = "take_back"
+    """Suspend what was released and did not start in time."""
+    KICK = "kick"
+    """Suspend for a moment what Karmada put aside as unschedulable, so that it looks again."""
+    REASSERT = "reassert"
+    """Clear the clusters of what Karmada placed although it had been taken back."""
+    ADOPT = "adopt"
+    """Write a record for what runs and can no longer be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One patch to be made, of the binding ``uid``. ``line``: what it must keep its order in."""
+
+    uid: str
+    line: str
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A write as of now: where, what, and for which object in which version."""
+
+    path: str
+    body: Mapping[str, object]
+    when: Preconditions
+
+
+class Desk(Protocol[T_contra]):
+    """Who decided the writes, and is told what became of them. Called on the event loop; never raises."""
+
+    def prepare(self, write: Write) -> Prepared | None:
+        """The patch for the object as it is known now; None if it is done already, or no longer wanted."""
+
+    def saw(self, obj: T_contra) -> None:
+        """The object as it is on the server: the answer to a patch, or read again."""
+
+    def gone(self, write: Write) -> None:
+        """There is no such object any more."""
+
+    def applied(self, write: Write) -> None:
+        """The patch was applied; `saw` has been told of the object."""
+
+    def dropped(self, write: Write) -> None:
+        """The write was not made and nothing is to blame for it; it may be decided again at once."""
+
+    def refused(self, write: Write, message: str) -> None:
+        """The write was not made, and would not be if it were tried again at once."""
+
+
+class Api(Protocol[T]):
+    """What is asked of the API server."""
+
+    async def patch(self, path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[T]:
+        """See `fairway.kube.patching.merge_patch`."""
+
+    async def read(self, path: str) -> T:
+        """The object. Raises KubeError, NotFound if there is none."""
+
+
+class Executor(Generic[T]):
+    """The writes of one dispatcher.
+
+    ``may_write`` is asked before each of them: whether this process leads. ``observe`` is told the purpose
+    and the outcome of each attempt. ``clock`` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        api: Api[T],
+        desk: Desk[T],
+        may_write: Callable[[], bool],
+        *,
+        observe: Callable[[Purpose, str], None] = lambda purpose, outcome: None,
+        workers: int = WORKERS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._api = api
+        self._desk = desk
+        self._may_write = may_write
+        self._observe = observe
+        self._workers = workers
+        self._clock = clock
+        self._sleep = sleep
+        self._backoff = Backoff(rng or random.Random())
+        self._not_before_s = 0.0
+        self._lines: dict[str, deque[Write]] = {}
+        # Lines with something to do that no worker has taken; each is here once at most.
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+
+    @property
+    def waiting(self) -> int:
+        """How many writes have not been made yet, those under way included."""
+        return sum(map(len, self._lines.values()))
+
+    def submit(self, writes: Iterable[Write]) -> None:
+        """Make the writes, after those of the same line that were submitted before."""
+        for write in writes:
+            line = self._lines.get(write.line)
+            if line is None:
+                line = self._lines[write.line] = deque()
+                self._ready.put_nowait(write.line)
+            line.append(write)
+
+    async def run(self) -> None:
+        """Make writes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"writes/{number}")
+
+    async def _work(self) -> None:
+        while True:
+            name = await self._ready.get()
+            line = self._lines[name]
+            write = line[0]
+            try:
+                goes_on = await self._make(write)
+            except Exception:
+                logger.exception("%s of binding %s failed", write.purpose, write.uid)
+                self._observe(write.purpose, "internal")
+                self._desk.refused(write, "a defect of the dispatcher; see its log")
+                goes_on = False
+            line.popleft()
+            if not goes_on:
+                while line:
+                    self._desk.dropped(line.popleft())
+            if line:
+                self._ready.put_nowait(name)
+            else:
+                del self._lines[name]
+
+    async def _make(self, write: Write) -> bool:
+        """Make one write; whether the next of its line may be made."""
+        for _ in range(ATTEMPTS):
+            await self._pause()
+            if not self._may_write():
+                self._observe(write.purpose, "not_leading")
+                self._desk.dropped(write)
+                return False
+            prepared = self._desk.prepare(write)
+            if prepared is None:
+                return True
+            try:
+                result = await self._api.patch(prepared.path, prepared.body, prepared.when)
+            except (Forbidden, Invalid) as error:
+                self._observe(write.purpose, error.label)
+                logger.warning("%s: %s", write.purpose, error)
+                self._desk.refused(write, str(error))
+                return False
+            except KubeError as error:
+                # Flow control, no connection, no credentials: nothing was applied, and all others fail alike.
+                self._slow_down(error)
+                self._observe(write.purpose, error.label)
+                self._desk.dropped(write)
+                return False
+            if isinstance(result, Patched):
+                self._backoff.reset()
+                self._observe(write.purpose, "applied")
+                self._desk.saw(result.object)
+                self._desk.applied(write)
+                return True
+            if isinstance(result, Gone):
+                self._observe(write.purpose, "gone")
+                self._desk.gone(write)
+                return True
+            if isinstance(result, OutcomeUnknown):
+                self._observe(write.purpose, "unknown")
+                self._slow_down(result.error)
+            else:
+                self._observe(write.purpose, "stale")
+            if not await self._read_again(write, prepared.path):
+                return True
+        self._observe(write.purpose, "given_up")
+        self._desk.refused(write, f"the object changed {ATTEMPTS} times while it was to be patched")
+        return False
+
+    async def _read_again(self, write: Write, path: str) -> bool:
+        """Tell the desk how the object is, however long that takes; False if it is gone."""
+        while True:
+            await self._pause()
+            try:
+                self._desk.saw(await self._api.read(path))
+            except NotFound:
+                self._desk.gone(write)
+                return False
+            except KubeError as error:
+                self._slow_down(error)
+            else:
+                return True
+
+    def _slow_down(self, error: KubeError) -> None:
+        pause_s = self._backoff.next_s(error.retry_after_s if isinstance(error, Refused) else None)
+        self._not_before_s = max(self._not_before_s, self._clock() + pause_s)
+        logger.warning("writing again in %.1f s: %s", pause_s, error)
+
+    async def _pause(self) -> None:
+        while (wait_s := self._not_before_s - self._clock()) > 0:
+            await self._sleep(wait_s)

@@ -1,0 +1,388 @@
+"""The dispatcher's command line.
+
+Flags that other components of Karmada have as well are named, and default, as theirs (1.19:
+cmd/scheduler/app/options, pkg/sharedcli, k8s.io/component-base), so that arguments can be copied.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairway.service.addresses import MAX_PORT, parse_bind_address
+from fairway.service.durations import parse_duration_s
+from fairway.service.goflags import (
+    CommandLine,
+    Flag,
+    FlagError,
+    FlagGroup,
+    flag_error,
+    int_between,
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_line,
+    parse_text,
+    render_help,
+)
+from fairway.service.logs import LogFormat
+from queue_dispatcher.settings import (
+    ApiSettings,
+    ElectionSettings,
+    EndpointSettings,
+    EstimatorSettings,
+    EstimatorTls,
+    LogSettings,
+    Settings,
+)
+
+PROGRAM: Final = "fairway-dispatcher"
+
+
+def _parse_logging_format(text: str) -> LogFormat:
+    if text == "text":
+        return "text"
+    if text == "json":
+        return "json"
+    raise ValueError("expected text or json")
+
+
+def _parse_positive_duration_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if seconds <= 0:
+        raise ValueError("expected a duration above 0, such as 15s, 2m, 1h30m")
+    return seconds
+
+
+def _parse_estimator(text: str) -> tuple[str, str]:
+    cluster, equals, address = text.partition("=")
+    host, colon, port = address.rpartition(":")
+    if not (cluster and equals and host and colon and port.isascii() and port.isdigit()):
+        raise ValueError("expected CLUSTER=HOST:PORT, such as member1=estimator.member1.example:10352")
+    if not 0 < int(port) <= MAX_PORT:
+        raise ValueError(f"port {port}: expected a port between 1 and {MAX_PORT}")
+    return cluster, address
+
+
+_KUBECONFIG: Final = Flag(
+    "kubeconfig",
+    parse_text,
+    "",
+    "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
+    "FILE",
+)
+_CONTEXT: Final = Flag(
+    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
+)
+_MASTER: Final = Flag(
+    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
+)
+_QPS: Final = Flag(
+    "kube-api-qps", parse_float, "200", "Requests a second to it; 0 is 5, negative is no limit.", "N"
+)
+_BURST: Final = Flag("kube-api-burst", parse_int, "400", "Requests at once; 0 is 10.", "N")
+
+_ESTIMATOR: Final = Flag(
+    "estimator",
+    _parse_estimator,
+    "",
+    "Estimator of a member cluster, asked whether the workload at the head of a queue fits; may be repeated.",
+    "CLUSTER=HOST:PORT",
+)
+_DISCOVER: Final = Flag(
+    "enable-scheduler-estimator",
+    parse_bool,
+    "false",
+    "Ask an estimator of every other member cluster too, where karmada-scheduler finds it.",
+    switch=True,
+)
+_SERVICE_PREFIX: Final = Flag(
+    "scheduler-estimator-service-prefix",
+    parse_text,
+    "karmada-scheduler-estimator",
+    "The estimator of cluster C is the Service PREFIX-C.",
+    "PREFIX",
+)
+_SERVICE_NAMESPACE: Final = Flag(
+    "scheduler-estimator-service-namespace", parse_text, "karmada-system", "Its namespace.", "NAMESPACE"
+)
+_SERVICE_PORT: Final = Flag(
+    "scheduler-estimator-port", int_between(1, MAX_PORT, "a port"), "10352", "Its port.", "PORT"
+)
+_TIMEOUT: Final = Flag(
+    "scheduler-estimator-timeout",
+    _parse_positive_duration_s,
+    "3s",
+    "Time for one question to all clusters.",
+    "DURATION",
+)
+_WAIT: Final = Flag(
+    "estimator-wait",
+    _parse_positive_duration_s,
+    "1m",
+    "How long a workload waits for estimators that do not answer, before it is released without them.",
+    "DURATION",
+)
+_ESTIMATOR_CA: Final = Flag(
+    "scheduler-estimator-ca-file",
+    parse_text,
+    "",
+    "Authorities of the estimators' certificates, PEM; without it connections are plaintext.",
+    "FILE",
+)
+_ESTIMATOR_CERTIFICATE: Final = Flag(
+    "scheduler-estimator-cert-file", parse_text, "", "Own certificate towards estimators, PEM.", "FILE"
+)
+_ESTIMATOR_KEY: Final = Flag(
+    "scheduler-estimator-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE"
+)
+
+_VOLCANO: Final = Flag(
+    "volcano-queues",
+    parse_bool,
+    "false",
+    "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues.",
+    switch=True,
+)
+_CATALOGUE: Final = Flag(
+    "catalogue",
+    parse_text,
+    "",
+    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
+    "FILE",
+)
+_EVENTS: Final = Flag(
+    "events",
+    parse_bool,
+    "true",
+    "Write Events on bindings: admitted, taken back, why they wait.",
+    switch=True,
+)
+
+_ELECT: Final = Flag(
+    "leader-elect", parse_bool, "true", "Elect one leader among the replicas; only it writes.", switch=True
+)
+_LEASE_NAMESPACE: Final = Flag(
+    "leader-elect-resource-namespace", parse_text, "karmada-system", "Namespace of the Lease.", "NAMESPACE"
+)
+_LEASE_NAME: Final = Flag(
+    "leader-elect-resource-name", parse_text, "fairway-dispatcher", "Name of the Lease.", "NAME"
+)
+_LEASE_DURATION: Final = Flag(
+    "leader-elect-lease-duration",
+    _parse_positive_duration_s,
+    "15s",
+    "How long others wait for a leader that is no longer heard of.",
+    "DURATION",
+)
+_RENEW_DEADLINE: Final = Flag(
+    "leader-elect-renew-deadline",
+    _parse_positive_duration_s,
+    "10s",
+    "How long the leader tries to renew before it gives up; less than the lease's duration.",
+    "DURATION",
+)
+_RETRY_PERIOD: Final = Flag(
+    "leader-elect-retry-period", _parse_positive_duration_s, "2s", "Time between two tries.", "DURATION"
+)
+
+_VISIBILITY: Final = Flag(
+    "visibility-bind-address",
+    parse_bind_address,
+    ":8082",
+    'Address of /visibility: queues, positions, reasons; "0" is off.',
+    "ADDRESS",
+)
+_HEALTH: Final = Flag(
+    "health-probe-bind-address",
+    parse_bind_address,
+    ":10351",
+    'Address of /healthz and /readyz; "0" is off.',
+    "ADDRESS",
+)
+_METRICS: Final = Flag(
+    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
+)
+_ENABLE_PPROF: Final = Flag(
+    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
+)
+_PROFILING: Final = Flag(
+    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
+)
+_LOGGING_FORMAT: Final = Flag(
+    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
+)
+_VERBOSITY: Final = Flag(
+    "v",
+    int_between(0, 2**31 - 1, "a verbosity"),
+    "0",
+    "Verbosity of the log: 4 and above adds debugging records.",
+    "LEVEL",
+    letter="v",
+)
+_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+
+GROUPS: Final = (
+    FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER, _QPS, _BURST)),
+    FlagGroup(
+        "Estimators",
+        (
+            _ESTIMATOR,
+            _DISCOVER,
+            _SERVICE_PREFIX,
+            _SERVICE_NAMESPACE,
+            _SERVICE_PORT,
+            _TIMEOUT,
+            _WAIT,
+            _ESTIMATOR_CA,
+            _ESTIMATOR_CERTIFICATE,
+            _ESTIMATOR_KEY,
+        ),
+    ),
+    FlagGroup("Queues", (_VOLCANO, _CATALOGUE, _EVENTS)),
+    FlagGroup(
+        "Leader election",
+        (_ELECT, _LEASE_NAMESPACE, _LEASE_NAME, _LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD),
+    ),
+    FlagGroup(
+        "Visibility, health, metrics, profiling",
+        (_VISIBILITY, _HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING),
+    ),
+    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
+    FlagGroup("Others", (_HELP,)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
+
+    text: str
+
+
+def parse(
+    argv: Sequence[str],
+    *,
+    version: str,
+    identity: str,
+    width: int = 100,
+    is_file: Callable[[Path], bool] = Path.is_file,
+) -> Settings | Text:
+    """Read the arguments after the program's name.
+
+    ``version`` is the text that the ``version`` sub-command shows, ``identity`` names this process in the
+    leader's Lease, ``width`` is the columns of the help, ``is_file`` tells whether a named file is there.
+    Raises FlagError.
+    """
+    line = parse_line([flag for group in GROUPS for flag in group.flags], argv, gone={})
+    if line.value(_HELP) or line.arguments == ("help",):
+        return Text(help_text(width))
+    if line.arguments == ("version",):
+        return Text(f"{PROGRAM} version: {version}")
+    if line.arguments:
+        raise FlagError(
+            f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: expected flags only, version or help"
+        )
+    return Settings(
+        api=ApiSettings(
+            kubeconfig=_file(line, _KUBECONFIG, "the kubeconfig of Karmada's API server", is_file),
+            context=line.value(_CONTEXT),
+            master=line.value(_MASTER),
+            qps=line.value(_QPS),
+            burst=line.value(_BURST),
+        ),
+        estimators=_estimators(line, is_file),
+        election=_election(line, identity),
+        endpoints=EndpointSettings(
+            health=line.value(_HEALTH),
+            metrics=line.value(_METRICS),
+            visibility=line.value(_VISIBILITY),
+            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
+        ),
+        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+        catalogue=_file(line, _CATALOGUE, "a YAML list of rules", is_file),
+        volcano_queues=line.value(_VOLCANO),
+        writes_events=line.value(_EVENTS),
+        notices=_notices(line),
+    )
+
+
+def help_text(width: int) -> str:
+    """The help: what the program is, how to call it, and each flag with its default."""
+    return (
+        "Releases the workloads that wait suspended in Karmada, in the order and the amount that their\n"
+        "queues allow, at the moment they fit.\n\n"
+        f"Usage:\n  {PROGRAM} [--kubeconfig FILE] [flags]\n  {PROGRAM} version\n\n"
+        + render_help(GROUPS, width=width)
+    )
+
+
+def _estimators(line: CommandLine, is_file: Callable[[Path], bool]) -> EstimatorSettings:
+    given = line.values(_ESTIMATOR)
+    addresses = dict(given)
+    if len(addresses) < len(given):
+        raise FlagError("--estimator: expected each cluster once")
+    certificate = _file(line, _ESTIMATOR_CERTIFICATE, "PEM", is_file)
+    key = _file(line, _ESTIMATOR_KEY, "PEM", is_file)
+    if (certificate is None) != (key is None):
+        raise FlagError(
+            f"--{_ESTIMATOR_CERTIFICATE.name} and --{_ESTIMATOR_KEY.name}: expected both or neither"
+        )
+    return EstimatorSettings(
+        addresses=addresses,
+        discovers=line.value(_DISCOVER),
+        service_prefix=line.value(_SERVICE_PREFIX),
+        service_namespace=line.value(_SERVICE_NAMESPACE),
+        port=line.value(_SERVICE_PORT),
+        timeout_s=line.value(_TIMEOUT),
+        wait_s=line.value(_WAIT),
+        tls=EstimatorTls(_file(line, _ESTIMATOR_CA, "PEM", is_file), certificate, key),
+    )
+
+
+def _election(line: CommandLine, identity: str) -> ElectionSettings:
+    lease_s, renew_s, retry_s = (
+        line.value(flag) for flag in (_LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD)
+    )
+    if not lease_s > renew_s > retry_s:
+        raise FlagError(
+            f"--{_LEASE_DURATION.name}={lease_s:g}s, --{_RENEW_DEADLINE.name}={renew_s:g}s, "
+            f"--{_RETRY_PERIOD.name}={retry_s:g}s: expected each longer than the next"
+        )
+    return ElectionSettings(
+        is_on=line.value(_ELECT),
+        namespace=line.value(_LEASE_NAMESPACE),
+        name=line.value(_LEASE_NAME),
+        identity=identity,
+        lease_duration_s=lease_s,
+        renew_deadline_s=renew_s,
+        retry_period_s=retry_s,
+    )
+
+
+def _file(line: CommandLine, flag: Flag[str], expected: str, is_file: Callable[[Path], bool]) -> Path | None:
+    text = line.value(flag)
+    if not text:
+        return None
+    if not is_file(Path(text)):
+        raise flag_error(flag.name, text, f"no such file: expected {expected}")
+    return Path(text)
+
+
+def _notices(line: CommandLine) -> tuple[str, ...]:
+    notices = []
+    if not line.value(_DISCOVER) and not line.is_set(_ESTIMATOR):
+        notices.append(
+            "no estimators (--estimator, --enable-scheduler-estimator): workloads are released by quota and "
+            "by the clusters' totals alone, whether or not they fit at that moment"
+        )
+    if line.is_set(_ESTIMATOR_CERTIFICATE) and not line.is_set(_ESTIMATOR_CA):
+        notices.append(
+            f"--{_ESTIMATOR_CERTIFICATE.name} has no effect without --{_ESTIMATOR_CA.name}: "
+            "estimators are asked in plaintext"
+        )
+    if line.is_set(_PROFILING) and not line.value(_ENABLE_PPROF):
+        notices.append(f"--{_PROFILING.name} has no effect without --{_ENABLE_PPROF.name}")
+    if not line.value(_ELECT):
+        notices.append(f"--{_ELECT.name}=false: make sure that no second dispatcher runs")
+    return tuple(notices)

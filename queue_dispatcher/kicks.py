@@ -1,0 +1,60 @@
+"""When to wake a released workload that Karmada has put aside as unschedulable.
+
+karmada-scheduler looks again after five minutes, and no new capacity makes it look sooner; suspending the
+binding and releasing it again does, within a tenth of a second. So when room appears that a parked workload
+may use, it is kicked. The room may be too small, and each kick costs the scheduler a try: a workload that is
+kicked in vain is kicked less often.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+FIRST_PAUSE_MS: Final = 2_000
+MAX_PAUSE_MS: Final = 240_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """One released workload that Karmada found unschedulable.
+
+    ``since_ms``: since when it is parked. ``kicked_ms``: when it was last kicked, 0 for never, ``kicks`` how
+    often. ``room_ms``: when room last appeared where it may go, 0 for never. ``fits``: what the estimators
+    say, None where nobody knows. ``order``: the smaller the sooner.
+    """
+
+    uid: str
+    since_ms: int
+    room_ms: int
+    order: tuple[int, int, str]
+    kicked_ms: int = 0
+    kicks: int = 0
+    fits: bool | None = None
+
+    def due_ms(self) -> int | None:
+        """When it may be kicked; None while nothing gives hope."""
+        if self.fits is False:
+            return None
+        seen_ms = max(self.since_ms, self.kicked_ms)
+        # An estimator that says it fits is news, whatever was noticed of the room.
+        if not self.fits and self.room_ms <= seen_ms:
+            return None
+        if self.kicks == 0:
+            return self.since_ms
+        return self.kicked_ms + min(MAX_PAUSE_MS, FIRST_PAUSE_MS << min(self.kicks - 1, 30))
+
+
+def due_kicks(parked: Iterable[Parked], now_ms: int, limit: int) -> tuple[tuple[str, ...], int | None]:
+    """The uids to kick now, at most ``limit``, in order; and when the next one is due, None if never."""
+    due: list[Parked] = []
+    next_ms: int | None = None
+    for one in parked:
+        due_ms = one.due_ms()
+        if due_ms is None:
+            continue
+        if due_ms <= now_ms:
+            due.append(one)
+        elif next_ms is None or due_ms < next_ms:
+            next_ms = due_ms
+    due.sort(key=lambda one: one.order)
+    return tuple(one.uid for one in due[: max(0, limit)]), next_ms

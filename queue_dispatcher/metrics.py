@@ -1,0 +1,331 @@
+"""Every metric of the dispatcher, in one place. Names start with ``fairway_``.
+
+Calls only bump counters. What can be asked for (how many wait and why, what is used of which quota) is read
+when somebody scrapes, so that it can never drift from the truth; `Readings` says what that is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final, TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.registry import Collector
+
+from fairway.service.lifecycle import StallReading
+
+_P: Final = "fairway_"
+_OWN: Final = "fairway_dispatcher_"
+
+CYCLE_BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+WAIT_BUCKETS_S: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86_400, 7 * 86_400)
+PLACED_BUCKETS_S: Final = (0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
+PROBE_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+LIST_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReading:
+    """One resource of one flavor in one queue; amounts in milli-cores of cpu, whole units of all else."""
+
+    queue: str
+    flavor: str
+    resource: str
+    used: int
+    nominal: int
+    borrowed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """The state of the queues at one moment.
+
+    ``pending``: by ClusterQueue, empty for workloads without one. ``unadmitted``: by ClusterQueue and reason.
+    ``states``: bindings by state. ``fits_but_waits_s``: for how long the workload that has waited longest
+    with quota and room for it has not been released.
+    """
+
+    is_leading: bool = False
+    is_synced: bool = False
+    pending: Mapping[str, int] = field(default_factory=dict)
+    unadmitted: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    states: Mapping[str, int] = field(default_factory=dict)
+    usage: Iterable[UsageReading] = ()
+    shares: Mapping[str, float] = field(default_factory=dict)
+    in_flight: int = 0
+    parked: int = 0
+    window: int = 0
+    writes_waiting: int = 0
+    fits_but_waits_s: float = 0.0
+    objects: Mapping[str, int] = field(default_factory=dict)
+
+
+class DispatcherMetrics:
+    """The counters of one dispatcher process. Used on the event loop only."""
+
+    def __init__(self, registry: CollectorRegistry, *, version: str) -> None:
+        # A switch of the whole library: the creation time of each child doubles a scrape and says nothing.
+        disable_created_metrics()
+        self._collector = _Collector()
+        registry.register(self._collector)
+        Gauge(
+            f"{_OWN}build_info", "The version, as a label of a constant 1.", ["version"], registry=registry
+        ).labels(version).set(1)
+
+        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
+            return _children(Counter(name, text, labels, registry=registry))
+
+        def histogram(
+            name: str, text: str, buckets: tuple[float, ...], *labels: str
+        ) -> Callable[..., Histogram]:
+            return _children(Histogram(name, text, labels, buckets=buckets, registry=registry))
+
+        self._admitted = counter(f"{_P}admitted_total", "Bindings released, growth included", "cluster_queue")
+        self._taken_back = counter(
+            f"{_P}evicted_total", "Bindings taken back, by reason", "cluster_queue", "reason"
+        )
+        self._finished = counter(f"{_P}finished_total", "Bindings whose workload finished", "cluster_queue")
+        self._waited = histogram(
+            f"{_P}admission_wait_seconds",
+            "From the place in the line to the release",
+            WAIT_BUCKETS_S,
+            "cluster_queue",
+            "class",
+        )
+        self._placed = histogram(
+            f"{_P}placed_wait_seconds",
+            "From the release to Karmada's placement",
+            PLACED_BUCKETS_S,
+            "cluster_queue",
+        )
+        self._writes = counter(
+            f"{_P}binding_writes_total", "Patches of bindings, by purpose and outcome", "purpose", "outcome"
+        )
+        self._events = counter(f"{_P}events_total", "Kubernetes Events, by what became of them", "outcome")
+        self._statuses = counter(
+            f"{_P}status_writes_total", "Statuses of queues, by kind and outcome", "kind", "outcome"
+        )
+        self._probes = counter(f"{_P}probes_total", "Questions to the estimators, by answer", "answer")
+        self._probe_s = Histogram(
+            f"{_P}probe_seconds",
+            "Time that the estimators took for one question",
+            buckets=PROBE_BUCKETS_S,
+            registry=registry,
+        )
+        self._cycle_s = Histogram(
+            f"{_P}cycle_seconds", "Time of one admission cycle", buckets=CYCLE_BUCKETS_S, registry=registry
+        )
+        self._cycle_errors = Counter(
+            f"{_P}cycle_errors_total", "Cycles that failed by a defect", registry=registry
+        )
+        self._bad_objects = counter(
+            f"{_P}bad_objects_total",
+            "Objects, or parts of them, that could not be understood",
+            "resource",
+        )
+        self._watches = _WatchCounters(registry)
+
+    def admitted(self, queue: str, service_class: str, waited_s: float) -> None:
+        """A binding was released after so long in the line."""
+        self._admitted(queue).inc()
+        self._waited(queue, service_class).observe(waited_s)
+
+    def placed(self, queue: str, took_s: float) -> None:
+        """Karmada placed a binding so long after its release."""
+        self._placed(queue).observe(took_s)
+
+    def taken_back(self, queue: str, reason: str) -> None:
+        """A released binding was held again; ``reason`` is one of a small fixed set of words."""
+        self._taken_back(queue, reason).inc()
+
+    def finished(self, queue: str) -> None:
+        """A workload came to its end."""
+        self._finished(queue).inc()
+
+    def write(self, purpose: str, outcome: str) -> None:
+        """One attempt to patch a binding."""
+        self._writes(purpose, outcome).inc()
+
+    def event(self, outcome: str) -> None:
+        """One Kubernetes Event: written, dropped, failed."""
+        self._events(outcome).inc()
+
+    def status(self, kind: str, outcome: str) -> None:
+        """One status of a queue was written, or not."""
+        self._statuses(kind, outcome).inc()
+
+    def probe(self, answer: str, took_s: float) -> None:
+        """One question to the estimators was answered: fits, waits, unknown."""
+        self._probes(answer).inc()
+        self._probe_s.observe(took_s)
+
+    def cycle(self, took_s: float) -> None:
+        """One admission cycle, from the snapshot to the actions handed over."""
+        self._cycle_s.observe(took_s)
+
+    def cycle_error(self) -> None:
+        """A cycle failed by a defect of ours."""
+        self._cycle_errors.inc()
+
+    def bad_object(self, resource: str) -> None:
+        """An object, or a part of it, was not understood; the rest counts."""
+        self._bad_objects(resource).inc()
+
+    def reflector(self) -> "WatchMetrics":
+        """The counters that reflectors use, each naming its resource."""
+        return WatchMetrics(self._watches)
+
+    def watch_readings(self, read: Callable[[], Readings]) -> None:
+        """Ask ``read`` about the queues at each scrape."""
+        self._collector.readings = read
+
+    def watch_stalls(self, read: Callable[[], StallReading]) -> None:
+        """Ask ``read`` about the event loop at each scrape."""
+        self._collector.stalls = read
+
+
+class _WatchCounters:
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
+            return _children(Counter(f"{_OWN}watch_{name}", text, ["resource", *labels], registry=registry))
+
+        self.events = counter("events_total", "Watch events applied, by type", "type")
+        self.dropped = counter("dropped_events_total", "Watch events that were duplicates or out of order")
+        self.undecodable = counter("undecodable_total", "Items and events that could not be decoded")
+        self.relists = counter(
+            "relists_total", "Lists because the watch could not go on, by reason", "reason"
+        )
+        self.half_open = counter("half_open_total", "Watches given up because nothing was heard for too long")
+        self.errors = counter("errors_total", "Failed attempts to list or watch, by reason", "reason")
+        self.missed = counter("missed_deletions_total", "Deletions that only a later list showed")
+        self.lists = _children(
+            Histogram(
+                f"{_OWN}watch_list_duration_seconds",
+                "Time that a complete list took",
+                ["resource"],
+                buckets=LIST_BUCKETS_S,
+                registry=registry,
+            )
+        )
+
+
+class WatchMetrics:
+    """All watches; made to be the ``ReflectorMetrics`` of ``fairway.kube.observation``."""
+
+    def __init__(self, counters: _WatchCounters) -> None:
+        self._counters = counters
+
+    def event(self, resource: str, type: str) -> None:
+        """One watch event was applied."""
+        self._counters.events(resource, type).inc()
+
+    def dropped(self, resource: str) -> None:
+        """One event was a duplicate or out of order."""
+        self._counters.dropped(resource).inc()
+
+    def undecodable(self, resource: str) -> None:
+        """One item or event could not be decoded."""
+        self._counters.undecodable(resource).inc()
+
+    def listed(self, resource: str, objects: int, deleted: int, duration_s: float) -> None:
+        """A list is complete; ``deleted`` objects had vanished unseen."""
+        self._counters.lists(resource).observe(duration_s)
+        self._counters.missed(resource).inc(deleted)
+
+    def relist(self, resource: str, reason: str) -> None:
+        """The position in the history was given up."""
+        self._counters.relists(resource, reason).inc()
+
+    def half_open(self, resource: str) -> None:
+        """A stream was silent for too long."""
+        self._counters.half_open(resource).inc()
+
+    def error(self, resource: str, reason: str) -> None:
+        """An attempt failed."""
+        self._counters.errors(resource, reason).inc()
+
+
+class _Collector(Collector):
+    """Metrics made at scrape time from what was asked for."""
+
+    def __init__(self) -> None:
+        self.readings: Callable[[], Readings] | None = None
+        self.stalls: Callable[[], StallReading] | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        if self.readings is not None:
+            now = self.readings()
+            yield from _gauges(now)
+            yield from _queue_metrics(now)
+        if self.stalls is not None:
+            yield from _stall_metrics(self.stalls())
+
+
+def _gauges(now: Readings) -> Iterator[Metric]:
+    rows = (
+        ("leading", "1 when this process leads and writes, else 0", float(now.is_leading)),
+        ("synced", "1 when everything watched has been read completely, else 0", float(now.is_synced)),
+        ("release_window_inflight", "Bindings released and not yet placed", now.in_flight),
+        ("release_window_parked", "Of those, bindings that Karmada put aside as unschedulable", now.parked),
+        ("release_window_size", "How many may be released and not yet placed", now.window),
+        ("writes_waiting", "Patches decided and not yet made", now.writes_waiting),
+        (
+            "fits_but_waits_seconds",
+            "For how long a workload has not been released although it fits; 0 if there is none",
+            now.fits_but_waits_s,
+        ),
+    )
+    for name, text, value in rows:
+        yield GaugeMetricFamily(f"{_P}{name}", text, value=value)
+
+
+def _queue_metrics(now: Readings) -> Iterator[Metric]:
+    def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
+        return GaugeMetricFamily(f"{_P}{name}", text, labels=labels)
+
+    pending = gauge("pending", "Workloads that wait; without a queue where none can be told", "cluster_queue")
+    for queue, count in now.pending.items():
+        pending.add_metric([queue], count)
+    unadmitted = gauge("unadmitted", "Workloads that wait, by reason", "cluster_queue", "reason")
+    for (queue, reason), count in now.unadmitted.items():
+        unadmitted.add_metric([queue, reason], count)
+    states = gauge("bindings", "Bindings in scope, by state", "state")
+    for state, count in now.states.items():
+        states.add_metric([state], count)
+    where = ("cluster_queue", "flavor", "resource")
+    used = gauge("queue_usage", "What is charged; milli-cores of cpu, whole units of all else", *where)
+    nominal = gauge("queue_nominal", "What the queue owns", *where)
+    borrowed = gauge("queue_borrowed", "What is charged beyond what the queue and those below own", *where)
+    for usage in now.usage:
+        labels = [usage.queue, usage.flavor, usage.resource]
+        used.add_metric(labels, usage.used)
+        nominal.add_metric(labels, usage.nominal)
+        borrowed.add_metric(labels, usage.borrowed)
+    shares = gauge("weighted_share", "Dominant share beyond the quota, by weight; 0 within", "cluster_queue")
+    for queue, share in now.shares.items():
+        shares.add_metric([queue], share)
+    objects = gauge("objects", "Objects held, by resource", "resource")
+    for resource, count in now.objects.items():
+        objects.add_metric([resource], count)
+    yield from (pending, unadmitted, states, used, nominal, borrowed, shares, objects)
+
+
+def _stall_metrics(now: StallReading) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        f"{_OWN}loop_stalls_total", "Times the event loop was more than 20 ms late", value=now.stalls
+    )
+    yield GaugeMetricFamily(
+        f"{_OWN}loop_worst_delay_seconds",
+        "Longest delay of the event loop in the last minute",
+        value=now.worst_last_minute_s,
+    )
+
+
+M = TypeVar("M", bound=MetricWrapperBase)
+
+
+def _children(metric: M) -> Callable[..., M]:
+    """``metric.labels`` with its children kept: a plain cache hit instead of checks and a lock."""
+    return cache(metric.labels)

@@ -1,0 +1,222 @@
+"""The dispatcher process: everything put together, started in the right order, and ended cleanly.
+
+Every replica watches and answers questions; the one that holds the Lease writes. The election has a
+connection and a request budget of its own, so that a busy leader still renews in time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.accelerators.catalogue import Catalogue, CatalogueError, parse_catalogue
+from fairway.kube.client import KubeClient
+from fairway.kube.election import Election, Leadership
+from fairway.kube.events import EventWriter
+from fairway.kube.lease import Timing
+from fairway.service import logs
+from fairway.service.http import Check, EndpointError, serve_endpoints
+from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
+from fairway.service.lifecycle import run as run_process
+from fairway.service.version import release
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.capacities import Capacities
+from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation, Nobody
+from queue_dispatcher.estimators import Estimators, EstimatorTlsError
+from queue_dispatcher.events import BindingEvents
+from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.questions import StatedBinding
+from queue_dispatcher.readings import readings_of
+from queue_dispatcher.settings import ApiSettings, Settings
+from queue_dispatcher.sources import Sources
+from queue_dispatcher.status import QueueStatuses
+from queue_dispatcher.visibility import VisibilityServer
+
+logger = logging.getLogger(__name__)
+
+COMPONENT = "fairway-dispatcher"
+_ELECTION_QPS, _ELECTION_BURST = 10.0, 20
+_LOOK_S = 0.5
+
+
+class StartError(RuntimeError):
+    """The dispatcher cannot start; the message says what and where."""
+
+
+def run(settings: Settings) -> int:
+    """Dispatch until SIGTERM or SIGINT; the exit code."""
+    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
+    tune_interpreter()
+    try:
+        return run_process(lambda stop: serve(settings, stop))
+    except (StartError, EndpointError, EstimatorTlsError) as error:
+        logger.error("cannot start: %s", error)
+        return 1
+
+
+async def serve(
+    settings: Settings, stop: asyncio.Event, started: Callable[[Dispatcher], None] | None = None
+) -> int:
+    """Dispatch until ``stop`` is set.
+
+    ``started`` is called once all endpoints listen. Raises StartError, EndpointError, EstimatorTlsError.
+    """
+    for notice in settings.notices:
+        logger.warning(notice)
+    registry = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    metrics = DispatcherMetrics(registry, version=release())
+    clock, stalls = SteadyClock(), StallMonitor()
+    metrics.watch_stalls(stalls.reading)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(_client(settings.api))
+        estimators = (
+            await stack.enter_async_context(Estimators(settings.estimators))
+            if settings.estimators.asks
+            else None
+        )
+        writer = EventWriter(client, COMPONENT, settings.election.identity, metrics=metrics)
+        events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms) if settings.writes_events else None
+        parts = _Parts(settings, client, metrics, clock, estimators, events)
+        dispatcher, sources = parts.dispatcher, parts.sources
+        visibility = VisibilityServer(dispatcher, clock)
+        metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
+        await stack.enter_async_context(
+            serve_endpoints(
+                health=settings.endpoints.health,
+                metrics=settings.endpoints.metrics,
+                profiling=settings.endpoints.profiling,
+                checks=lambda: [_check(sources)],
+                registry=registry,
+            )
+        )
+        if settings.endpoints.visibility is not None:
+            await stack.enter_async_context(visibility.serve(settings.endpoints.visibility))
+        if started is not None:
+            started(dispatcher)
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(sources.run(), name="sources"),
+                group.create_task(dispatcher.controller.run(), name="cycles"),
+                group.create_task(parts.campaign(), name="election"),
+                group.create_task(stalls.run(), name="stalls"),
+                group.create_task(_freeze_when_synced(sources), name="freeze"),
+            ]
+            if events is not None:
+                tasks.append(group.create_task(writer.run(), name="events"))
+            if estimators is not None:
+                capacities = Capacities(estimators.counts, dispatcher.book)
+                tasks.append(group.create_task(capacities.run(), name="capacities"))
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+    logger.info("stopped")
+    return 0
+
+
+class _Parts:
+    """What depends on the settings."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        client: KubeClient,
+        metrics: DispatcherMetrics,
+        clock: SteadyClock,
+        estimators: Estimators | None,
+        events: BindingEvents | None,
+    ) -> None:
+        self._settings = settings
+        self._events = events
+        estimation = None
+        if estimators is not None:
+            estimation = Estimation(estimators.place, self, settings.estimators.wait_s)
+        self.dispatcher = Dispatcher(
+            BindingApi(client),
+            _catalogue(settings),
+            metrics,
+            clock,
+            lambda: self.sources.is_synced,
+            estimation=estimation,
+            teller=events or Nobody(),
+            volcano=settings.volcano_queues,
+        )
+        self.sources = Sources(
+            client,
+            self.dispatcher.book,
+            metrics.reflector(),
+            self.dispatcher.controller.changed,
+            volcano=settings.volcano_queues,
+            clock=time.monotonic,
+        )
+        self._statuses = QueueStatuses(client, self.dispatcher, clock, metrics.status)
+
+    async def template(self, binding: Binding) -> bytes | StatedBinding:
+        """See `queue_dispatcher.probes.Source`; the sources are there before anything is asked."""
+        return await self.sources.template(binding)
+
+    async def campaign(self) -> None:
+        """Lead whenever this process is elected, until cancelled."""
+        election = self._settings.election
+        if not election.is_on:
+            await self._lead(lambda: True)
+            return
+        timing = Timing(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
+        async with _client(self._settings.api, election=True) as client:
+            await Election(client, election.namespace, election.name, election.identity, timing=timing).run(
+                self._led
+            )
+
+    async def _led(self, leadership: Leadership) -> None:
+        await self._lead(leadership.may_write)
+
+    async def _lead(self, may_write: Callable[[], bool]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.dispatcher.lead(may_write), name="lead")
+            group.create_task(self._statuses.run(may_write), name="statuses")
+            if self._events is not None:
+                group.create_task(self._events.watch(self.dispatcher), name="reasons")
+
+
+def _client(api: ApiSettings, *, election: bool = False) -> KubeClient:
+    """A connection to Karmada's API server; nothing is sent yet."""
+    qps, burst = (_ELECTION_QPS, _ELECTION_BURST) if election else (api.qps, api.burst)
+    if api.kubeconfig is None and not api.master:
+        return KubeClient.in_cluster(qps=qps, burst=burst)
+    return KubeClient.from_kubeconfig(
+        str(api.kubeconfig) if api.kubeconfig is not None else None,
+        context=api.context or None,
+        master=api.master or None,
+        qps=qps,
+        burst=burst,
+    )
+
+
+def _catalogue(settings: Settings) -> Catalogue:
+    """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
+    if settings.catalogue is None:
+        return builtin_catalogue()
+    try:
+        text = settings.catalogue.read_text("utf-8")
+        return builtin_catalogue().extended_by(parse_catalogue(text, str(settings.catalogue)))
+    except (OSError, UnicodeDecodeError, CatalogueError) as error:
+        raise StartError(f"--catalogue: {error}") from None
+
+
+def _check(sources: Sources) -> Check:
+    """Ready once everything has been read: a follower may be asked, and may take over."""
+    missing = sources.missing()
+    return Check("synced", not missing, f"not read yet: {', '.join(missing)}" if missing else "")
+
+
+async def _freeze_when_synced(sources: Sources) -> None:
+    """Take what was just read out of the garbage collector's sight, once."""
+    while not sources.is_synced:  # noqa: ASYNC110 - asked once, at the start
+        await asyncio.sleep(_LOOK_S)
+    freeze_long_lived()

@@ -1,0 +1,278 @@
+"""What the visibility API shows, made of the book as it is: documents of `fairway.visibility`."""
+
+from collections.abc import Iterable
+from itertools import islice
+
+from fairway.visibility import (
+    LocalQueueView,
+    QueueList,
+    QueueView,
+    Usage,
+    Waiting,
+    WorkloadList,
+    WorkloadView,
+)
+from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    Adopted,
+    Finished,
+    Foreign,
+    Growing,
+    HeldWithin,
+    Pending,
+    Placed,
+    Reassert,
+    Shrinking,
+    Unplaced,
+    Unresolved,
+)
+from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.book.book import Book
+from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.book.indexes import charged_name, queue_name
+from queue_dispatcher.controller import View
+from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.waiting import counts, positions, waiting_of
+
+MAX_UNRESOLVED = 1_000
+NO_LIMIT = -1
+
+
+class Views:
+    """Documents as of one moment, epoch milliseconds; the book must be settled."""
+
+    def __init__(self, book: Book, view: View, now_ms: int) -> None:
+        self._book = book
+        self._view = view
+        self._now_ms = now_ms
+
+    def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
+        """All ClusterQueues."""
+        waiting: dict[str, dict[str, int]] = {}
+        for queue, kind, count in counts(self._book, self._view, self._now_ms):
+            of = waiting.setdefault(queue, {})
+            of[kind] = of.get(kind, 0) + count
+        admitted = self._admitted()
+        names = [node.name for node in self._book.resolved.tree.nodes]
+        return QueueList(
+            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in names],
+            unresolved=[self.workload(entry) for entry in islice(self._unresolved(), MAX_UNRESOLVED)],
+            in_flight=in_flight,
+            window=window,
+            is_leader=is_leader,
+            as_of=format_ms(self._now_ms),
+        )
+
+    def queue(self, name: str, offset: int, limit: int) -> QueueView | None:
+        """One ClusterQueue and what waits in it; None if there is none of that name."""
+        if name not in self._book.queues.queues.cluster_queues:
+            return None
+        waiting: dict[str, int] = {}
+        for queue, kind, count in counts(self._book, self._view, self._now_ms):
+            if queue == name:
+                waiting[kind] = waiting.get(kind, 0) + count
+        return self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+
+    def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
+        """One LocalQueue and what waits in it; None if there is none of that name."""
+        queues = self._book.queues.queues
+        local = queues.local_queues.get(f"{namespace}/{name}")
+        if local is None:
+            return None
+        entries = [
+            entry
+            for entry in self._book.entries.values()
+            if entry.binding.namespace == namespace and self._local_queue(entry) == name
+        ]
+        pending = [entry for entry in entries if self._waits(entry)]
+        line = self._book.lines.queues.get(local.cluster_queue)
+        queue = queues.cluster_queues.get(local.cluster_queue)
+        ordered: list[Entry] = []
+        if line is not None and queue is not None:
+            wanted = {entry.uid for entry in pending}
+            members = (uid for item in line.ordered(self._now_ms, queue.ageing) for uid in item.members)
+            ordered = [self._book.entries[uid] for uid in members if uid in wanted]
+        stopped = self._stopped(queue) if queue is not None else "its ClusterQueue does not exist"
+        if local.stop_policy is not StopPolicy.NONE:
+            stopped = f"its stopPolicy is {local.stop_policy}"
+        return LocalQueueView(
+            namespace=namespace,
+            name=name,
+            cluster_queue=local.cluster_queue,
+            stopped=stopped,
+            problems=[str(problem) for problem in local.problems],
+            pending=len(pending),
+            admitted=sum(self._is_admitted(entry) for entry in entries),
+            workloads=[self.workload(entry) for entry in ordered[offset : offset + limit]],
+        )
+
+    def workloads(self, namespace: str, name: str) -> WorkloadList:
+        """All workloads of that name; ``name`` may be the workload's or its binding's."""
+        found = [
+            entry
+            for entry in self._book.entries.values()
+            if entry.binding.workload.namespace == namespace
+            and name in (entry.binding.workload.name, entry.binding.name)
+            and not isinstance(entry.state, Foreign)
+        ]
+        found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
+        return WorkloadList(workloads=[self.workload(entry) for entry in found])
+
+    def workload(self, entry: Entry) -> WorkloadView:
+        """One workload."""
+        binding, state = entry.binding, entry.state
+        record = entry.record or binding.record
+        reason = waiting_of(self._book, self._view, entry, self._now_ms)
+        item = self._book.lines.item_of(entry)
+        position, local_position = positions(self._book, item, self._now_ms) if item else (0, 0)
+        enqueued_ms = binding.created_ms
+        if isinstance(state, Pending | Growing | Unresolved):
+            enqueued_ms = state.enqueued_ms
+        elif record is not None:
+            enqueued_ms = record.enqueued_ms
+        service_class = entry.priority.service_class
+        return WorkloadView(
+            namespace=binding.workload.namespace,
+            name=binding.workload.name,
+            kind=binding.workload.kind,
+            binding=binding.name,
+            state=state_name(entry),
+            local_queue=self._local_queue(entry),
+            cluster_queue=charged_name(entry) or queue_name(entry),
+            service_class=service_class.name if service_class is not None else "",
+            priority=record.priority if record is not None else entry.priority.value,
+            position_in_cluster_queue=position,
+            position_in_local_queue=local_position,
+            enqueued_at=format_ms(enqueued_ms) if enqueued_ms else "",
+            admitted_at=format_ms(record.admitted_ms) if record is not None else "",
+            request=dict(record.requests if record is not None else binding.demand.total(_copies(entry))),
+            flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
+            clusters={share.cluster: share.replicas for share in binding.placed},
+            waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
+            note=_note(entry),
+        )
+
+    def _queue(
+        self,
+        name: str,
+        admitted: int,
+        waiting: dict[str, int],
+        workloads: list[WorkloadView] | None = None,
+    ) -> QueueView:
+        queue = self._book.queues.queues.cluster_queues[name]
+        problems = (*queue.problems, *self._book.resolved.problems.get(name, ()))
+        shares = self._book.charges.ledger.share(name, ())
+        return QueueView(
+            name=name,
+            parent=queue.parent,
+            strategy=queue.strategy,
+            weight_milli=queue.weight_milli,
+            stopped=self._stopped(queue),
+            problems=[str(problem) for problem in problems],
+            pending=sum(waiting.values()),
+            admitted=admitted,
+            share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
+            usage=list(self.usage(queue)),
+            waiting=waiting,
+            workloads=workloads or [],
+        )
+
+    def usage(self, queue: ClusterQueue) -> Iterable[Usage]:
+        """What is used of each resource that the queue has quota of."""
+        ledger, tree = self._book.charges.ledger, self._book.resolved.tree
+        node = tree.paths[queue.name][0]
+        for group in queue.groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.quotas.items():
+                    cell = self._book.table.cell(flavor.flavor, resource)
+                    limits = tree.limits(cell)
+                    yield Usage(
+                        flavor=flavor.flavor,
+                        resource=resource,
+                        nominal=limits.nominal[node],
+                        used=ledger.used(queue.name, cell),
+                        borrowed=max(0, -ledger.balance(queue.name, cell)),
+                        borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
+                        lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
+                        available=max(0, ledger.available(queue.name, cell)),
+                    )
+
+    def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
+        line = self._book.lines.queues.get(name)
+        if line is None:
+            return []
+        ageing = self._book.queues.queues.cluster_queues[name].ageing
+        items = line.ordered(self._now_ms, ageing)
+        members = (uid for item in items for uid in item.members)
+        return [self.workload(self._book.entries[uid]) for uid in islice(members, offset, offset + limit)]
+
+    def _stopped(self, queue: ClusterQueue) -> str:
+        return self._book.resolved.stopped.get(queue.name, "")
+
+    def _admitted(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for entry in self._book.entries.values():
+            if self._is_admitted(entry):
+                name = charged_name(entry) or queue_name(entry)
+                found[name] = found.get(name, 0) + 1
+        return found
+
+    def _is_admitted(self, entry: Entry) -> bool:
+        return self._book.charges.get(entry.uid) is not None
+
+    def _waits(self, entry: Entry) -> bool:
+        return self._book.lines.item_of(entry) is not None
+
+    def _unresolved(self) -> Iterable[Entry]:
+        return (
+            entry
+            for entry in self._book.entries.values()
+            if isinstance(entry.state, Unresolved) and not queue_name(entry)
+        )
+
+    def _local_queue(self, entry: Entry) -> str:
+        record = entry.record or entry.binding.record
+        if record is not None:
+            return record.local_queue
+        state = entry.state
+        if isinstance(state, Pending):
+            return state.queue.local_queue
+        return state.local_queue if isinstance(state, Growing) else ""
+
+
+def state_name(entry: Entry) -> str:
+    """The state in one word, as people are shown it."""
+    if entry.record is not None:
+        return "Admitted"
+    match entry.state:
+        case Unresolved():
+            return "Held"
+        case Pending() | Reassert():
+            return "Held" if entry.waits is not None else "Pending"
+        case Growing():
+            return "Growing"
+        case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
+            return "Placed"
+        case Admitted() | Shrinking():
+            return "Admitted"
+        case Adopted():
+            return "Adopted"
+        case Finished():
+            return "Finished"
+        case Foreign():
+            return "Foreign"
+
+
+def _copies(entry: Entry) -> int:
+    state = entry.state
+    return state.copies if isinstance(state, Pending | Growing | Adopted) else 1
+
+
+def _note(entry: Entry) -> str:
+    """What else is to be told: failed writes, unplaced work, what could not be read."""
+    notes = [entry.note] if entry.note else []
+    state = entry.state
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
+        notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
+    return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

@@ -1,0 +1,135 @@
+"""Workloads that grow and shrink after they were admitted."""
+
+from tests.dispatcher.scenarios.objects import GPU, Obj
+from tests.dispatcher.scenarios.test_life import charged
+from tests.dispatcher.scenarios.world import World, run
+
+
+def scaled(world: World, key: str, replicas: int, *, held: bool) -> None:
+    """As the detector and the webhook do it, in one write."""
+
+    def scale(obj: Obj) -> None:
+        obj["spec"]["replicas"] = replicas
+        if held:
+            obj["spec"]["suspension"] = {"scheduling": True}
+
+    world.edit(key, scale)
+
+
+async def running(world: World, quota: int, replicas: int) -> str:
+    world.fleet(m1=32)
+    world.queue("main", {"m1": quota})
+    await world.start()
+    key = world.submit("web", gpus=1, replicas=replicas, kind="Deployment", api_version="apps/v1")
+    world.add("/apis/apps/v1/namespaces/team/deployments", deployment("web"))
+    await world.until(lambda: world.is_placed(key))
+    await world.passes(1)
+    return key
+
+
+def deployment(name: str) -> Obj:
+    return {"metadata": {"name": name, "labels": {"fairway.dev/queue": "main"}}, "spec": {}}
+
+
+def replicas_of(world: World, key: str) -> int:
+    return sum(share["replicas"] for share in world.binding(key)["spec"]["clusters"])
+
+
+def test_growth_that_fits_is_admitted() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 8, 2)
+        scaled(world, key, 6, held=True)
+        await world.until(lambda: replicas_of(world, key) == 6)
+        await world.passes(1)
+        assert (world.record(key) or {})["requests"] == {GPU: 6}
+        assert charged(world) == 6
+
+    run(scenario)
+
+
+def test_growth_waits_for_quota_while_what_runs_goes_on() -> None:
+    """volcano-global's pull request 37: growth after release bypassed the quota."""
+
+    async def scenario(world: World) -> None:
+        key = await running(world, 4, 2)
+        other = world.submit("other", gpus=2)
+        await world.until(lambda: world.is_placed(other))
+        scaled(world, key, 4, held=True)
+        await world.passes(5)
+        assert world.is_held(key)
+        assert replicas_of(world, key) == 2
+        assert charged(world) == 4
+        world.karmada.finish([other])
+        await world.until(lambda: replicas_of(world, key) == 4)
+        await world.passes(1)
+        assert charged(world) == 4
+
+    run(scenario)
+
+
+def test_growth_keeps_its_place_from_when_the_workload_came() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 4, 2)
+        other = world.submit("other", gpus=2)
+        await world.until(lambda: world.is_placed(other))
+        late = world.submit("late", gpus=2)
+        await world.passes(2)
+        scaled(world, key, 4, held=True)
+        await world.passes(2)
+        world.karmada.finish([other])
+        await world.until(lambda: replicas_of(world, key) == 4)
+        await world.passes(2)
+        assert world.is_held(late)
+
+    run(scenario)
+
+
+def test_growth_that_nobody_held_is_charged_until_there_is_quota_for_it() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 4, 2)
+        scaled(world, key, 4, held=False)
+        await world.passes(2)
+        assert charged(world) == 4
+        other = world.submit("other", gpus=1)
+        await world.passes(3)
+        assert world.is_held(other)
+
+    run(scenario)
+
+
+def test_scaling_down_gives_quota_back_with_one_write() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 8, 6)
+        writes = len(world.api.writes.entries)
+        scaled(world, key, 2, held=False)
+        await world.until(lambda: (world.record(key) or {})["requests"] == {GPU: 2})
+        await world.passes(2)
+        assert charged(world) == 2
+        assert len(world.api.writes.entries) == writes + 1
+
+    run(scenario)
+
+
+def test_a_held_scale_down_is_let_through_at_once() -> None:
+    """live.md 4: a scale-down does not pass while suspended."""
+
+    async def scenario(world: World) -> None:
+        key = await running(world, 6, 6)
+        scaled(world, key, 9, held=True)
+        await world.passes(2)
+        assert world.is_held(key)
+        scaled(world, key, 3, held=False)
+        await world.until(lambda: not world.is_held(key) and replicas_of(world, key) == 3, within_s=2)
+        await world.passes(2)
+        assert charged(world) == 3
+
+    run(scenario)
+
+
+def test_a_flag_set_by_hand_on_what_runs_is_cleared() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 6, 2)
+        scaled(world, key, 2, held=True)
+        await world.until(lambda: not world.is_held(key))
+
+    run(scenario)

@@ -1,0 +1,219 @@
+"""What people and programs are told: over HTTP, in statuses, Events and metrics."""
+
+import asyncio
+from typing import TypeVar
+
+import aiohttp
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+
+from fairway.kube.client import KubeClient
+from fairway.kube.events import EventWriter
+from fairway.service.addresses import BindAddress
+from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
+from queue_dispatcher.events import BindingEvents
+from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.readings import readings_of
+from queue_dispatcher.status import QueueStatuses
+from queue_dispatcher.visibility import VisibilityServer
+from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue
+from tests.dispatcher.scenarios.world import World, run
+
+T = TypeVar("T")
+
+
+async def full(world: World) -> list[str]:
+    """Two run, five wait."""
+    world.fleet(m1=100)
+    world.add(f"{FAIRWAY}/clusterqueues", cluster_queue("root", {"m1": 2}))
+    world.queue("main", {"m1": 2}, parent="root")
+    await world.start()
+    keys = [world.submit(f"w{number}", gpus=2) for number in range(7)]
+    await world.until(lambda: sum(map(world.is_placed, keys)) == 2)
+    await world.passes(1)
+    return keys
+
+
+async def asked(world: World, path: str, document: type[T]) -> T:
+    clock = world.dispatcher.controller._clock
+    server = VisibilityServer(world.dispatcher, clock)
+    async with (
+        server.serve(BindAddress("127.0.0.1", 0)) as address,
+        aiohttp.ClientSession() as session,
+        session.get(f"http://{address}/visibility/v1{path}") as response,
+    ):
+        assert response.status == 200, await response.text()
+        return msgspec.json.decode(await response.read(), type=document)
+
+
+def test_queues_positions_and_reasons() -> None:
+    async def scenario(world: World) -> None:
+        await full(world)
+        found = await asked(world, "/queues", QueueList)
+        assert [queue.name for queue in found.queues] == ["root", "main"]
+        main = found.queues[1]
+        assert (main.parent, main.pending, main.admitted) == ("root", 5, 2)
+        assert main.waiting == {"WaitingForBorrowing": 5}
+        usage = main.usage[0]
+        assert (usage.nominal, usage.used, usage.borrowed, usage.available) == (2, 4, 2, 0)
+        assert found.is_leader
+        queue = await asked(world, "/queues/main?limit=2&offset=1", QueueView)
+        assert [one.position_in_cluster_queue for one in queue.workloads] == [2, 3]
+        assert [one.position_in_local_queue for one in queue.workloads] == [2, 3]
+        local = await asked(world, "/namespaces/team/queues/main", LocalQueueView)
+        assert (local.cluster_queue, local.pending, local.admitted) == ("main", 5, 2)
+        assert len(local.workloads) == 5
+
+    run(scenario)
+
+
+def test_one_workload() -> None:
+    async def scenario(world: World) -> None:
+        keys = await full(world)
+        (running,) = (await asked(world, "/workloads/team/w0", WorkloadList)).workloads
+        assert (running.state, running.cluster_queue, running.clusters) == ("Placed", "main", {"m1": 1})
+        assert running.flavors == {GPU: "m1"}
+        assert running.waiting is None
+        (held,) = (await asked(world, "/workloads/team/w6", WorkloadList)).workloads
+        assert (held.state, held.position_in_cluster_queue) == ("Pending", 5)
+        assert held.waiting is not None
+        assert held.waiting.kind == "WaitingForBorrowing"
+        assert held.waiting.unblock
+        nowhere = world.submit("nowhere", "none", gpus=1)
+        await world.passes(1)
+        (lost,) = (await asked(world, "/queues", QueueList)).unresolved
+        assert (lost.name, lost.state) == ("nowhere", "Held")
+        assert lost.waiting is not None
+        assert lost.waiting.text == "LocalQueue team/none does not exist"
+        assert (await asked(world, "/workloads/team/none", WorkloadList)).workloads == []
+        world.karmada.finish(keys[:1])
+        await world.passes(0.1)
+        (done,) = (await asked(world, "/workloads/team/w0-job", WorkloadList)).workloads
+        assert done.state == "Finished"
+        assert nowhere
+
+    run(scenario)
+
+
+def test_bad_questions_are_refused() -> None:
+    async def scenario(world: World) -> None:
+        await full(world)
+        clock = world.dispatcher.controller._clock
+        server = VisibilityServer(world.dispatcher, clock)
+        async with server.serve(BindAddress("127.0.0.1", 0)) as address, aiohttp.ClientSession() as session:
+            for path, status in (
+                ("/queues/none", 404),
+                ("/namespaces/team/queues/none", 404),
+                ("/queues/main?limit=1001", 400),
+                ("/queues/main?offset=-1", 400),
+                ("/queues/main?limit=x", 400),
+                ("/nothing", 404),
+            ):
+                async with session.get(f"http://{address}/visibility/v1{path}") as response:
+                    assert response.status == status, path
+            async with session.post(f"http://{address}/visibility/v1/queues") as response:
+                assert response.status == 405
+
+    run(scenario)
+
+
+def test_statuses_are_written_when_they_change_and_seldom() -> None:
+    async def scenario(world: World) -> None:
+        keys = await full(world)
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda kind, outcome: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(12)
+
+            def written() -> list[str]:
+                return [w.path for w in world.api.writes.entries if w.path.endswith("/status")]
+
+            def status(path: str) -> Obj:
+                found: Obj = next(
+                    record.decode()["status"]
+                    for key, record in world.api.store.collection(
+                        "fairway.dev/v1alpha1", path
+                    ).records.items()
+                    if key[1] == "main"
+                )
+                return found
+
+            # One for each of the three queues, and none while nothing changes.
+            assert len(written()) == 3
+            await world.passes(60)
+            assert len(written()) == 3
+            main = status("clusterqueues")
+            assert (main["pending"], main["admitted"]) == (5, 2)
+            assert main["conditions"][0]["status"] == "True"
+            assert main["flavorsUsage"][0]["resources"][0] == {"name": GPU, "total": "4", "borrowed": "2"}
+            since = main["conditions"][0]["lastTransitionTime"]
+            world.karmada.finish(keys[:2])
+            await world.passes(12)
+            assert status("localqueues")["pending"] == 3
+            assert status("clusterqueues")["conditions"][0]["lastTransitionTime"] == since
+            before = len(written())
+            task.cancel()
+            # A new leader does not write anew what the last one has written.
+            heir = asyncio.create_task(
+                QueueStatuses(client, world.dispatcher, clock, lambda *_: None).run(lambda: True)
+            )
+            await world.passes(12)
+            assert len(written()) == before
+            heir.cancel()
+            await asyncio.wait((task, heir))
+
+    run(scenario)
+
+
+def test_events_tell_of_those_that_stand_for_others_once() -> None:
+    async def scenario(world: World) -> None:
+        await full(world)
+        world.submit("nowhere", "none", gpus=1)
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            writer = EventWriter(
+                client, "fairway-dispatcher", "test", clock=lambda: clock.elapsed_ms() / 1000
+            )
+            events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms)
+            tasks = [
+                asyncio.create_task(writer.run()),
+                asyncio.create_task(events.watch(world.dispatcher)),
+            ]
+            await world.passes(300)
+            stored = [r.decode() for r in world.api.store.collection("v1", "events").records.values()]
+            told = sorted((event["involvedObject"]["name"], event["reason"]) for event in stored)
+            assert told == [("nowhere-job", "QueueNotFound"), ("w2-job", "WaitingForBorrowing")]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    run(scenario)
+
+
+def test_metrics_count_what_there_is() -> None:
+    async def scenario(world: World) -> None:
+        await full(world)
+        world.submit("nowhere", "none", gpus=1)
+        await world.passes(1)
+        assert world.running is not None
+        clock = world.dispatcher.controller._clock
+        registry = CollectorRegistry()
+        metrics = DispatcherMetrics(registry, version="test")
+        sources = world.running.sources
+        metrics.watch_readings(lambda: readings_of(world.dispatcher, sources, clock))
+        text = generate_latest(registry).decode()
+        for line in (
+            'fairway_pending{cluster_queue="main"} 5.0',
+            'fairway_pending{cluster_queue=""} 1.0',
+            'fairway_unadmitted{cluster_queue="main",reason="WaitingForBorrowing"} 5.0',
+            'fairway_unadmitted{cluster_queue="",reason="QueueNotFound"} 1.0',
+            'fairway_bindings{state="Placed"} 2.0',
+            f'fairway_queue_usage{{cluster_queue="main",flavor="m1",resource="{GPU}"}} 4.0',
+            f'fairway_queue_borrowed{{cluster_queue="main",flavor="m1",resource="{GPU}"}} 2.0',
+            "fairway_leading 1.0",
+            "fairway_synced 1.0",
+        ):
+            assert line in text, line
+
+    run(scenario)
