@@ -71,7 +71,7 @@ class Bodies:
         reason = why_overdue(entry.binding, state, promised.start_timeout_ms, now_ms)
         if reason is None:
             return None
-        count = entry.tries + 1
+        count = state.record.tries + 1
         return patches.take_back(
             entry.binding,
             RequeueRecord(count, now_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),

@@ -23,7 +23,7 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.reasons import QueueStopped, Reason, ReleaseWindowFull
+from queue_dispatcher.cycle.reasons import QueueStopped, Reason
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
 from queue_dispatcher.desk import BindingDesk
 from queue_dispatcher.executor import Write
@@ -220,8 +220,8 @@ class Controller:
 
     def stopped(self, queue: ClusterQueue) -> Reason | None:
         """Why a queue admits nothing, if so."""
-        why = self._book.resolved.stopped.get(queue.name)
-        return None if why is None else QueueStopped(queue.name, why)
+        why = self._book.resolved.refusal(queue.name)
+        return QueueStopped(queue.name, why) if why else None
 
     def _take_notices(self, elapsed_ms: int) -> None:
         book = self._book
@@ -325,9 +325,9 @@ class Controller:
         return subjects
 
     def _see(self, decision: Decision, elapsed_ms: int) -> None:
-        full = {key for key, reason in decision.waits.items() if isinstance(reason, ReleaseWindowFull)}
         since = self.view.full_since_ms
-        self.view = View(decision.waits, elapsed_ms, {key: since.get(key, elapsed_ms) for key in full})
+        full = {key: since.get(key, elapsed_ms) for key in decision.window_full}
+        self.view = View(decision.waits, elapsed_ms, full)
 
     def _log_start(self) -> None:
         """Say once what was found, above all where more is charged than the quota allows."""

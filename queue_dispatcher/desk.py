@@ -236,7 +236,6 @@ class BindingDesk:
                 requeue = entry.binding.requeue
                 entry.released_ms = entry.kicks = entry.kicked_ms = 0
                 if isinstance(requeue, RequeueRecord):
-                    entry.tries = requeue.count
                     queue = entry.queue.cluster_queue if isinstance(entry.queue, Resolved) else ""
                     self._witness.taken_back(entry, queue, requeue)
             case _:

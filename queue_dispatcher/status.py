@@ -154,7 +154,7 @@ class QueueStatuses:
         for key, local in book.queues.local_queues.values.items():
             path = LOCAL_QUEUES.object_path(local.name, local.namespace)
             leads_to = local.cluster_queue
-            stopped = book.resolved.stopped.get(leads_to, "")
+            stopped = book.resolved.refusal(leads_to)
             if leads_to not in book.resolved.tree.paths:
                 stopped = f"ClusterQueue {leads_to} does not exist"
             if local.stop_policy is not StopPolicy.NONE:

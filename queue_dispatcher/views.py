@@ -93,7 +93,9 @@ class Views:
             wanted = {entry.uid for entry in pending}
             members = (uid for item in line.ordered(self._now_ms, queue.ageing) for uid in item.members)
             ordered = [self._book.entries[uid] for uid in members if uid in wanted]
-        stopped = self._stopped(queue) if queue is not None else "its ClusterQueue does not exist"
+        stopped = "its ClusterQueue does not exist"
+        if queue is not None:
+            stopped = self._book.resolved.refusal(queue.name)
         if local.stop_policy is not StopPolicy.NONE:
             stopped = f"its stopPolicy is {local.stop_policy}"
         return LocalQueueView(
@@ -166,9 +168,9 @@ class Views:
         return QueueView(
             name=name,
             parent=queue.parent,
-            strategy=queue.strategy,
+            strategy="" if name in self._book.resolved.inner else queue.strategy,
             weight_milli=queue.weight_milli,
-            stopped=self._stopped(queue),
+            stopped=self._book.resolved.stopped.get(name, ""),
             problems=[str(problem) for problem in problems],
             pending=sum(waiting.values()),
             admitted=admitted,
@@ -206,9 +208,6 @@ class Views:
         items = line.ordered(self._now_ms, ageing)
         members = (uid for item in items for uid in item.members)
         return [self.workload(self._book.entries[uid]) for uid in islice(members, offset, offset + limit)]
-
-    def _stopped(self, queue: ClusterQueue) -> str:
-        return self._book.resolved.stopped.get(queue.name, "")
 
     def _admitted(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -105,4 +105,5 @@ def admission_record(
         requests=binding.demand.total(state.copies),
         flavors=flavors,
         group=group,
+        tries=state.tries if isinstance(state, Pending) else 0,
     )

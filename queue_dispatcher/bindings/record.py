@@ -27,6 +27,7 @@ MAX_REPLICAS = 2**31 * 256
 """More pods than 256 components can have."""
 MAX_COPIES = 100_000
 """More clusters than a fleet has."""
+MAX_TRIES = 2**31 - 2
 MAX_RESOURCES = 256
 MAX_FLAVORS = 256
 
@@ -43,6 +44,7 @@ class AdmissionRecord:
     ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
     of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
     resource, each in full until the workload is placed. ``group``: what it was admitted with, empty if alone.
+    ``tries``: how often it had been taken back before.
     """
 
     id: str
@@ -57,6 +59,7 @@ class AdmissionRecord:
     requests: Requests
     flavors: Flavors
     group: str = ""
+    tries: int = 0
 
 
 class _Record(KubeStruct, frozen=True):
@@ -72,6 +75,7 @@ class _Record(KubeStruct, frozen=True):
     priority: int = 0
     copies: int = 1
     group: str = ""
+    tries: int = 0
 
 
 _RECORDS = msgspec.json.Decoder(_Record)
@@ -102,6 +106,8 @@ def write_record(record: AdmissionRecord) -> str:
     }
     if record.group:
         value["group"] = record.group
+    if record.tries:
+        value["tries"] = record.tries
     return encode(value)
 
 
@@ -131,6 +137,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
             for resource, names in sorted(raw.flavors.items())
         ),
         group=raw.group,
+        tries=in_range("tries", raw.tries, 0, MAX_TRIES),
     )
 
 

@@ -250,8 +250,6 @@ class Book:
         # Also what another leader made of it counts, if it is not older.
         if entry.record is not None and made is not None and made.admitted_ms >= entry.record.admitted_ms:
             entry.record = None
-        if isinstance(state, Pending):
-            entry.tries = max(entry.tries, state.tries)
         self._indexes.leads_to(entry)
         self._charge(entry)
         self._stand(entry)

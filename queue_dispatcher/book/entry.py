@@ -38,8 +38,8 @@ class Entry:
     under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
     ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
     milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
-    ``tries``: how often it was taken back, as far as is known. The times ``released_ms`` (0 if not by this
-    process), ``parked_ms`` and ``kicked_ms`` are of the monotonic clock.
+    The times ``released_ms`` (0 if not by this process), ``parked_ms`` and ``kicked_ms`` are of the monotonic
+    clock.
     """
 
     __slots__ = (
@@ -62,7 +62,6 @@ class Entry:
         "released_ms",
         "retry_ms",
         "state",
-        "tries",
         "waits",
         "written",
         "written_ms",
@@ -84,7 +83,6 @@ class Entry:
         self.retry_ms = 0
         self.failures = 0
         self.note = ""
-        self.tries = 0
         self.released_ms = 0
         self.parked_ms = 0
         self.kicked_ms = 0

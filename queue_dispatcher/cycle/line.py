@@ -38,6 +38,7 @@ class Line:
         self._room = room
         self._now_ms = now_ms
         self._refusers = refusers
+        self._ages = False
         self._is_strict = state.strategy is QueueingStrategy.STRICT_FIFO
         # A heap; ranks end with ids, so two entries never compare beyond them.
         self._heads: list[tuple[Rank, int, PendingClass]] = []
@@ -101,13 +102,13 @@ class Line:
         refusers[parked.key] = refuser
         if not self._is_strict or not blocks:
             return
-        behind = Behind(parked.items[place], refuser)
-        for _, next_place, pending in self._heads:
-            refusers[pending.key] = behind
-            if self._ageing.cap or pending.key.ageing:
-                at = next_point_ms(pending.items[next_place], self._ageing, self._now_ms)
-                if at is not None:
-                    self.changes_ms = min(at, self.changes_ms or at)
+        keys = [pending.key for _, _, pending in self._heads]
+        refusers.update(dict.fromkeys(keys, Behind(parked.items[place], refuser)))
+        if self._ages:
+            points = (
+                next_point_ms(pending.items[at], self._ageing, self._now_ms) for _, at, pending in self._heads
+            )
+            self.changes_ms = min((at for at in points if at is not None), default=None)
         self._heads.clear()
 
     def _line_up(self, classes: Sequence[PendingClass]) -> None:
@@ -120,8 +121,9 @@ class Line:
             parked = set(refused)
             classes = [one for one in classes if one not in parked]
         ageing, now_ms = self._ageing, self._now_ms
-        self._heads = [
-            (rank(one.items[0], ageing, now_ms) if ageing.cap or one.key.ageing else one.rank, 0, one)
-            for one in classes
-        ]
+        self._ages = bool(ageing.cap) or any(one.key.ageing for one in classes)
+        if self._ages:
+            self._heads = [(rank(one.items[0], ageing, now_ms), 0, one) for one in classes]
+        else:
+            self._heads = [(one.rank, 0, one) for one in classes]
         heapq.heapify(self._heads)

@@ -26,13 +26,25 @@ Capacities = Mapping[str, Mapping[str, int]]
 class Resolved:
     """The tree, and what is wrong.
 
-    ``stopped``: why workloads of a queue are not admitted, by name; all queues with children are in it, since
-    workloads wait in leaves. ``problems``: by name, what their authors should mend.
+    ``stopped``: why a queue, and all below it, admits nothing, by name. ``inner``: the queues that have
+    others below them; workloads wait in leaves. ``problems``: by name, what their authors should mend.
     """
 
     tree: QuotaTree
     stopped: Mapping[str, str]
+    inner: frozenset[str]
     problems: Mapping[str, tuple[Problem, ...]]
+
+    def refusal(self, queue: str) -> str:
+        """Why workloads that name the queue are not admitted; empty if they are."""
+        if queue in self.stopped:
+            return self.stopped[queue]
+        if queue in self.inner:
+            return (
+                f"ClusterQueue {queue} has queues below it, and workloads wait in queues that have none; let "
+                "the LocalQueue name one of those"
+            )
+        return ""
 
 
 def resolve(queues: Iterable[ClusterQueue], capacities: Capacities, table: CellTable) -> Resolved:
@@ -57,7 +69,8 @@ def resolve(queues: Iterable[ClusterQueue], capacities: Capacities, table: CellT
     ]
     tree = QuotaTree(nodes, table)
     stopped = _stopped(by_name, parents, tree, misplaced)
-    return Resolved(tree, stopped, {name: tuple(found) for name, found in problems.items() if found})
+    told = {name: tuple(found) for name, found in problems.items() if found}
+    return Resolved(tree, stopped, frozenset(has_children & by_name.keys()), told)
 
 
 def _misplaced(queues: Mapping[str, ClusterQueue]) -> dict[str, Problem]:
@@ -102,24 +115,15 @@ def _stopped(
     misplaced: Mapping[str, Problem],
 ) -> dict[str, str]:
     stopped: dict[str, str] = {}
-    # Why a queue and all below it admit nothing; parents come before their children.
-    subtrees: dict[str, str] = {}
-    has_children = set(parents.values())
+    # Parents come before their children.
     for node in tree.nodes:
         name, policy = node.name, queues[node.name].stop_policy
         if name in misplaced:
-            subtrees[name] = f"spec.parent of ClusterQueue {name} is {misplaced[name].message}"
+            stopped[name] = f"spec.parent of ClusterQueue {name} is {misplaced[name].message}"
         elif policy is not StopPolicy.NONE:
-            subtrees[name] = f"spec.stopPolicy of ClusterQueue {name} is {policy}"
-        elif parents[name] in subtrees:
-            subtrees[name] = subtrees[parents[name]]
-        if name in subtrees:
-            stopped[name] = subtrees[name]
-        elif name in has_children:
-            stopped[name] = (
-                f"ClusterQueue {name} has queues below it, and workloads wait in queues that have none; let "
-                "the LocalQueue name one of those"
-            )
+            stopped[name] = f"spec.stopPolicy of ClusterQueue {name} is {policy}"
+        elif parents[name] in stopped:
+            stopped[name] = stopped[parents[name]]
     return stopped
 
 

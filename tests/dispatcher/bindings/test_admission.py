@@ -73,7 +73,7 @@ def test_the_record_of_an_admission() -> None:
         group="g",
     )
     assert written == record(
-        4, service_class="batch", priority=7, flavors=((GPU, ("h100", "spot")),), group="g"
+        4, service_class="batch", priority=7, flavors=((GPU, ("h100", "spot")),), group="g", tries=1
     )
     assert written.enqueued_ms == CREATED_MS
 

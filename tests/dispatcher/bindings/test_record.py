@@ -150,6 +150,7 @@ def test_a_timestamp_comes_back(moment: int) -> None:
             lambda flavors: tuple(sorted(flavors.items()))
         ),
         group=st.text(max_size=8),
+        tries=st.integers(0, 2**31 - 2),
     )
 )
 def test_a_record_comes_back_and_equal_records_give_equal_text(one: AdmissionRecord) -> None:

@@ -50,7 +50,8 @@ def test_amounts_and_percentages_of_the_capacity() -> None:
     assert (quota.nominal, quota.borrowing_limit, quota.lending_limit) == (25, 10, 15)
     assert (available(found, "a"), available(found, "b")) == (32, 22)
     assert found.problems == {}
-    assert set(found.stopped) == {"org"}
+    assert found.stopped == {}
+    assert found.inner == {"org"}
 
 
 def test_percentages_follow_the_capacity_and_round_down() -> None:
@@ -131,8 +132,9 @@ def test_a_stopped_queue_stops_all_below_it() -> None:
 
 def test_workloads_wait_in_leaves_only() -> None:
     found = resolved(written("org"), written("a", "org"))
-    assert "has queues below it" in found.stopped["org"]
-    assert "a" not in found.stopped
+    assert "has queues below it" in found.refusal("org")
+    assert found.refusal("a") == ""
+    assert found.stopped == {}
 
 
 def test_a_leaf_that_lends_more_than_it_owns_is_told() -> None:

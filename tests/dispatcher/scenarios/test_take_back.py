@@ -39,6 +39,25 @@ def test_what_does_not_start_is_taken_back_and_tried_again_in_its_old_place() ->
     run(scenario, room={"m1": 1})
 
 
+def test_how_often_it_was_tried_outlives_a_restart_between_release_and_taking_back() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8})
+        hasty(world)
+        running = await world.start()
+        key = world.submit("large", gpus=8, said=HASTY)
+        counts = []
+        for _ in range(3):
+            await world.until(lambda: not world.is_held(key), within_s=300)
+            await running.kill()
+            running = await world.start()
+            await world.until(lambda: world.is_held(key), within_s=60)
+            counts.append((world.requeue(key) or {})["count"])
+        assert counts == [1, 2, 3]
+
+    run(scenario, room={"m1": 1})
+
+
 def test_the_pauses_double_and_the_limit_ends_them() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
