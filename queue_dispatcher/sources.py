@@ -8,7 +8,7 @@ and where they are served is asked once a kind.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
@@ -192,27 +192,24 @@ class Sources:
         return kinds.get(kind)
 
 
-class Followed:
+class Followed(Protocol):
     """One resource that is followed, of whatever type."""
 
-    name = ""
+    name: str
 
     @property
     def is_settled(self) -> bool:
         """Whether it has been read completely once, or is known not to be served."""
-        raise NotImplementedError
 
     @property
     def state(self) -> ReflectorState:
         """How its reflector is doing."""
-        raise NotImplementedError
 
     async def run(self) -> None:
         """Follow it until cancelled."""
-        raise NotImplementedError
 
 
-class _FollowedKind(Followed, Generic[O]):
+class _FollowedKind(Generic[O]):
     def __init__(
         self,
         client: KubeClient,
@@ -264,7 +261,9 @@ class _FollowedKind(Followed, Generic[O]):
 
 
 def _kind(api_version: str, resource: ApiResource) -> ResourceKind[TemplateObject]:
+    """What a reflector follows: whole objects of kinds that Fairway reads, else their metadata."""
     group = api_version.rpartition("/")[0]
     root = f"/apis/{api_version}" if group else f"/api/{api_version}"
     name = f"{resource.name}.{group}" if group else resource.name
-    return ResourceKind(name, f"{root}/{resource.name}", TemplateObject)
+    is_read = (resource.kind, group) in KNOWN_KINDS
+    return ResourceKind(name, f"{root}/{resource.name}", TemplateObject, metadata_only=not is_read)

@@ -245,7 +245,7 @@ class Book:
 
     def _derive(self, entry: Entry) -> None:
         before = entry.state
-        state = entry.state = self._interpreter.read(entry)
+        entry.state = self._interpreter.read(entry)
         made = entry.binding.record
         # Also what another leader made of it counts, if it is not older.
         if entry.record is not None and made is not None and made.admitted_ms >= entry.record.admitted_ms:
