@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, misread
-from estimator.capacity.assumed import OutOfTime
+from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
 from estimator.capacity.gangs.gang_replicas import Topology
@@ -124,6 +124,7 @@ class CapacityAnswering:
             if share_s <= 0:
                 return _in_doubt(name, _LATE, age_s)
             quotas = tuple(member.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
+            question = _without_bound(question, member)
             work = partial(_place_and_explain, question, with_causes, quotas, call.clock, share_s)
             try:
                 placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
@@ -200,6 +201,13 @@ class _Call:
 
 
 _LATE = Doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
+
+
+def _without_bound(question: CapacityQuestion, member: MemberCluster) -> CapacityQuestion:
+    """The question without those pods on their way that hold room on the cluster already."""
+    gang = question.gang
+    bound = bound_pods(gang.assumed, member.mirror.controllers.bound_pods)
+    return replace(question, gang=replace(gang, assumed=outstanding(gang.assumed, bound, None)))
 
 
 def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:

@@ -115,6 +115,9 @@ def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWork
         problems += [f"assumed[{index}]: {problem}" for problem in (*gang.problems, *unused)]
         copies = message.copies or gang.copies
         held = tuple(replace(one, replicas=one.replicas * copies, topology=None) for one in components)
+        if len(held) == 1:
+            # Under its own name, by which `outstanding` finds the pods of it that are bound; or under none.
+            held = (replace(held[0], name=gang.name),)
         if held:
             found.append(AssumedWorkload(gang.namespace, held))
     return tuple(found)
@@ -123,6 +126,8 @@ def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWork
 def _gang(message: pb.Gang, field: str) -> Gang:
     if message.copies < 0:
         raise RequestError(f"{field}.copies: {message.copies}: expected a number of gangs, or 0")
+    if len(message.name) > MAX_NAME:
+        raise RequestError(f"{field}.name: {len(message.name)} characters: expected at most {MAX_NAME}")
     if message.workload_json:
         if message.pod_sets or message.HasField("topology"):
             raise RequestError(
@@ -143,7 +148,7 @@ def _gang(message: pb.Gang, field: str) -> Gang:
                 f"{field}.pod_sets[{index}].name: {name[:63]!r} is there twice: expected it once"
             )
     topology = _topology(message.topology, f"{field}.topology") if message.HasField("topology") else None
-    return Gang("", message.namespace, "", pod_sets, is_gang=True, topology=topology)
+    return Gang("", message.namespace, message.name, pod_sets, is_gang=True, topology=topology)
 
 
 def _workload(message: pb.Gang, field: str) -> Gang:
@@ -157,7 +162,7 @@ def _workload(message: pb.Gang, field: str) -> Gang:
             f"{field}.workload_json: a pod set has a name of {longest} characters: "
             f"expected at most {MAX_NAME}"
         )
-    return replace(gang, namespace=message.namespace or gang.namespace)
+    return replace(gang, namespace=message.namespace or gang.namespace, name=message.name or gang.name)
 
 
 def _pod_set(message: pb.PodSet, field: str) -> PodSet:

@@ -307,7 +307,9 @@ class Controller:
         for action in decision.actions:
             match action:
                 case Admit(item=item) if item.shape.probe:
-                    self._probes.released(item.shape.probe, item.members)
+                    entries = self._book.entries
+                    names = {uid: entries[uid].binding.workload.name for uid in item.members}
+                    self._probes.released(item.shape.probe, names)
                 case Probe(item=item):
                     self._probes.ask(item, self._subjects(item))
                 case _:

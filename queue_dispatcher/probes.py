@@ -51,7 +51,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class _OnItsWay:
-    question: Question
+    gang: pb.Gang
     clusters: frozenset[str]
     until_ms: int | None
 
@@ -88,18 +88,25 @@ class Probes:
             self._asked.add(probe)
             self._waiting.put_nowait((probe, tuple(subjects)))
 
-    def released(self, probe: str, members: Iterable[str]) -> None:
-        """A workload that was asked about is released; its pods are on their way."""
+    def released(self, probe: str, members: Mapping[str, str]) -> None:
+        """A workload that was asked about is released; its pods are on their way.
+
+        ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
+        of the pods they see already.
+        """
         self.verdicts.admitted(probe)
-        for uid, question in zip(members, self._questions.get(probe, ()), strict=False):
-            self._on_its_way[uid] = _OnItsWay(question, frozenset(question.clusters), None)
+        for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
+            gang = pb.Gang()
+            gang.CopyFrom(question.gang)
+            gang.name = name
+            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), None)
 
     def placed(self, uid: str, clusters: Iterable[str]) -> None:
         """Karmada placed it; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = self._elapsed_ms() + SETTLES_MS
-            self._on_its_way[uid] = _OnItsWay(known.question, frozenset(clusters), until_ms)
+            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), until_ms)
 
     def retain(self, uids: Iterable[str]) -> None:
         """Of what has been released only these are still to be placed."""
@@ -191,7 +198,7 @@ class Probes:
         for way in self._on_its_way.values():
             if way.until_ms is None or way.until_ms > now_ms:
                 for cluster in way.clusters:
-                    assumed.setdefault(cluster, []).append(way.question.gang)
+                    assumed.setdefault(cluster, []).append(way.gang)
         return assumed
 
 

@@ -73,7 +73,8 @@ class Member:
         for number, node in enumerate(chosen):
             name = f"{workload}-{number}"
             placed.append((node, devices, f"/api/v1/namespaces/{namespace}/pods/{name}"))
-            self.api.create(f"/api/v1/namespaces/{namespace}/pods", _pod(name, namespace, node, request))
+            pod = _pod(name, namespace, node, request, workload)
+            self.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
         return True
 
     def end(self, workload: str) -> None:
@@ -102,10 +103,11 @@ def _node(name: str, pool: NodePool) -> Obj:
     }
 
 
-def _pod(name: str, namespace: str, node: str, request: Mapping[str, str]) -> Obj:
+def _pod(name: str, namespace: str, node: str, request: Mapping[str, str], job: str) -> Obj:
     resources = {"requests": dict(request), "limits": dict(request)}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": job, "controller": True}
     return {
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": namespace, "ownerReferences": [owner]},
         "spec": {"nodeName": node, "containers": [{"name": "main", "resources": resources}]},
         "status": {"phase": "Running"},
     }

@@ -59,7 +59,7 @@ def queue_objects() -> Iterator[tuple[str, Obj]]:
 
 def research_jobs() -> list[Workload]:
     """Five of a whole node each, one after the other; the last is urgent."""
-    jobs = [_job("research", f"sweep-{n}", 1, 8, runtime_s=5.0 + 2.0 * n) for n in range(1, 5)]
+    jobs = [_job("research", f"sweep-{n}", 1, 8, runtime_s=4.5 + 1.5 * n) for n in range(1, 5)]
     return [*jobs, _job("research", "hotfix", 1, 8, runtime_s=4.0, service_class="urgent")]
 
 

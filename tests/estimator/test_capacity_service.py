@@ -1,6 +1,7 @@
 """Fairway's own service as its clients meet it: over a real channel, before files or a (fake) API server."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -185,6 +186,34 @@ class TestAssumedGangs:
         assert [reason.text for reason in found.reasons if reason.kind == "assumed"] == (
             [held] if held else []
         )
+
+    @pytest.mark.parametrize(
+        ("bound_for", "pods", "fits"),
+        [
+            pytest.param("train", 10, 6, id="two of ten are still on their way"),
+            pytest.param("train", 8, 8, id="all are there"),
+            pytest.param("train", 3, 8, id="more are there than are on their way"),
+            pytest.param("other", 6, 2, id="those of another workload are not its own"),
+        ],
+    )
+    def test_pods_that_are_bound_already_are_not_held_room_for_once_more(
+        self, tmp_path: Path, bound_for: str, pods: int, fits: int
+    ) -> None:
+        bound = [
+            pod(f"p{n}").on("a").requests(gpu=1).owned_by("Job", bound_for, "batch/v1") for n in range(8)
+        ]
+        container = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}
+        train = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"namespace": "default", "name": "train"},
+            "spec": {"parallelism": pods, "template": {"spec": {"containers": [container]}}},
+        }
+        on_its_way = workload(json.dumps(train).encode())
+        assert asked(tmp_path, [*PAIR, *bound], workers(1, gpu=1), on_its_way).fits == fits
+        by_pod_sets = workers(1, pods, gpu=1)
+        by_pod_sets.namespace, by_pod_sets.name = "default", "train"
+        assert asked(tmp_path, [*PAIR, *bound], workers(1, gpu=1), by_pod_sets).fits == fits
 
 
 class TestTopology:

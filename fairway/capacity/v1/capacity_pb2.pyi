@@ -42,18 +42,20 @@ class Topology(_message.Message):
     def __init__(self, mode: _Optional[_Union[Topology.Mode, str]] = ..., level: _Optional[str] = ..., slice_size: _Optional[int] = ...) -> None: ...
 
 class Gang(_message.Message):
-    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies")
+    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies", "name")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     POD_SETS_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     pod_sets: _containers.RepeatedCompositeFieldContainer[PodSet]
     topology: Topology
     workload_json: bytes
     copies: int
-    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ...) -> None: ...
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
     __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement")
