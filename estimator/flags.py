@@ -5,7 +5,6 @@ pkg/sharedcli, k8s.io/component-base/logs); those without effect here are in ``e
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,17 +20,29 @@ from estimator.settings import (
     AcceleratorSettings,
     ApiSettings,
     ClusterSource,
-    EndpointSettings,
     KarmadaSettings,
     LiveCluster,
-    LogSettings,
     OnDoubt,
     Settings,
     TopologyOverride,
 )
 from fairway.selectors import is_label_key
-from fairway.service.addresses import MAX_PORT, parse_bind_address
+from fairway.service.addresses import MAX_PORT
 from fairway.service.certificates import TlsFiles
+from fairway.service.common_flags import (
+    ENABLE_PPROF,
+    HELP,
+    LOGGING_FORMAT,
+    METRICS,
+    OTHERS,
+    PROFILING,
+    Text,
+    endpoint_notices,
+    endpoint_settings,
+    health_flag,
+    log_settings,
+    verbosity_flag,
+)
 from fairway.service.durations import parse_duration_s
 from fairway.service.goflags import (
     CommandLine,
@@ -47,17 +58,8 @@ from fairway.service.goflags import (
     parse_text,
     render_help,
 )
-from fairway.service.logs import LogFormat
 
 PROGRAM: Final = "karmada-scheduler-estimator"
-
-
-def _parse_logging_format(text: str) -> LogFormat:
-    if text == "text":
-        return "text"
-    if text == "json":
-        return "json"
-    raise ValueError("expected text or json")
 
 
 def _parse_on_doubt(text: str) -> OnDoubt:
@@ -176,22 +178,7 @@ _STALE_AFTER: Final = Flag(
     "DURATION",
 )
 
-_HEALTH: Final = Flag(
-    "health-probe-bind-address",
-    parse_bind_address,
-    ":10351",
-    'Address of /healthz and /readyz; "0" is off.',
-    "ADDRESS",
-)
-_METRICS: Final = Flag(
-    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
-)
-_ENABLE_PPROF: Final = Flag(
-    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
-)
-_PROFILING: Final = Flag(
-    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
-)
+_HEALTH: Final = health_flag(":10351")
 
 _KARMADA_KUBECONFIG: Final = Flag(
     "karmada-kubeconfig",
@@ -217,37 +204,19 @@ _TOPOLOGY: Final = Flag(
     "[NAME=]KEY,KEY,...",
 )
 
-_LOGGING_FORMAT: Final = Flag(
-    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
-)
-_VERBOSITY: Final = Flag(
-    "v",
-    int_between(0, 2**31 - 1, "a verbosity"),
-    "0",
-    "Verbosity of the log: 4 and above adds debugging records.",
-    "LEVEL",
-    letter="v",
-)
-_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+_VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
     FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
     FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, _CATALOGUE, _TOPOLOGY)),
-    FlagGroup("Health, metrics, profiling", (_HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING)),
-    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
+    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
+    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
-    FlagGroup("Others", (_HELP,)),
+    OTHERS,
 )
 _SPLIT_IN_TWO = "gone since Karmada 1.12: use --health-probe-bind-address and --metrics-bind-address"
 _GONE: Final = {"bind-address": _SPLIT_IN_TWO, "secure-port": _SPLIT_IN_TWO}
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
-
-    text: str
 
 
 def parse(
@@ -264,7 +233,7 @@ def parse(
     """
     flags = [flag for group in GROUPS for flag in group.flags]
     line = parse_line(flags, argv, gone=_GONE)
-    if line.value(_HELP) or line.arguments == ("help",):
+    if line.value(HELP) or line.arguments == ("help",):
         return Text(help_text(width))
     if line.arguments == ("version",):
         return Text(f"{PROGRAM} version: {version}")
@@ -297,15 +266,11 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         server_port=line.value(_SERVER_PORT),
         tls=_tls(line, is_file),
         api=ApiSettings(line.value(_QPS), line.value(_BURST)),
-        endpoints=EndpointSettings(
-            health=line.value(_HEALTH),
-            metrics=line.value(_METRICS),
-            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
-        ),
+        endpoints=endpoint_settings(line, _HEALTH),
         gates=resolve(line.values(_GATES)),
         on_doubt=line.value(_ON_DOUBT),
         stale_after_s=line.value(_STALE_AFTER),
-        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+        logs=log_settings(line, _VERBOSITY),
         notices=_notices(line),
         karmada=_karmada(line, is_file),
         accelerators=_accelerators(line, is_file),
@@ -375,6 +340,5 @@ def _notices(line: CommandLine) -> tuple[str, ...]:
         )
     elif client_ca and line.value(_SKIP_VERIFY):
         notices.append(f"--{_SKIP_VERIFY.name}: clients are not asked for certificates")
-    if line.is_set(_PROFILING) and not line.value(_ENABLE_PPROF):
-        notices.append(f"--{_PROFILING.name} has no effect without --{_ENABLE_PPROF.name}")
+    notices += endpoint_notices(line)
     return tuple(notices)

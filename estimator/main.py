@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Sequence
 
-from estimator.flags import Text, parse
+from estimator.flags import parse
+from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
 from fairway.service.grpc_environment import prepare_grpc_environment
 from fairway.service.version import release

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Literal
 
 from estimator.feature_gates import Gates
-from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
-from fairway.service.logs import LogFormat
+from fairway.service.common_flags import EndpointSettings, LogSettings
 
 OnDoubt = Literal["auto", "zero", "skip"]
 
@@ -60,14 +59,6 @@ class AcceleratorSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class LogSettings:
-    """``verbosity`` is klog's ``-v``."""
-
-    format: LogFormat
-    verbosity: int
-
-
-@dataclass(frozen=True, slots=True)
 class ApiSettings:
     """The pace of requests to each member API server: ``qps`` a second on average, ``burst`` at once.
 
@@ -76,15 +67,6 @@ class ApiSettings:
 
     qps: float
     burst: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Where the HTTP endpoints listen; ``None`` is off."""
-
-    health: BindAddress | None
-    metrics: BindAddress | None
-    profiling: BindAddress | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,24 @@ cmd/scheduler/app/options, pkg/sharedcli, k8s.io/component-base), so that argume
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from fairway.service.addresses import MAX_PORT, parse_bind_address
+from fairway.service.common_flags import (
+    ENABLE_PPROF,
+    HELP,
+    LOGGING_FORMAT,
+    METRICS,
+    OTHERS,
+    PROFILING,
+    Text,
+    endpoint_notices,
+    endpoint_settings,
+    health_flag,
+    log_settings,
+    verbosity_flag,
+)
 from fairway.service.durations import parse_duration_s
 from fairway.service.goflags import (
     CommandLine,
@@ -25,26 +38,15 @@ from fairway.service.goflags import (
     parse_text,
     render_help,
 )
-from fairway.service.logs import LogFormat
 from queue_dispatcher.settings import (
     ApiSettings,
     ElectionSettings,
-    EndpointSettings,
     EstimatorSettings,
     EstimatorTls,
-    LogSettings,
     Settings,
 )
 
 PROGRAM: Final = "fairway-dispatcher"
-
-
-def _parse_logging_format(text: str) -> LogFormat:
-    if text == "text":
-        return "text"
-    if text == "json":
-        return "json"
-    raise ValueError("expected text or json")
 
 
 def _parse_positive_duration_s(text: str) -> float:
@@ -193,34 +195,8 @@ _VISIBILITY: Final = Flag(
     'Address of /visibility: queues, positions, reasons; "0" is off.',
     "ADDRESS",
 )
-_HEALTH: Final = Flag(
-    "health-probe-bind-address",
-    parse_bind_address,
-    ":10351",
-    'Address of /healthz and /readyz; "0" is off.',
-    "ADDRESS",
-)
-_METRICS: Final = Flag(
-    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
-)
-_ENABLE_PPROF: Final = Flag(
-    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
-)
-_PROFILING: Final = Flag(
-    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
-)
-_LOGGING_FORMAT: Final = Flag(
-    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
-)
-_VERBOSITY: Final = Flag(
-    "v",
-    int_between(0, 2**31 - 1, "a verbosity"),
-    "0",
-    "Verbosity of the log: 4 and above adds debugging records.",
-    "LEVEL",
-    letter="v",
-)
-_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+_HEALTH: Final = health_flag(":10351")
+_VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
     FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER, _QPS, _BURST)),
@@ -246,18 +222,11 @@ GROUPS: Final = (
     ),
     FlagGroup(
         "Visibility, health, metrics, profiling",
-        (_VISIBILITY, _HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING),
+        (_VISIBILITY, _HEALTH, METRICS, ENABLE_PPROF, PROFILING),
     ),
-    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
-    FlagGroup("Others", (_HELP,)),
+    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
+    OTHERS,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
-
-    text: str
 
 
 def parse(
@@ -275,7 +244,7 @@ def parse(
     Raises FlagError.
     """
     line = parse_line([flag for group in GROUPS for flag in group.flags], argv, gone={})
-    if line.value(_HELP) or line.arguments == ("help",):
+    if line.value(HELP) or line.arguments == ("help",):
         return Text(help_text(width))
     if line.arguments == ("version",):
         return Text(f"{PROGRAM} version: {version}")
@@ -293,13 +262,9 @@ def parse(
         ),
         estimators=_estimators(line, is_file),
         election=_election(line, identity),
-        endpoints=EndpointSettings(
-            health=line.value(_HEALTH),
-            metrics=line.value(_METRICS),
-            visibility=line.value(_VISIBILITY),
-            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
-        ),
-        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+        endpoints=endpoint_settings(line, _HEALTH),
+        visibility=line.value(_VISIBILITY),
+        logs=log_settings(line, _VERBOSITY),
         catalogue=_file(line, _CATALOGUE, "a YAML list of rules", is_file),
         volcano_queues=line.value(_VOLCANO),
         writes_events=line.value(_EVENTS),
@@ -381,8 +346,7 @@ def _notices(line: CommandLine) -> tuple[str, ...]:
             f"--{_ESTIMATOR_CERTIFICATE.name} has no effect without --{_ESTIMATOR_CA.name}: "
             "estimators are asked in plaintext"
         )
-    if line.is_set(_PROFILING) and not line.value(_ENABLE_PPROF):
-        notices.append(f"--{_PROFILING.name} has no effect without --{_ENABLE_PPROF.name}")
+    notices += endpoint_notices(line)
     if not line.value(_ELECT):
         notices.append(f"--{_ELECT.name}=false: make sure that no second dispatcher runs")
     return tuple(notices)

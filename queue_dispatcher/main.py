@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 
 from fairway.kube.lease import new_identity
+from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
 from fairway.service.grpc_environment import prepare_grpc_environment
 from fairway.service.version import release
-from queue_dispatcher.flags import Text, parse
+from queue_dispatcher.flags import parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -96,8 +96,8 @@ async def serve(
                 registry=registry,
             )
         )
-        if settings.endpoints.visibility is not None:
-            await stack.enter_async_context(visibility.serve(settings.endpoints.visibility))
+        if settings.visibility is not None:
+            await stack.enter_async_context(visibility.serve(settings.visibility))
         if started is not None:
             started(dispatcher)
         async with asyncio.TaskGroup() as group:

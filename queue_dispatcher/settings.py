@@ -5,15 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.service.addresses import BindAddress
-from fairway.service.logs import LogFormat
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """``verbosity`` is klog's ``-v``."""
-
-    format: LogFormat
-    verbosity: int
+from fairway.service.common_flags import EndpointSettings, LogSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +77,19 @@ class ElectionSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Where the HTTP endpoints listen; ``None`` is off."""
-
-    health: BindAddress | None
-    metrics: BindAddress | None
-    visibility: BindAddress | None
-    profiling: BindAddress | None
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole configuration of a dispatcher process.
 
     ``volcano_queues``: Volcano's Queue objects count as ClusterQueues. ``writes_events``: whether Events are
-    written on bindings. ``notices`` are sentences to log once at startup.
+    written on bindings. ``visibility``: where it is told who waits and why; None is off. ``notices`` are
+    sentences to log once at startup.
     """
 
     api: ApiSettings
     estimators: EstimatorSettings
     election: ElectionSettings
     endpoints: EndpointSettings
+    visibility: BindAddress | None
     logs: LogSettings
     catalogue: Path | None = None
     volcano_queues: bool = False

@@ -6,13 +6,25 @@ can be copied.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
+from fairway.service.common_flags import (
+    ENABLE_PPROF,
+    HELP,
+    LOGGING_FORMAT,
+    METRICS,
+    OTHERS,
+    PROFILING,
+    Text,
+    endpoint_settings,
+    health_flag,
+    log_settings,
+    verbosity_flag,
+)
 from fairway.service.goflags import (
     CommandLine,
     Flag,
@@ -24,15 +36,12 @@ from fairway.service.goflags import (
     parse_text,
     render_help,
 )
-from fairway.service.logs import LogFormat
 from webhook.certificate_secret import SecretName
 from webhook.configuration import NAME, FailurePolicy
 from webhook.scope import parse_workload_kind
 from webhook.settings import (
     ApiSettings,
-    EndpointSettings,
     FilesSettings,
-    LogSettings,
     ManifestRequest,
     RegistrationSettings,
     ScopeSettings,
@@ -43,14 +52,6 @@ PROGRAM: Final = "fairway-webhook"
 _DEFAULT_URL: Final = "https://fairway-webhook.fairway-system.svc:443"
 _HOST: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _OBJECT_NAME: Final = _HOST
-
-
-def _parse_logging_format(text: str) -> LogFormat:
-    if text == "text":
-        return "text"
-    if text == "json":
-        return "json"
-    raise ValueError("expected text or json")
 
 
 def _parse_failure_policy(text: str) -> FailurePolicy:
@@ -175,34 +176,8 @@ _MASTER: Final = Flag(
     "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
 )
 
-_HEALTH: Final = Flag(
-    "health-probe-bind-address",
-    parse_bind_address,
-    ":8000",
-    'Address of /healthz and /readyz; "0" is off.',
-    "ADDRESS",
-)
-_METRICS: Final = Flag(
-    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
-)
-_ENABLE_PPROF: Final = Flag(
-    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
-)
-_PROFILING: Final = Flag(
-    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
-)
-_LOGGING_FORMAT: Final = Flag(
-    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
-)
-_VERBOSITY: Final = Flag(
-    "v",
-    int_between(0, 2**31 - 1, "a verbosity"),
-    "0",
-    "Verbosity of the log: 4 and above adds a record for each review.",
-    "LEVEL",
-    letter="v",
-)
-_HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+_HEALTH: Final = health_flag(":8000")
+_VERBOSITY: Final = verbosity_flag("a record for each review")
 
 GROUPS: Final = (
     FlagGroup("Serving", (_ADDRESS, _PORT, _URL)),
@@ -210,17 +185,10 @@ GROUPS: Final = (
     FlagGroup("What is held", (_KIND, _CATALOGUE)),
     FlagGroup("Registration", (_REGISTER, _NAME, _FAILURE_POLICY)),
     FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER)),
-    FlagGroup("Health, metrics, profiling", (_HEALTH, _METRICS, _ENABLE_PPROF, _PROFILING)),
-    FlagGroup("Logs", (_LOGGING_FORMAT, _VERBOSITY)),
-    FlagGroup("Others", (_HELP,)),
+    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
+    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
+    OTHERS,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
-
-    text: str
 
 
 def parse(
@@ -236,7 +204,7 @@ def parse(
     ``is_file`` tells whether a named file is there. Raises FlagError.
     """
     line = parse_line([flag for group in GROUPS for flag in group.flags], argv, gone={})
-    if line.value(_HELP) or line.arguments == ("help",):
+    if line.value(HELP) or line.arguments == ("help",):
         return Text(help_text(width))
     match line.arguments:
         case ("version",):
@@ -288,12 +256,8 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
             line.value(_CONTEXT),
             line.value(_MASTER),
         ),
-        endpoints=EndpointSettings(
-            health=line.value(_HEALTH),
-            metrics=line.value(_METRICS),
-            profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
-        ),
-        logs=LogSettings(line.value(_LOGGING_FORMAT), line.value(_VERBOSITY)),
+        endpoints=endpoint_settings(line, _HEALTH),
+        logs=log_settings(line, _VERBOSITY),
     )
 
 

@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Sequence
 
+from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
 from fairway.service.version import release
-from webhook.flags import Text, parse
+from webhook.flags import parse
 from webhook.manifests import configuration_yaml, policies_yaml
 from webhook.server import StartError, read_scope, run
 from webhook.settings import ManifestRequest

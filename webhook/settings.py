@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairway.service.addresses import BindAddress
-from fairway.service.logs import LogFormat
+from fairway.service.common_flags import EndpointSettings, LogSettings
 from webhook.certificate_secret import SecretName
 from webhook.configuration import FailurePolicy
 from webhook.scope import WorkloadKind
@@ -34,23 +34,6 @@ class RegistrationSettings:
 
     name: str
     failure_policy: FailurePolicy
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointSettings:
-    """Where the HTTP endpoints listen; ``None`` is off."""
-
-    health: BindAddress | None
-    metrics: BindAddress | None
-    profiling: BindAddress | None
-
-
-@dataclass(frozen=True, slots=True)
-class LogSettings:
-    """``verbosity`` is klog's ``-v``."""
-
-    format: LogFormat
-    verbosity: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
-from queue_dispatcher.flags import Text, parse
+from queue_dispatcher.flags import parse
 from queue_dispatcher.settings import Settings
 
 
@@ -22,7 +23,7 @@ def test_the_defaults() -> None:
     assert found.election.is_on
     assert (found.election.namespace, found.election.name) == ("karmada-system", "fairway-dispatcher")
     assert found.election.identity == "me"
-    assert str(found.endpoints.visibility) == ":8082"
+    assert str(found.visibility) == ":8082"
     assert found.writes_events
     assert not found.volcano_queues
     assert any("no estimators" in notice for notice in found.notices)
@@ -61,7 +62,7 @@ def test_all_others() -> None:
     assert not found.election.is_on
     assert found.volcano_queues
     assert not found.writes_events
-    assert found.endpoints.visibility is None
+    assert found.visibility is None
     assert found.endpoints.profiling is not None
     assert found.logs.verbosity == 4
     assert any("no second dispatcher" in notice for notice in found.notices)

@@ -14,16 +14,9 @@ from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import serve
 from estimator.service import EXPLAIN_KEY, OBJECT_KEY, REASONS_KEY, SERVICE
-from estimator.settings import (
-    ApiSettings,
-    ClusterSource,
-    EndpointSettings,
-    LiveCluster,
-    LogSettings,
-    Settings,
-    SnapshotCluster,
-)
+from estimator.settings import ApiSettings, ClusterSource, LiveCluster, Settings, SnapshotCluster
 from fairway.capacity.v1 import capacity_pb2
+from fairway.service.common_flags import EndpointSettings, LogSettings
 
 DEFAULTS = Settings(
     clusters=(),

@@ -5,20 +5,19 @@ from pathlib import Path
 import pytest
 
 from estimator.feature_gates import Gates
-from estimator.flags import GROUPS, Text, parse
+from estimator.flags import GROUPS, parse
 from estimator.inert_flags import INERT
 from estimator.settings import (
     ApiSettings,
-    EndpointSettings,
     KarmadaSettings,
     LiveCluster,
-    LogSettings,
     Settings,
     SnapshotCluster,
     TopologyOverride,
 )
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
+from fairway.service.common_flags import EndpointSettings, LogSettings, Text
 from fairway.service.goflags import FlagError
 
 # Every flag of karmada-scheduler-estimator 1.19 with its default, as its own --help prints them.

@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 
 from fairway.service.addresses import BindAddress
+from fairway.service.common_flags import EndpointSettings, LogSettings, Text
 from fairway.service.goflags import FlagError
 from webhook.certificate_secret import SecretName
-from webhook.flags import GROUPS, Text, parse
+from webhook.flags import GROUPS, parse
 from webhook.main import main
 from webhook.scope import WorkloadKind
 from webhook.settings import (
     ApiSettings,
-    EndpointSettings,
     FilesSettings,
-    LogSettings,
     ManifestRequest,
     RegistrationSettings,
     ScopeSettings,

@@ -1,0 +1,105 @@
+"""The flags that every program has, and what they come to: endpoints, logs, help.
+
+Their names, defaults and meanings are those of Karmada's components (pkg/sharedcli and
+k8s.io/component-base/logs, 1.19), where those have them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fairway.service.addresses import BindAddress, parse_bind_address
+from fairway.service.goflags import CommandLine, Flag, FlagGroup, int_between, parse_bool
+from fairway.service.logs import LogFormat
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """``verbosity`` is klog's ``-v``."""
+
+    format: LogFormat
+    verbosity: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSettings:
+    """Where the HTTP endpoints listen; ``None`` is off."""
+
+    health: BindAddress | None
+    metrics: BindAddress | None
+    profiling: BindAddress | None
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
+
+    text: str
+
+
+def _parse_logging_format(text: str) -> LogFormat:
+    if text == "text":
+        return "text"
+    if text == "json":
+        return "json"
+    raise ValueError("expected text or json")
+
+
+METRICS: Final = Flag(
+    "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
+)
+ENABLE_PPROF: Final = Flag(
+    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
+)
+PROFILING: Final = Flag(
+    "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
+)
+LOGGING_FORMAT: Final = Flag(
+    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
+)
+HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+OTHERS: Final = FlagGroup("Others", (HELP,))
+
+
+def health_flag(default: str) -> Flag[BindAddress | None]:
+    """``--health-probe-bind-address``."""
+    return Flag(
+        "health-probe-bind-address",
+        parse_bind_address,
+        default,
+        'Address of /healthz and /readyz; "0" is off.',
+        "ADDRESS",
+    )
+
+
+def verbosity_flag(at_four: str = "debugging records") -> Flag[int]:
+    """``-v``; ``at_four`` says what the log has more from 4 on."""
+    return Flag(
+        "v",
+        int_between(0, 2**31 - 1, "a verbosity"),
+        "0",
+        f"Verbosity of the log: 4 and above adds {at_four}.",
+        "LEVEL",
+        letter="v",
+    )
+
+
+def endpoint_settings(line: CommandLine, health: Flag[BindAddress | None]) -> EndpointSettings:
+    """Where to listen; profiling only if it is enabled."""
+    return EndpointSettings(
+        health=line.value(health),
+        metrics=line.value(METRICS),
+        profiling=line.value(PROFILING) if line.value(ENABLE_PPROF) else None,
+    )
+
+
+def endpoint_notices(line: CommandLine) -> Sequence[str]:
+    """What of the endpoints' flags has no effect."""
+    if line.is_set(PROFILING) and not line.value(ENABLE_PPROF):
+        return (f"--{PROFILING.name} has no effect without --{ENABLE_PPROF.name}",)
+    return ()
+
+
+def log_settings(line: CommandLine, verbosity: Flag[int]) -> LogSettings:
+    """How to log."""
+    return LogSettings(line.value(LOGGING_FORMAT), line.value(verbosity))
