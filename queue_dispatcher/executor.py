@@ -30,7 +30,8 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 WORKERS = 32
-ATTEMPTS = 4
+PAUSE_S = 0.05
+ATTEMPTS = 8
 
 
 class Purpose(StrEnum):
@@ -128,7 +129,8 @@ class Executor(Generic[T]):
         self._workers = workers
         self._clock = clock
         self._sleep = sleep
-        self._backoff = Backoff(rng or random.Random())
+        self._rng = rng or random.Random()
+        self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
         self._lines: dict[str, deque[Write]] = {}
         # Lines with something to do that no worker has taken; each is here once at most.
@@ -177,7 +179,7 @@ class Executor(Generic[T]):
 
     async def _make(self, write: Write) -> bool:
         """Make one write; whether the next of its line may be made."""
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
             await self._pause()
             if not self._may_write():
                 self._observe(write.purpose, "not_leading")
@@ -216,6 +218,8 @@ class Executor(Generic[T]):
                 self._observe(write.purpose, "stale")
             if not await self._read_again(write, prepared.path):
                 return True
+            # Karmada writes in bursts of a few tenths of a second: not in step with it.
+            await self._sleep(PAUSE_S * attempt * self._rng.random())
         self._observe(write.purpose, "given_up")
         self._desk.refused(write, f"the object changed {ATTEMPTS} times while it was to be patched")
         return False
@@ -235,8 +239,11 @@ class Executor(Generic[T]):
                 return True
 
     def _slow_down(self, error: KubeError) -> None:
+        if self._clock() < self._not_before_s:
+            # One outage fails all that is under way, and counts once.
+            return
         pause_s = self._backoff.next_s(error.retry_after_s if isinstance(error, Refused) else None)
-        self._not_before_s = max(self._not_before_s, self._clock() + pause_s)
+        self._not_before_s = self._clock() + pause_s
         logger.warning("writing again in %.1f s: %s", pause_s, error)
 
     async def _pause(self) -> None:

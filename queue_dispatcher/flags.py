@@ -309,6 +309,8 @@ def _election(line: CommandLine, identity: str) -> ElectionSettings:
     lease_s, renew_s, retry_s = (
         line.value(flag) for flag in (_LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD)
     )
+    if lease_s != int(lease_s):
+        raise FlagError(f"--{_LEASE_DURATION.name}={lease_s:g}s: expected whole seconds, as a Lease has them")
     if not lease_s > renew_s > retry_s:
         raise FlagError(
             f"--{_LEASE_DURATION.name}={lease_s:g}s, --{_RENEW_DEADLINE.name}={renew_s:g}s, "

@@ -205,8 +205,12 @@ def _catalogue(settings: Settings) -> Catalogue:
     try:
         text = settings.catalogue.read_text("utf-8")
         return builtin_catalogue().extended_by(parse_catalogue(text, str(settings.catalogue)))
-    except (OSError, UnicodeDecodeError, CatalogueError) as error:
-        raise StartError(f"--catalogue: {error}") from None
+    except CatalogueError as error:
+        raise StartError(f"--catalogue {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(
+            f"--catalogue {settings.catalogue}: {error}; expected a YAML file in UTF-8"
+        ) from None
 
 
 def _check(sources: Sources) -> Check:

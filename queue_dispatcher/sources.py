@@ -96,18 +96,25 @@ class Sources:
             self.followed.append(self._follow(VOLCANO_QUEUES, queues.volcano_queues))
         self._kinds: asyncio.Queue[TemplateKind] = asyncio.Queue()
         self._awaited: set[tuple[str, str]] = set()
+        self._was_synced = False
         self.templates: list[Followed] = []
         self._resources: dict[str, dict[str, ApiResource]] = {}
         book.templates.appeared = self._appeared
 
     @property
     def is_synced(self) -> bool:
-        """Whether all has been read completely once, or is known not to be served."""
-        return not self.missing()
+        """Whether all has been read completely once, or is known not to be served.
+
+        A kind of workload that comes up later does not end it: its workloads wait until their templates have
+        been read, and nobody else does.
+        """
+        self._was_synced = self._was_synced or not self.missing()
+        return self._was_synced
 
     def missing(self) -> list[str]:
-        """What has not been read yet."""
-        missing = [one.name for one in (*self.followed, *self.templates) if not one.is_settled]
+        """What has not been read yet, though it may be soon."""
+        missing = [one.name for one in self.followed if not one.is_settled]
+        missing += [one.name for one in self.templates if not one.is_settled and not one.state.last_error]
         return [*missing, *(f"templates of {kind}" for _, kind in sorted(self._awaited))]
 
     def states(self) -> list[ReflectorState]:
@@ -146,25 +153,26 @@ class Sources:
     async def _template(self, kind: TemplateKind) -> None:
         """Follow the templates of one kind, once it is known where it is served."""
         while True:
-            pause_s = RETRY_S
+            pause_s = LOOK_AGAIN_S
+            absent = f"kind {kind.kind} of {kind.api_version} is not served by Karmada's API server"
             try:
                 resource = await self._resource(kind.api_version, kind.kind)
-            except (Unauthorized, Forbidden) as error:
-                self._trouble(kind, str(error))
-                pause_s = LOOK_AGAIN_S
-            except KubeError as error:
-                logger.warning("templates of %s %s: %s", kind.api_version, kind.kind, error)
-            else:
                 if resource is not None:
                     followed = self._follow(_kind(kind.api_version, resource), kind)
+                    await followed.look()
                     self.templates.append(followed)
                     self._settled(kind)
                     self._book.kind_in_trouble(kind.name, "")
                     await followed.run()
-                self._trouble(
-                    kind, f"kind {kind.kind} of {kind.api_version} is not served by Karmada's API server"
-                )
-                pause_s = LOOK_AGAIN_S
+                self._trouble(kind, absent)
+            except NotFound:
+                self._trouble(kind, absent)
+            except KubeError as error:
+                # Whatever it is, it must not hold up the workloads of other kinds.
+                self._trouble(kind, str(error))
+                if not isinstance(error, Unauthorized | Forbidden):
+                    logger.warning("templates of %s %s: %s", kind.api_version, kind.kind, error)
+                    pause_s = RETRY_S
             await self._sleep(pause_s)
 
     def _trouble(self, kind: TemplateKind, trouble: str) -> None:
@@ -205,6 +213,9 @@ class Followed(Protocol):
     def state(self) -> ReflectorState:
         """How its reflector is doing."""
 
+    async def look(self) -> None:
+        """Read a little of it, once. Raises KubeError."""
+
     async def run(self) -> None:
         """Follow it until cancelled."""
 
@@ -239,6 +250,9 @@ class _FollowedKind(Generic[O]):
     def state(self) -> ReflectorState:
         return self._reflector.state
 
+    async def look(self) -> None:
+        await self._client.get_bytes(self._path, {"limit": "1"})
+
     async def run(self) -> None:
         while not await self._is_served():
             await self._sleep(LOOK_AGAIN_S if self._is_absent else RETRY_S)
@@ -246,7 +260,7 @@ class _FollowedKind(Generic[O]):
 
     async def _is_served(self) -> bool:
         try:
-            await self._client.get_bytes(self._path, {"limit": "1"})
+            await self.look()
         except NotFound:
             if not self._is_absent:
                 logger.warning("%s are not served by %s", self.name, self._client.server)

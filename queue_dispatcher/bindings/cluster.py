@@ -26,9 +26,11 @@ class ClusterSpec(KubeStruct, frozen=True):
 
 
 class ResourceSummary(KubeStruct, frozen=True):
-    """What the nodes of the cluster have in all."""
+    """What the nodes of the cluster have in all, and what running and unscheduled pods take of it."""
 
     allocatable: RawResources | None = None
+    allocated: RawResources | None = None
+    allocating: RawResources | None = None
 
 
 class ClusterStatus(KubeStruct, frozen=True):
@@ -61,12 +63,12 @@ def read_cluster(stated: ClusterObject) -> Cluster:
     problems: list[str] = []
     spec = salvage(stated.spec, _SPECS, _NO_SPEC, "spec", problems)
     status = salvage(stated.status, _STATUSES, _NO_STATUS, "status", problems)
-    allocatable: dict[str, int] = {}
-    try:
-        stated_amounts = status.resource_summary.allocatable if status.resource_summary else None
-        allocatable = {name: max(0, amount) for name, amount in parse_amounts(stated_amounts).items()}
-    except ResourceError as error:
-        problems.append(f"status.resourceSummary.allocatable: {error}; nothing is counted")
+    summary = status.resource_summary or ResourceSummary()
+    allocatable = _amounts(summary.allocatable, "allocatable", problems)
+    taken = [
+        _amounts(stated_amounts, name, problems)
+        for name, stated_amounts in (("allocated", summary.allocated), ("allocating", summary.allocating))
+    ]
     zones = tuple(spec.zones or ())
     return Cluster(
         name=stated.metadata.name,
@@ -75,8 +77,19 @@ def read_cluster(stated: ClusterObject) -> Cluster:
         is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
         is_leaving=stated.metadata.deletion_timestamp is not None,
         allocatable=allocatable,
+        free={
+            name: amount - sum(part.get(name, 0) for part in taken) for name, amount in allocatable.items()
+        },
         provider=spec.provider,
         region=spec.region,
         zones=zones or ((spec.zone,) if spec.zone else ()),
         problems=tuple(problems),
     )
+
+
+def _amounts(stated: RawResources | None, field: str, problems: list[str]) -> dict[str, int]:
+    try:
+        return {name: max(0, amount) for name, amount in parse_amounts(stated).items()}
+    except ResourceError as error:
+        problems.append(f"status.resourceSummary.{field}: {error}; nothing is counted")
+        return {}

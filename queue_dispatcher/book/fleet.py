@@ -166,7 +166,7 @@ def _total(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _where(cluster: Cluster | None) -> Cluster | None:
     """What of a cluster decides whether a workload may land there."""
-    return cluster and replace(cluster, is_ready=True, allocatable={}, problems=())
+    return cluster and replace(cluster, is_ready=True, allocatable={}, free={}, problems=())
 
 
 def _meaning(flavor: ResourceFlavor) -> ResourceFlavor:
@@ -180,4 +180,5 @@ def _has_grown(before: Cluster, after: Cluster) -> bool:
         not before.is_ready
         or _where(before) != _where(after)
         or any(amount > before.allocatable.get(name, 0) for name, amount in after.allocatable.items())
+        or any(amount > before.free.get(name, 0) for name, amount in after.free.items())
     )

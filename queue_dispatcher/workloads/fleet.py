@@ -17,7 +17,8 @@ class Cluster:
 
     ``is_ready``: its Ready condition is True. ``is_leaving``: being removed from the fleet, so that Karmada
     places nothing there any more. ``allocatable``: milli-cores of cpu, whole units of all else, summed over
-    its nodes by Karmada. ``problems``: what could not be read, by field.
+    its nodes by Karmada. ``free``: of that, what no pod has been promised, below 0 where more was; it is what
+    karmada-scheduler goes by, and up to ten seconds old. ``problems``: what could not be read, by field.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Cluster:
     is_ready: bool = True
     is_leaving: bool = False
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    free: Mapping[str, int] = field(default_factory=dict)
     provider: str = ""
     region: str = ""
     zones: tuple[str, ...] = ()

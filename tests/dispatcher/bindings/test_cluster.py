@@ -24,7 +24,11 @@ def test_what_is_read() -> None:
         },
         {
             "conditions": [{"type": "Ready", "status": "True"}],
-            "resourceSummary": {"allocatable": {"cpu": "1500m", "nvidia.com/gpu": "8", "memory": "1Ki"}},
+            "resourceSummary": {
+                "allocatable": {"cpu": "1500m", "nvidia.com/gpu": "8", "memory": "1Ki"},
+                "allocated": {"cpu": "1", "nvidia.com/gpu": "5"},
+                "allocating": {"nvidia.com/gpu": "4", "example.com/other": "1"},
+            },
         },
         labels={"tier": "prod"},
     )
@@ -35,6 +39,7 @@ def test_what_is_read() -> None:
         is_ready=True,
         is_leaving=False,
         allocatable={"cpu": 1500, "nvidia.com/gpu": 8, "memory": 1024},
+        free={"cpu": 500, "nvidia.com/gpu": -1, "memory": 1024},
         provider="aws",
         region="eu",
         zones=("eu-1", "eu-2"),

@@ -1,5 +1,7 @@
 """Released workloads that Karmada put aside as unschedulable, and room that appears."""
 
+from collections.abc import Callable
+
 from tests.dispatcher.scenarios.objects import Obj
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, run
@@ -36,6 +38,29 @@ def test_room_that_appears_wakes_it_at_once() -> None:
         assert len(world.api.writes.entries) == writes + 2
         assert not world.is_held(key)
         assert charged(world) == 4
+
+    run(scenario, room={"m1": 1})
+
+
+def allocated(gpus: int) -> Callable[[Obj], None]:
+    def change(obj: Obj) -> None:
+        obj["status"]["resourceSummary"]["allocated"] = {"nvidia.com/gpu": str(gpus)}
+
+    return change
+
+
+def test_what_karmada_comes_to_know_to_be_free_wakes_it() -> None:
+    """karmada-scheduler goes by the Cluster's status, up to ten seconds after pods have ended."""
+
+    async def scenario(world: World) -> None:
+        path = "/apis/cluster.karmada.io/v1alpha1/clusters/m1"
+        key = await parked(world)
+        world.api.update(path, allocated(8))
+        await world.passes(60)
+        assert not world.is_placed(key)
+        world.karmada.room = {"m1": 8}
+        world.api.update(path, allocated(1))
+        await world.until(lambda: world.is_placed(key), within_s=2)
 
     run(scenario, room={"m1": 1})
 

@@ -1,6 +1,12 @@
-"""The defects of volcano-global 0.3 that were found in its code, by their letters.
+"""The defects of volcano-global 0.3 that were found in its code, by their letters. Shown elsewhere:
 
-Elsewhere: c in test_clusters, e and g in test_queues, i in test_growth; h is about Volcano's Lua for members.
+c  test_clusters.py::test_a_cluster_that_is_not_ready_is_no_capacity
+e  test_queues.py::test_a_deleted_queue_goes_on_to_be_charged_and_its_workloads_wait
+   and, for one that never was,
+   test_queues.py::test_a_queue_that_cannot_be_told_is_told_and_comes_right_when_it_appears
+g  test_queues.py::test_the_default_queue_of_a_namespace_and_that_of_a_policy
+i  test_growth.py::test_growth_waits_for_quota_while_what_runs_goes_on
+k  the webhook's part: tests/webhook/test_server.py::test_replicas_share_certificates_and_either_answers
 """
 
 import asyncio
@@ -115,6 +121,42 @@ def test_f_the_order_is_the_same_every_time() -> None:
         return run(scenario)
 
     assert order() == order() == order()
+
+
+def test_h_health_is_no_end_and_the_phase_is() -> None:
+    """h: what a Volcano Job's health was read from does not exist, so that it always was Healthy."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 2})
+        await world.start()
+        keys = []
+        for name in ("first", "second"):
+            world.add(
+                "/apis/batch.volcano.sh/v1alpha1/namespaces/team/jobs",
+                {"metadata": {"name": name, "labels": {"fairway.dev/queue": "main"}}, "spec": {}},
+            )
+            keys.append(world.bind(name, gpus=2, api_version="batch.volcano.sh/v1alpha1"))
+            await world.passes(1.1)
+        first, second = keys
+        assert world.is_placed(first)
+
+        def reported(phase: str) -> None:
+            item = {"clusterName": "m1", "applied": True, "health": "Healthy"}
+            status = {"state": {"phase": phase}}
+            world.edit(first, lambda obj: obj["status"].update(aggregatedStatus=[item | {"status": status}]))
+
+        for phase in ("", "Pending", "Running", "Restarting", "Aborted", "Completing", "Terminating"):
+            reported(phase)
+            await world.passes(1)
+            assert charged(world) == 2
+            assert world.is_held(second)
+        # Its health is what it always was.
+        reported("Failed")
+        await world.until(lambda: world.is_placed(second), within_s=2)
+        assert charged(world) == 2
+
+    run(scenario)
 
 
 def test_j_children_that_belong_together_start_together() -> None:
