@@ -283,7 +283,7 @@ def test_gangs_on_their_way_hold_the_room_of_all_their_copies() -> None:
     asked = place(pb.Gang(pod_sets=[pod_set()]), assumed=[on_its_way, pb.Gang(workload_json=job())])
     assert [
         (one.namespace, [(part.name, part.replicas) for part in one.components]) for one in asked.gang.assumed
-    ] == [("x", [("worker", 6), ("driver", 3)]), ("research", [("main", 2)])]
+    ] == [("x", [("worker", 6), ("driver", 3)]), ("research", [("train", 2)])]
 
 
 def test_what_a_template_says_and_nobody_uses_is_a_problem_and_no_error() -> None:
