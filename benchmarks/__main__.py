@@ -19,6 +19,7 @@ from benchmarks import (
     component_sets,
     cycle,
     device_latency,
+    dispatcher_scale,
     event_latency,
     first_answer,
     gangs,
@@ -47,6 +48,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "devices": device_latency.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
+    "dispatcher_scale": dispatcher_scale.measure,
     "kueue_suites": admission.measure,
 }
 _OF_OUR_OWN = (
@@ -58,6 +60,7 @@ _OF_OUR_OWN = (
     "devices",
     "cycle",
     "webhook",
+    "dispatcher_scale",
     "kueue_suites",
 )
 """Questions that no running estimator is asked: they start one themselves, or need none."""

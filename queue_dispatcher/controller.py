@@ -24,10 +24,11 @@ from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import QueueStopped, Reason
-from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.desk import BindingDesk
 from queue_dispatcher.executor import Write
 from queue_dispatcher.kicks import Parked, due_kicks
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.overdue import due_ms, is_quietly_parked, why_overdue
 from queue_dispatcher.probes import Probes, Subject
@@ -63,6 +64,25 @@ class View:
     full_since_ms: dict[ClassKey, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting."""
+
+    changes: int
+    envelope: Mapping[Cell, int]
+    verdicts: Mapping[str, Verdict]
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """When it was last decided, on what, and when time alone would change it."""
+
+    basis: _Basis
+    at_ms: int
+    next_due_ms: int | None
+
+
 class Controller:
     """The admission cycles of one process.
 
@@ -96,6 +116,7 @@ class Controller:
         self._has_started = False
         self._room_ms: dict[str, int] = {}
         self._next_due_ms: int | None = None
+        self._decided: _Decided | None = None
 
     def changed(self) -> None:
         """Something may have to be decided anew."""
@@ -104,6 +125,7 @@ class Controller:
     def lead(self, releases: Releases | None) -> None:
         """From now on this process leads and writes there; with None it does so no more."""
         self._releases = releases
+        self._decided = None
         if releases is None:
             self._desk.abandon()
         self.changed()
@@ -180,16 +202,52 @@ class Controller:
             due.append(self._desk.next_due_ms())
             due.append(self._overdue(writes, now_ms))
             self._kicks(writes, started_ms)
-        decision = decide(self.snapshot(now_ms, started_ms), now_ms)
-        due.append(decision.next_due_ms)
-        self._see(decision, started_ms)
+        last = self._last_decision(now_ms, started_ms)
+        if last is not None:
+            due.append(last.next_due_ms)
+        else:
+            decision = decide(self.snapshot(now_ms, started_ms), now_ms)
+            due.append(decision.next_due_ms)
+            self._see(decision, started_ms)
+            if self._releases is not None:
+                admissions = self._desk.admissions(decision.actions)
+                writes += admissions
+                self._tell_probes(decision)
+                self._note(decision, len(admissions), started_ms)
+            self._metrics.cycle((self._clock.elapsed_ms() - started_ms) / 1000)
         if self._releases is not None:
-            writes += self._desk.admissions(decision.actions)
             self._window.under_way(len(book.in_flight), started_ms)
-            self._tell_probes(decision)
             self._releases.submit(writes)
         self._next_due_ms = min((at for at in due if at is not None), default=None)
-        self._metrics.cycle((self._clock.elapsed_ms() - started_ms) / 1000)
+
+    def _last_decision(self, now_ms: int, elapsed_ms: int) -> _Decided | None:
+        """The last decision, if to decide now would find the same; for at most `FLOOR_S` it is trusted.
+
+        Of the events that a release causes, most only tell what was known: that it was written, and placed.
+        """
+        last = self._decided
+        if last is None or self._releases is None or elapsed_ms - last.at_ms >= 1000 * FLOOR_S:
+            return None
+        if last.next_due_ms is not None and now_ms >= last.next_due_ms:
+            return None
+        return last if last.basis == self._basis(elapsed_ms, is_full=last.basis.tokens is not None) else None
+
+    def _note(self, decision: Decision, written: int, elapsed_ms: int) -> None:
+        """Keep what a decision was based on, with its admissions made, unless there is more to decide."""
+        self._decided = None
+        admitted = [action for action in decision.actions if isinstance(action, Admit)]
+        is_made = written == sum(len(action.item.members) for action in admitted)
+        if is_made and len(admitted) == len(decision.actions):
+            basis = self._basis(elapsed_ms, is_full=bool(decision.window_full))
+            self._decided = _Decided(basis, elapsed_ms, decision.next_due_ms)
+
+    def _basis(self, elapsed_ms: int, *, is_full: bool) -> _Basis:
+        return _Basis(
+            self._book.changes,
+            self._book.envelope(),
+            self._probes.verdicts.current(elapsed_ms) if self._probes is not None else {},
+            max(0, self._window.size - len(self._book.in_flight)) if is_full else None,
+        )
 
     def snapshot(self, now_ms: int, elapsed_ms: int) -> Snapshot:
         """What a cycle decides from, now; the book must be settled."""

@@ -6,15 +6,18 @@ write, so what is compared is the time from creation to the end, less the runtim
 """
 
 import asyncio
+import os
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.proc import memory_mib
+from benchmarks.proc import cpu_s, memory_mib
 from benchmarks.queues import load
 from benchmarks.queues.dispatcher import starting_dispatcher
+from benchmarks.queues.progress import say
 from benchmarks.queues.servers import Server, fake_server, real_server
 from benchmarks.queues.stand_in import Lives, StandIn
 from benchmarks.queues.suite import KUEUE, Suite, read_suite
@@ -24,6 +27,7 @@ from tests import envtest
 
 _QUICK = (35, 10, 5)
 _WITHIN_FACTOR = 8.0
+_TELL_EVERY_S = 5.0
 _OF_THE_STAND_IN = 3
 """Writes to each binding that are not the dispatcher's: its creation, its placement, its end."""
 
@@ -50,11 +54,11 @@ def measure(setting: Setting) -> Result:
     return Result("kueue_suites", title, cases)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Use:
-    """What the dispatcher cost."""
+    """What it cost: seconds of CPU by process, and the dispatcher's memory at the most."""
 
-    cpu_s: float
+    cpu_s: Mapping[str, float]
     rss_mib: float
 
 
@@ -71,6 +75,9 @@ async def _run(server: Server, suite: Suite) -> Case:
         with starting_dispatcher(server.flags) as dispatcher:
             await dispatcher.ready()
             following = asyncio.create_task(stand_in.run())
+            telling = asyncio.create_task(_tell(f"{suite.name} on {server.name}", lives, suite))
+            processes = {"dispatcher": dispatcher.pid, "generator": os.getpid(), **server.processes}
+            before_s = {name: cpu_s(pid) for name, pid in processes.items()}
             lives.changed_s = began_s = time.monotonic()
             try:
                 await load.create_workloads(client, suite)
@@ -78,10 +85,17 @@ async def _run(server: Server, suite: Suite) -> Case:
                 await _all_finished(lives, suite, began_s + _WITHIN_FACTOR * suite.cpu_seconds)
                 wall_s = time.monotonic() - began_s
             finally:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-            use = _Use(dispatcher.cpu_s(), memory_mib(dispatcher.pid, "VmHWM"))
+                for task in (following, telling):
+                    task.cancel()
+                await asyncio.gather(following, telling, return_exceptions=True)
+            used_s = {name: cpu_s(pid) - before_s[name] for name, pid in processes.items()}
+            use = _Use(used_s, memory_mib(dispatcher.pid, "VmHWM"))
     return _case(server, suite, lives, wall_s, created_s, use)
+
+
+def _by_role(cpu_s: Mapping[str, float]) -> dict[str, float]:
+    """The same, with all API servers called by one name: cases are compared figure by figure."""
+    return {"API server" if "server" in name else name: used_s for name, used_s in cpu_s.items()}
 
 
 async def _all_finished(lives: Lives, suite: Suite, until_s: float) -> None:
@@ -89,6 +103,15 @@ async def _all_finished(lives: Lives, suite: Suite, until_s: float) -> None:
         if time.monotonic() > until_s:
             return
         await asyncio.sleep(0.05)
+
+
+async def _tell(what: str, lives: Lives, suite: Suite) -> None:
+    while True:
+        await asyncio.sleep(_TELL_EVERY_S)
+        say(
+            f"{what}: {len(lives.by_key):,} created, {lives.finished:,} of {suite.workloads:,} finished, "
+            f"{lives.cores:,} of {suite.total_cpu:,} cores in use"
+        )
 
 
 def _case(server: Server, suite: Suite, lives: Lives, wall_s: float, created_s: float, use: _Use) -> Case:
@@ -109,7 +132,11 @@ def _case(server: Server, suite: Suite, lives: Lives, wall_s: float, created_s: 
         *(Figure(f"wait of {s.class_name}", fmean(waits[s.class_name]), "s") for s in suite.workload_sets),
         Figure("cores in use", 100 * lives.core_seconds / (suite.total_cpu * wall_s), "%"),
         Figure("own writes each", own, "", Target(1.2), kueue.writes, own / kueue.writes),
-        Figure("dispatcher CPU", use.cpu_s, "s"),
+        *(
+            Figure(f"CPU of {name} each", 1e3 * used_s / suite.workloads, "ms")
+            for name, used_s in {"API server": 0.0, "etcd": 0.0, **_by_role(use.cpu_s)}.items()
+        ),
+        Figure("CPUs in use", sum(use.cpu_s.values()) / wall_s, ""),
         Figure("dispatcher memory", use.rss_mib, "MiB"),
     ]
     faults = []

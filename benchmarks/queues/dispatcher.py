@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from benchmarks.proc import cpu_s
 from benchmarks.processes import StartFailed, free_ports, running_module, tail
 
+_LOOPBACK = "127.0.0.1"
 _READY_WITHIN_S = 120.0
+_METRICS_WITHIN_S = 30.0
 _LOOK_EVERY_S = 0.05
 
 
@@ -24,6 +28,7 @@ class Dispatcher:
     log: Path
     health_url: str
     visibility_url: str
+    metrics_url: str
 
     @property
     def pid(self) -> int:
@@ -33,6 +38,16 @@ class Dispatcher:
     def cpu_s(self) -> float:
         """The CPU time that it has used, in seconds."""
         return cpu_s(self.pid)
+
+    def metrics(self) -> dict[str, float]:
+        """Its metrics now, each the sum over its labels."""
+        with urllib.request.urlopen(f"{self.metrics_url}/metrics", timeout=_METRICS_WITHIN_S) as response:
+            text = response.read().decode()
+        found: dict[str, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                found[sample.name] = found.get(sample.name, 0.0) + sample.value
+        return found
 
     async def ready(self) -> None:
         """Return once it says that it is ready. Raises StartFailed."""
@@ -53,15 +68,16 @@ class Dispatcher:
 @contextmanager
 def starting_dispatcher(flags: Sequence[str]) -> Iterator[Dispatcher]:
     """A dispatcher with these flags, right after its process was created."""
-    health, visibility = free_ports(2)
+    health, visibility, metrics = free_ports(3)
     command = [
         "queue_dispatcher",
         *flags,
         "--leader-elect=false",
         "--kube-api-qps=-1",
-        f"--health-probe-bind-address=127.0.0.1:{health}",
-        f"--visibility-bind-address=127.0.0.1:{visibility}",
-        "--metrics-bind-address=0",
+        f"--health-probe-bind-address={_LOOPBACK}:{health}",
+        f"--visibility-bind-address={_LOOPBACK}:{visibility}",
+        f"--metrics-bind-address={_LOOPBACK}:{metrics}",
     ]
     with running_module(command) as (process, log):
-        yield Dispatcher(process, log, f"http://127.0.0.1:{health}", f"http://127.0.0.1:{visibility}")
+        urls = (f"http://{_LOOPBACK}:{port}" for port in (health, visibility, metrics))
+        yield Dispatcher(process, log, *urls)

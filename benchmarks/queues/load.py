@@ -42,7 +42,7 @@ async def create_queues(client: KubeClient, suite: Suite) -> None:
     """Namespaces, flavor, classes, cohorts, queues, LocalQueues, a template each, and the member cluster."""
     queues = list(suite.queues())
     root = objects.ROOT
-    await _create(client, "/api/v1/namespaces", (_namespace(name) for name, _ in queues))
+    await _create(client, "/api/v1/namespaces", (objects.namespace(name) for name, _ in queues))
     await _create(client, f"{root}/resourceflavors", [objects.flavor()])
     await _create(client, f"{root}/serviceclasses", objects.service_classes(suite))
     await _create(client, f"{root}/clusterqueues", map(objects.cohort, suite.cohort_names()))
@@ -83,7 +83,3 @@ async def _create(client: KubeClient, path: str, wanted: Iterable[Json]) -> None
     async with asyncio.TaskGroup() as group:
         for body in wanted:
             group.create_task(create(body))
-
-
-def _namespace(name: str) -> Json:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

@@ -27,6 +27,11 @@ FINISHED: Json = {
 }
 
 
+def namespace(name: str) -> Json:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def flavor() -> Json:
     """The only flavor; Kueue's suites have no notion of real capacity, so it has plenty."""
     capacity: Json = {"type": "Static", "resources": {"cpu": "1000000"}}

@@ -1,30 +1,37 @@
 """API servers to run a suite against: the fake one, and a real one where its programs are at hand."""
 
+import os
 import select
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.processes import StartFailed
+from benchmarks.processes import StartFailed, running_module, tail
 from fairway.kube.client import KubeClient
 from tests import envtest
 
 _STARTS_WITHIN_S = 60.0
+_LOADED_WITHIN_S = 300.0
 _FAST = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running API server. ``flags``: how a program of ours is told of it."""
+    """A running API server. ``flags``: how a program of ours is told of it; ``processes``: ids by name."""
 
     name: str
     flags: Sequence[str]
+    processes: Mapping[str, int]
     url: str = ""
     kubeconfig: Path | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of its only process."""
+        (pid,) = self.processes.values()
+        return pid
 
     def client(self) -> KubeClient:
         """A client that is not held back."""
@@ -36,21 +43,27 @@ class Server:
 @contextmanager
 def fake_server() -> Iterator[Server]:
     """The fake API server, in a process of its own. Raises StartFailed."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.child", "tests.fakeapi"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-    )
-    try:
+    with _serving("tests.fakeapi", within_s=_STARTS_WITHIN_S) as server:
+        yield server
+
+
+@contextmanager
+def fleet_server(queues: int, pending: int) -> Iterator[Server]:
+    """The same with a full fleet in it, see `benchmarks.queues.fleet`. Raises StartFailed."""
+    sizes = ("--queues", str(queues), "--pending", str(pending))
+    with _serving("benchmarks.queues.fleet", *sizes, within_s=_LOADED_WITHIN_S) as server:
+        yield server
+
+
+@contextmanager
+def _serving(module: str, *arguments: str, within_s: float) -> Iterator[Server]:
+    with running_module([module, *arguments]) as (process, log):
         assert process.stdout is not None
-        readable, _, _ = select.select([process.stdout], [], [], _STARTS_WITHIN_S)
+        readable, _, _ = select.select([process.stdout], [], [], within_s)
         url = process.stdout.readline().decode().strip() if readable else ""
         if not url:
-            raise StartFailed("the fake API server did not start")
-        yield Server("fake API server", ("--master", url), url=url)
-    finally:
-        process.terminate()
-        process.wait()
+            raise StartFailed(f"the fake API server did not start:\n{tail(log)}")
+        yield Server("fake API server", ("--master", url), {"fake API server": process.pid}, url=url)
 
 
 @contextmanager
@@ -60,4 +73,19 @@ def real_server(programs: Path) -> Iterator[Server]:
         tempfile.TemporaryDirectory(prefix="bench-api-") as state,
         envtest.real_api(programs, Path(state)) as api,
     ):
-        yield Server("kube-apiserver", ("--kubeconfig", str(api.kubeconfig)), kubeconfig=api.kubeconfig)
+        flags = ("--kubeconfig", str(api.kubeconfig))
+        yield Server("kube-apiserver", flags, _children_of(programs), kubeconfig=api.kubeconfig)
+
+
+def _children_of(folder: Path) -> dict[str, int]:
+    """Our own children whose programs are in this folder, by name."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            program = Path(os.readlink(process / "exe"))
+            parent = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # another user's, or gone by now
+        if parent == os.getpid() and program.parent == folder.resolve():
+            found[program.name] = int(process.name)
+    return found

@@ -32,13 +32,15 @@ class _Status(KubeStruct, frozen=True):
     aggregated_status: list[dict[str, object]] | None = None
 
 
-class _Binding(KubeStruct, frozen=True):
+class Binding(KubeStruct, frozen=True):
+    """A binding, as far as one has to know it to place it."""
+
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
 
-BINDINGS = ResourceKind("resourcebindings", f"{ROOT}/resourcebindings", _Binding)
+BINDINGS = ResourceKind("resourcebindings", f"{ROOT}/resourcebindings", Binding)
 
 
 @dataclass(slots=True)
@@ -92,7 +94,7 @@ class StandIn:
         """Keys of all workloads."""
         return self._lives.by_key.keys()
 
-    def upsert(self, binding: _Binding) -> None:
+    def upsert(self, binding: Binding) -> None:
         """A binding was written by somebody."""
         now_s = time.monotonic()
         life = self._lives.by_key.setdefault(object_key(binding.metadata), Life())
@@ -112,10 +114,10 @@ class StandIn:
         self._lives.use(self._cores[kind], life.released_s)
         ends_s = life.released_s + self._runtime_s[kind]
         placed = {"spec": {"clusters": [{"name": MEMBER, "replicas": 1}]}}
-        await self._client.patch(path, placed, _Binding, content_type=_MERGE)
+        await self._client.patch(path, placed, Binding, content_type=_MERGE)
         await asyncio.sleep(max(0.0, ends_s - time.monotonic()))
         self._lives.use(-self._cores[kind], time.monotonic())
-        await self._client.patch(path + "/status", {"status": FINISHED}, _Binding, content_type=_MERGE)
+        await self._client.patch(path + "/status", {"status": FINISHED}, Binding, content_type=_MERGE)
         life.finished_s = time.monotonic()
         self._lives.finished += 1
         self.on_finished()

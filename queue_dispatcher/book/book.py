@@ -104,6 +104,7 @@ class Book:
         """What happened since somebody last looked; whoever looks empties it."""
         self.room: set[str] = set()
         """Clusters where room may have appeared since somebody last looked; likewise."""
+        self._changes = 0
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, is_accelerator)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
@@ -117,6 +118,8 @@ class Book:
     def _add(self, entry: Entry) -> None:
         self.entries[entry.uid] = entry
         self._indexes.add(entry)
+        # Before anything is derived: what is derived without its template has to be derived once more.
+        self._interpreter.expect(entry.binding)
         self.mark(entry)
 
     def _replace(self, entry: Entry, binding: Binding) -> None:
@@ -136,6 +139,7 @@ class Book:
         self._dirty.pop(uid, None)
         self.lines.drop(entry)
         if self.charges.drop(uid):
+            self._changes += 1
             self._room_of(entry)
         for collection in (self.in_flight, self.parked, self.duties, self.forward):
             collection.discard(uid)
@@ -224,6 +228,7 @@ class Book:
             }
             self.resolved = resolve(cluster_queues.values(), capacities, self.table)
             self.charges.move_to(self.resolved.tree)
+            self._changes += 1
         for name in queues.reshaped:
             self.shapes.forget_queue(name)
             self._charging.forget_queue(name)
@@ -258,7 +263,8 @@ class Book:
     def _charge(self, entry: Entry) -> None:
         before = self.charges.get(entry.uid)
         queue, charge = self._charging.charge(entry)
-        self.charges.put(entry.uid, queue, charge)
+        if self.charges.put(entry.uid, queue, charge):
+            self._changes += 1
         if before is not None and sum(a for _, a in charge) < sum(a for _, a in before.charge):
             self._room_of(entry)
 
@@ -297,6 +303,11 @@ class Book:
         """Karmada has put the binding aside without saying so."""
         self.in_flight.discard(uid)
         self.parked.add(uid)
+
+    @property
+    def changes(self) -> int:
+        """Grows whenever who waits, what is charged, or what the queues allow has changed."""
+        return self._changes + self.lines.changes
 
     def envelope(self) -> dict[Cell, int]:
         """What is physically left of each cell whose capacity is known."""

@@ -32,10 +32,15 @@ class Interpreter:
         self._fleet = fleet
         self._is_accelerator = is_accelerator
 
+    def expect(self, binding: Binding) -> None:
+        """The binding will be read: if it has a template, that is to be looked for."""
+        if _is_scheduled(binding):
+            self._templates.kind_of(binding.workload)
+
     def read(self, entry: Entry) -> State:
         """The state of the entry's binding; notes its queue, its template's facts and its priority on it."""
         binding = entry.binding
-        if not binding.is_workload or binding.placement is None:
+        if not _is_scheduled(binding):
             return _FOREIGN
         template = self._templates.facts(binding.workload)
         facts = entry.facts = template if isinstance(template, TemplateFacts) else _NO_FACTS
@@ -58,6 +63,10 @@ class Interpreter:
             in_scope=is_in_scope(binding, names, namespace.is_managed, self._is_accelerator),
             copies=self._fleet.copies(binding.placement, binding.demand),
         )
+
+
+def _is_scheduled(binding: Binding) -> bool:
+    return binding.is_workload and binding.placement is not None
 
 
 def _priority_class(binding: Binding) -> str:

@@ -26,6 +26,8 @@ class Lines:
 
     def __init__(self, shapes: Shapes) -> None:
         self.queues: dict[str, PendingQueue] = {}
+        self.changes = 0
+        """Grows whenever somebody comes, goes or waits otherwise than before."""
         self._shapes = shapes
         self._groups: dict[GroupKey, dict[str, Entry]] = {}
         self._stale: set[GroupKey] = set()
@@ -38,6 +40,7 @@ class Lines:
                 self._stale.add(group)
             return
         self.drop(entry)
+        self.changes += 1
         entry.item = item
         if group is not None:
             entry.group = group
@@ -49,6 +52,7 @@ class Lines:
 
     def drop(self, entry: Entry) -> None:
         """The entry is in no line and no group any more."""
+        self.changes += 1
         if entry.line:
             self._remove(entry.line, entry.uid)
             entry.line = ""
@@ -94,6 +98,7 @@ class Lines:
                     yield entry.item.shape
 
     def _settle_group(self, key: GroupKey) -> Iterator[Entry]:
+        self.changes += 1
         found = self._together.pop(_item_id(key), None)
         if found is not None:
             self._remove(found.item.queue, found.item.id)

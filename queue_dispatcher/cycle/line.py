@@ -50,7 +50,10 @@ class Line:
             refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
         elif classes:
             self._queue_room = QueueRoom(room, state.name)
-            self._line_up(classes)
+            if not self._is_strict and self._queue_room.lacks(state.pending.least(now_ms)):
+                refusers.update(dict.fromkeys((pending.key for pending in classes), self._queue_room))
+            else:
+                self._line_up(classes)
 
     @property
     def is_waiting(self) -> bool:

@@ -7,12 +7,13 @@ its time has come. The same items give the same classes in whatever order they w
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.order import Rank, rank
+from queue_dispatcher.ledger.cells import Cell, Charge
 
 
 class PendingClass:
@@ -39,6 +40,7 @@ class PendingQueue:
         self._by_line: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
         self._later: list[Item] = []
         self._advanced_ms = 0
+        self._least: Charge | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -75,6 +77,7 @@ class PendingQueue:
         else:
             del self._by_line[_line(item)]
             self._classes.remove(found)
+            self._least = None
         return item
 
     def advance(self, now_ms: int) -> None:
@@ -89,7 +92,7 @@ class PendingQueue:
 
     def classes(self, now_ms: int) -> Sequence[PendingClass]:
         """The classes of what is due, by priority, the highest first, then by shape."""
-        if not self._due_by(now_ms):
+        if not self._later or not self._due_by(now_ms):
             return self._classes
         advanced = PendingQueue(self.name)
         for item in self._items.values():
@@ -97,12 +100,25 @@ class PendingQueue:
         advanced.advance(now_ms)
         return advanced._classes
 
+    def least(self, now_ms: int) -> Charge:
+        """What each of `classes` is charged at least, however it is admitted; empty where that is not known.
+
+        Of a full queue one comparison with it tells that nothing has room.
+        """
+        if self._later and self._due_by(now_ms):
+            return ()
+        if self._least is None:
+            self._least = _least(one.key.shape for one in self._classes)
+        return self._least
+
     def later(self, now_ms: int) -> Sequence[Item]:
         """What is not due yet, the next first."""
         return self._later[self._due_by(now_ms) :]
 
     def next_due_ms(self, now_ms: int) -> int | None:
         """When the first of them is; None if there are none."""
+        if not self._later:
+            return None
         due = self._due_by(now_ms)
         return self._later[due].due_ms if due < len(self._later) else None
 
@@ -140,10 +156,24 @@ class PendingQueue:
         found = PendingClass(ClassKey(self.name, *_line(item)), item)
         self._by_line[_line(item)] = found
         insort(self._classes, found, key=_standing)
+        self._least = None
 
 
 def _line(item: Item) -> tuple[Shape, int, Ageing | None]:
     return (item.shape, item.priority, item.ageing)
+
+
+def _least(shapes: Iterable[Shape]) -> Charge:
+    """The cells that all ways of all these shapes are charged with, each with the least amount."""
+    least: dict[Cell, int] | None = None
+    for shape in shapes:
+        # What never fits needs no room to be refused.
+        for alternative in shape.alternatives if shape.never is None else ():
+            charge = dict(alternative.charge)
+            if least is not None:
+                charge = {cell: min(amount, least[cell]) for cell, amount in charge.items() if cell in least}
+            least = charge
+    return tuple((least or {}).items())
 
 
 def _came(item: Item) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from queue_dispatcher.cycle.reasons import (
     WaitingForQuota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Availability
 from queue_dispatcher.ledger.tree import UNLIMITED
 
@@ -120,6 +120,15 @@ class QueueRoom:
             else:
                 return self._room.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
         return None
+
+    def lacks(self, charge: Charge) -> bool:
+        """Whether any part of the charge has no room now."""
+        cells, totals = self._cells, self._totals
+        for cell, amount in charge:
+            left = cells.get(cell) or self._first_look(cell)
+            if amount + totals.get(cell, 0) > left.ceiling and amount > self._look(cell, left).amount:
+                return True
+        return False
 
     def can_ever_admit(self, shape: Shape) -> bool:
         """Whether a workload of the shape could start if nothing else ran."""
