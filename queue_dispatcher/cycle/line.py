@@ -50,9 +50,7 @@ class Line:
             refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
         elif classes:
             self._queue_room = QueueRoom(room, state.name)
-            if not self._is_strict and self._queue_room.lacks(state.pending.least(now_ms)):
-                refusers.update(dict.fromkeys((pending.key for pending in classes), self._queue_room))
-            else:
+            if not (self._queue_room.refuses(state.pending.least(now_ms)) and self._refuse(classes)):
                 self._line_up(classes)
 
     @property
@@ -114,6 +112,20 @@ class Line:
             self.changes_ms = min((at for at in points if at is not None), default=None)
         self._heads.clear()
 
+    def _refuse(self, classes: Sequence[PendingClass]) -> bool:
+        """Refuse all classes, of which none has room; False if who blocks whom has to be looked at."""
+        refuser: Refuser = self._queue_room
+        keys = (pending.key for pending in classes)
+        if not self._is_strict:
+            self._refusers.update(dict.fromkeys(keys, refuser))
+            return True
+        first = min(classes, key=_rank)
+        if self._may_age(classes) or not self._queue_room.can_ever_admit(first.key.shape):
+            return False
+        self._refusers.update(dict.fromkeys(keys, Behind(first.items[0], refuser)))
+        self._refusers[first.key] = refuser
+        return True
+
     def _line_up(self, classes: Sequence[PendingClass]) -> None:
         if not self._is_strict:
             # What has no room now has none later in the cycle, and on a full fleet that is most of it.
@@ -124,9 +136,16 @@ class Line:
             parked = set(refused)
             classes = [one for one in classes if one not in parked]
         ageing, now_ms = self._ageing, self._now_ms
-        self._ages = bool(ageing.cap) or any(one.key.ageing for one in classes)
+        self._ages = self._may_age(classes)
         if self._ages:
             self._heads = [(rank(one.items[0], ageing, now_ms), 0, one) for one in classes]
         else:
             self._heads = [(one.rank, 0, one) for one in classes]
         heapq.heapify(self._heads)
+
+    def _may_age(self, classes: Sequence[PendingClass]) -> bool:
+        return bool(self._ageing.cap) or any(one.key.ageing for one in classes)
+
+
+def _rank(pending: PendingClass) -> Rank:
+    return pending.rank

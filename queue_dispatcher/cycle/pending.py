@@ -40,7 +40,7 @@ class PendingQueue:
         self._by_line: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
         self._later: list[Item] = []
         self._advanced_ms = 0
-        self._least: Charge | None = None
+        self._least: tuple[Charge, ...] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -100,10 +100,10 @@ class PendingQueue:
         advanced.advance(now_ms)
         return advanced._classes
 
-    def least(self, now_ms: int) -> Charge:
-        """What each of `classes` is charged at least, however it is admitted; empty where that is not known.
+    def least(self, now_ms: int) -> tuple[Charge, ...]:
+        """What `classes` are charged at least if each is admitted in the first way, in the second, and so on.
 
-        Of a full queue one comparison with it tells that nothing has room.
+        Empty where it is not known. Where no part of it has room, nothing in the queue has.
         """
         if self._later and self._due_by(now_ms):
             return ()
@@ -163,17 +163,19 @@ def _line(item: Item) -> tuple[Shape, int, Ageing | None]:
     return (item.shape, item.priority, item.ageing)
 
 
-def _least(shapes: Iterable[Shape]) -> Charge:
-    """The cells that all ways of all these shapes are charged with, each with the least amount."""
-    least: dict[Cell, int] | None = None
+def _least(shapes: Iterable[Shape]) -> tuple[Charge, ...]:
+    """By the alternatives' places, the cells that all alternatives there have, each with the least amount."""
+    least: list[dict[Cell, int]] = []
     for shape in shapes:
         # What never fits needs no room to be refused.
-        for alternative in shape.alternatives if shape.never is None else ():
+        for place, alternative in enumerate(shape.alternatives if shape.never is None else ()):
             charge = dict(alternative.charge)
-            if least is not None:
-                charge = {cell: min(amount, least[cell]) for cell, amount in charge.items() if cell in least}
-            least = charge
-    return tuple((least or {}).items())
+            if place == len(least):
+                least.append(charge)
+            else:
+                known = least[place]
+                least[place] = {c: min(amount, known[c]) for c, amount in charge.items() if c in known}
+    return tuple(tuple(charge.items()) for charge in least)
 
 
 def _came(item: Item) -> tuple[int, str]:

@@ -5,6 +5,7 @@ checked on one path and forgotten on another does not exist. Room only shrinks w
 refused once need not be asked again before the next.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -121,14 +122,17 @@ class QueueRoom:
                 return self._room.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
         return None
 
-    def lacks(self, charge: Charge) -> bool:
-        """Whether any part of the charge has no room now."""
+    def refuses(self, least: Sequence[Charge]) -> bool:
+        """Whether nothing has room because not even the least does, by `PendingQueue.least`."""
         cells, totals = self._cells, self._totals
-        for cell, amount in charge:
-            left = cells.get(cell) or self._first_look(cell)
-            if amount + totals.get(cell, 0) > left.ceiling and amount > self._look(cell, left).amount:
-                return True
-        return False
+        for charge in least:
+            for cell, amount in charge:
+                left = cells.get(cell) or self._first_look(cell)
+                if amount + totals.get(cell, 0) > left.ceiling and amount > self._look(cell, left).amount:
+                    break
+            else:
+                return False
+        return bool(least)
 
     def can_ever_admit(self, shape: Shape) -> bool:
         """Whether a workload of the shape could start if nothing else ran."""
