@@ -75,19 +75,14 @@ class Given:
         """Catalogue and levels. Raises Failed."""
         from admin.estimates import Rules
         from estimator.capacity.topology.levels import LevelsError, levels_of
-        from fairway.accelerators.builtin import builtin_catalogue
-        from fairway.accelerators.catalogue import CatalogueError, parse_catalogue
+        from fairway.accelerators.builtin import extended_catalogue
+        from fairway.accelerators.catalogue import CatalogueError
 
-        catalogue = builtin_catalogue()
         levels = tuple(key.strip() for key in self.levels.split(",")) if self.levels else ()
         try:
-            if self.catalogue is not None:
-                text = self.catalogue.read_text(encoding="utf-8")
-                catalogue = catalogue.extended_by(parse_catalogue(text, str(self.catalogue)))
+            catalogue = extended_catalogue(self.catalogue)
             if levels:
                 levels_of(levels)
-        except (OSError, UnicodeDecodeError) as error:
-            raise Failed(f"--catalogue {self.catalogue}: {error}; expected a YAML file in UTF-8") from None
         except CatalogueError as error:
             raise Failed(f"--catalogue {error}") from None
         except LevelsError as error:

@@ -43,8 +43,8 @@ from estimator.settings import (
     SnapshotCluster,
 )
 from estimator.snapshot_source import SnapshotSource
-from fairway.accelerators.builtin import builtin_catalogue
-from fairway.accelerators.catalogue import Catalogue, CatalogueError, parse_catalogue
+from fairway.accelerators.builtin import extended_catalogue
+from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
@@ -247,12 +247,9 @@ def _karmada_source() -> "type[KarmadaSource]":
 
 def _catalogue(accelerators: AcceleratorSettings) -> Catalogue:
     """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
-    if accelerators.catalogue is None:
-        return builtin_catalogue()
     try:
-        text = accelerators.catalogue.read_text("utf-8")
-        return builtin_catalogue().extended_by(parse_catalogue(text, str(accelerators.catalogue)))
-    except (OSError, UnicodeDecodeError, CatalogueError) as error:
+        return extended_catalogue(accelerators.catalogue)
+    except CatalogueError as error:
         raise StartError(f"--catalogue: {error}") from None
 
 

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from fairway.accelerators.builtin import builtin_catalogue
-from fairway.accelerators.catalogue import Catalogue, CatalogueError, parse_catalogue
+from fairway.accelerators.builtin import extended_catalogue
+from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.kube.election import Election, Leadership
 from fairway.kube.events import EventWriter
@@ -200,17 +200,10 @@ def _client(api: ApiSettings, *, election: bool = False) -> KubeClient:
 
 def _catalogue(settings: Settings) -> Catalogue:
     """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
-    if settings.catalogue is None:
-        return builtin_catalogue()
     try:
-        text = settings.catalogue.read_text("utf-8")
-        return builtin_catalogue().extended_by(parse_catalogue(text, str(settings.catalogue)))
+        return extended_catalogue(settings.catalogue)
     except CatalogueError as error:
-        raise StartError(f"--catalogue {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StartError(
-            f"--catalogue {settings.catalogue}: {error}; expected a YAML file in UTF-8"
-        ) from None
+        raise StartError(f"--catalogue: {error}") from None
 
 
 def _check(sources: Sources) -> Check:

@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from fairway.accelerators.builtin import builtin_catalogue
-from fairway.accelerators.catalogue import CatalogueError, parse_catalogue
+from fairway.accelerators.builtin import extended_catalogue
+from fairway.accelerators.catalogue import CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.service import logs
 from fairway.service.certificates import TlsError
@@ -51,13 +51,10 @@ def run(settings: Settings) -> int:
 
 def read_scope(settings: ScopeSettings) -> Scope:
     """The scope, with the administrator's rules before the packaged ones. Raises StartError."""
-    catalogue = builtin_catalogue()
-    if settings.catalogue is not None:
-        try:
-            text = settings.catalogue.read_text("utf-8")
-            catalogue = catalogue.extended_by(parse_catalogue(text, str(settings.catalogue)))
-        except (OSError, UnicodeDecodeError, CatalogueError) as error:
-            raise StartError(f"--catalogue: {error}") from None
+    try:
+        catalogue = extended_catalogue(settings.catalogue)
+    except CatalogueError as error:
+        raise StartError(f"--catalogue: {error}") from None
     return Scope(catalogue, frozenset(settings.kinds))
 
 

@@ -45,7 +45,7 @@ def test_a_catalogue_that_cannot_be_read_is_told_in_one_line_and_exits_with_1(tm
     file.write_text("- pattern: 7\n")
     flags = ("--master=http://127.0.0.1:9", f"--catalogue={file}", *QUIET)
     error = the_error_of(*flags)
-    assert f"cannot start: --catalogue {file}" in error
+    assert f"cannot start: --catalogue: {file}" in error
 
 
 def test_an_address_that_is_taken_is_told_in_one_line_and_exits_with_1() -> None:
