@@ -30,6 +30,7 @@ from fairway.selectors import is_label_key
 from fairway.service.addresses import MAX_PORT
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import (
+    CATALOGUE,
     ENABLE_PPROF,
     HELP,
     LOGGING_FORMAT,
@@ -37,9 +38,11 @@ from fairway.service.common_flags import (
     OTHERS,
     PROFILING,
     Text,
+    catalogue_file,
     endpoint_notices,
     endpoint_settings,
     health_flag,
+    karmada_kubeconfig,
     log_settings,
     verbosity_flag,
 )
@@ -188,13 +191,6 @@ _KARMADA_KUBECONFIG: Final = Flag(
     "what Karmada's request leaves out: gang size, fractions of devices, topology.",
     "FILE",
 )
-_CATALOGUE: Final = Flag(
-    "catalogue",
-    parse_text,
-    "",
-    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
-    "FILE",
-)
 _TOPOLOGY: Final = Flag(
     "topology",
     _parse_topology,
@@ -209,7 +205,7 @@ _VERBOSITY: Final = verbosity_flag()
 GROUPS: Final = (
     FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
-    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, _CATALOGUE, _TOPOLOGY)),
+    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY)),
     FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
     FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
@@ -278,18 +274,12 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
 
 
 def _karmada(line: CommandLine, is_file: Callable[[Path], bool]) -> KarmadaSettings | None:
-    if not line.value(_KARMADA_KUBECONFIG):
-        return None
-    path = Path(line.value(_KARMADA_KUBECONFIG))
-    if not is_file(path):
-        raise line.error(_KARMADA_KUBECONFIG, "no such file: expected the kubeconfig of Karmada's API server")
-    return KarmadaSettings(path)
+    file = karmada_kubeconfig(line, _KARMADA_KUBECONFIG, is_file)
+    return None if file is None else KarmadaSettings(file)
 
 
 def _accelerators(line: CommandLine, is_file: Callable[[Path], bool]) -> AcceleratorSettings:
-    catalogue = Path(line.value(_CATALOGUE)) if line.value(_CATALOGUE) else None
-    if catalogue is not None and not is_file(catalogue):
-        raise line.error(_CATALOGUE, "no such file: expected a YAML list of rules")
+    catalogue = catalogue_file(line, is_file)
     overrides = tuple(line.values(_TOPOLOGY))
     names = [override.cluster for override in overrides]
     if len(set(names)) < len(names):

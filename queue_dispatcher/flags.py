@@ -10,16 +10,23 @@ from typing import Final
 
 from fairway.service.addresses import MAX_PORT, parse_bind_address
 from fairway.service.common_flags import (
+    CATALOGUE,
     ENABLE_PPROF,
     HELP,
+    KARMADA,
+    KARMADA_CONTEXT,
+    KARMADA_MASTER,
     LOGGING_FORMAT,
     METRICS,
     OTHERS,
     PROFILING,
     Text,
+    catalogue_file,
     endpoint_notices,
     endpoint_settings,
+    existing_file,
     health_flag,
+    karmada_kubeconfig,
     log_settings,
     verbosity_flag,
 )
@@ -29,7 +36,6 @@ from fairway.service.goflags import (
     Flag,
     FlagError,
     FlagGroup,
-    flag_error,
     int_between,
     parse_bool,
     parse_float,
@@ -66,19 +72,6 @@ def _parse_estimator(text: str) -> tuple[str, str]:
     return cluster, address
 
 
-_KUBECONFIG: Final = Flag(
-    "kubeconfig",
-    parse_text,
-    "",
-    "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
-    "FILE",
-)
-_CONTEXT: Final = Flag(
-    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
-)
-_MASTER: Final = Flag(
-    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
-)
 _QPS: Final = Flag(
     "kube-api-qps", parse_float, "200", "Requests a second to it; 0 is 5, negative is no limit.", "N"
 )
@@ -146,13 +139,6 @@ _VOLCANO: Final = Flag(
     "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues.",
     switch=True,
 )
-_CATALOGUE: Final = Flag(
-    "catalogue",
-    parse_text,
-    "",
-    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
-    "FILE",
-)
 _EVENTS: Final = Flag(
     "events",
     parse_bool,
@@ -199,7 +185,7 @@ _HEALTH: Final = health_flag(":10351")
 _VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
-    FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER, _QPS, _BURST)),
+    FlagGroup("Karmada's API server", (KARMADA, KARMADA_CONTEXT, KARMADA_MASTER, _QPS, _BURST)),
     FlagGroup(
         "Estimators",
         (
@@ -215,7 +201,7 @@ GROUPS: Final = (
             _ESTIMATOR_KEY,
         ),
     ),
-    FlagGroup("Queues", (_VOLCANO, _CATALOGUE, _EVENTS)),
+    FlagGroup("Queues", (_VOLCANO, CATALOGUE, _EVENTS)),
     FlagGroup(
         "Leader election",
         (_ELECT, _LEASE_NAMESPACE, _LEASE_NAME, _LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD),
@@ -254,9 +240,9 @@ def parse(
         )
     return Settings(
         api=ApiSettings(
-            kubeconfig=_file(line, _KUBECONFIG, "the kubeconfig of Karmada's API server", is_file),
-            context=line.value(_CONTEXT),
-            master=line.value(_MASTER),
+            kubeconfig=karmada_kubeconfig(line, KARMADA, is_file),
+            context=line.value(KARMADA_CONTEXT),
+            master=line.value(KARMADA_MASTER),
             qps=line.value(_QPS),
             burst=line.value(_BURST),
         ),
@@ -265,7 +251,7 @@ def parse(
         endpoints=endpoint_settings(line, _HEALTH),
         visibility=line.value(_VISIBILITY),
         logs=log_settings(line, _VERBOSITY),
-        catalogue=_file(line, _CATALOGUE, "a YAML list of rules", is_file),
+        catalogue=catalogue_file(line, is_file),
         volcano_queues=line.value(_VOLCANO),
         writes_events=line.value(_EVENTS),
         notices=_notices(line),
@@ -287,8 +273,8 @@ def _estimators(line: CommandLine, is_file: Callable[[Path], bool]) -> Estimator
     addresses = dict(given)
     if len(addresses) < len(given):
         raise FlagError("--estimator: expected each cluster once")
-    certificate = _file(line, _ESTIMATOR_CERTIFICATE, "PEM", is_file)
-    key = _file(line, _ESTIMATOR_KEY, "PEM", is_file)
+    certificate = existing_file(line, _ESTIMATOR_CERTIFICATE, "PEM", is_file)
+    key = existing_file(line, _ESTIMATOR_KEY, "PEM", is_file)
     if (certificate is None) != (key is None):
         raise FlagError(
             f"--{_ESTIMATOR_CERTIFICATE.name} and --{_ESTIMATOR_KEY.name}: expected both or neither"
@@ -301,7 +287,7 @@ def _estimators(line: CommandLine, is_file: Callable[[Path], bool]) -> Estimator
         port=line.value(_SERVICE_PORT),
         timeout_s=line.value(_TIMEOUT),
         wait_s=line.value(_WAIT),
-        tls=EstimatorTls(_file(line, _ESTIMATOR_CA, "PEM", is_file), certificate, key),
+        tls=EstimatorTls(existing_file(line, _ESTIMATOR_CA, "PEM", is_file), certificate, key),
     )
 
 
@@ -325,15 +311,6 @@ def _election(line: CommandLine, identity: str) -> ElectionSettings:
         renew_deadline_s=renew_s,
         retry_period_s=retry_s,
     )
-
-
-def _file(line: CommandLine, flag: Flag[str], expected: str, is_file: Callable[[Path], bool]) -> Path | None:
-    text = line.value(flag)
-    if not text:
-        return None
-    if not is_file(Path(text)):
-        raise flag_error(flag.name, text, f"no such file: expected {expected}")
-    return Path(text)
 
 
 def _notices(line: CommandLine) -> tuple[str, ...]:

@@ -13,15 +13,22 @@ from urllib.parse import urlsplit
 
 from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
 from fairway.service.common_flags import (
+    CATALOGUE,
     ENABLE_PPROF,
     HELP,
+    KARMADA,
+    KARMADA_CONTEXT,
+    KARMADA_MASTER,
     LOGGING_FORMAT,
     METRICS,
     OTHERS,
     PROFILING,
     Text,
+    catalogue_file,
     endpoint_settings,
+    existing_file,
     health_flag,
+    karmada_kubeconfig,
     log_settings,
     verbosity_flag,
 )
@@ -154,27 +161,7 @@ _KIND: Final = Flag(
     "Workloads of this kind are held whatever they ask for, such as Job.batch; may be repeated.",
     "KIND.GROUP",
 )
-_CATALOGUE: Final = Flag(
-    "catalogue",
-    parse_text,
-    "",
-    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
-    "FILE",
-)
 
-_KUBECONFIG: Final = Flag(
-    "kubeconfig",
-    parse_text,
-    "",
-    "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
-    "FILE",
-)
-_CONTEXT: Final = Flag(
-    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
-)
-_MASTER: Final = Flag(
-    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
-)
 
 _HEALTH: Final = health_flag(":8000")
 _VERBOSITY: Final = verbosity_flag("a record for each review")
@@ -182,9 +169,9 @@ _VERBOSITY: Final = verbosity_flag("a record for each review")
 GROUPS: Final = (
     FlagGroup("Serving", (_ADDRESS, _PORT, _URL)),
     FlagGroup("Certificates", (_CERTIFICATE, _KEY, _AUTHORITIES, _SECRET)),
-    FlagGroup("What is held", (_KIND, _CATALOGUE)),
+    FlagGroup("What is held", (_KIND, CATALOGUE)),
     FlagGroup("Registration", (_REGISTER, _NAME, _FAILURE_POLICY)),
-    FlagGroup("Karmada's API server", (_KUBECONFIG, _CONTEXT, _MASTER)),
+    FlagGroup("Karmada's API server", (KARMADA, KARMADA_CONTEXT, KARMADA_MASTER)),
     FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
     FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
     OTHERS,
@@ -252,9 +239,9 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         ),
         scope=_scope(line, is_file),
         api=ApiSettings(
-            _file(line, _KUBECONFIG, "the kubeconfig of Karmada's API server", is_file),
-            line.value(_CONTEXT),
-            line.value(_MASTER),
+            karmada_kubeconfig(line, KARMADA, is_file),
+            line.value(KARMADA_CONTEXT),
+            line.value(KARMADA_MASTER),
         ),
         endpoints=endpoint_settings(line, _HEALTH),
         logs=log_settings(line, _VERBOSITY),
@@ -267,7 +254,7 @@ def _bound(host: str, port: int) -> str:
 
 def _certificates(line: CommandLine, is_file: Callable[[Path], bool]) -> FilesSettings | SecretName:
     certificate, key, authorities = (
-        _file(line, flag, "PEM", is_file) for flag in (_CERTIFICATE, _KEY, _AUTHORITIES)
+        existing_file(line, flag, "PEM", is_file) for flag in (_CERTIFICATE, _KEY, _AUTHORITIES)
     )
     if certificate is None and key is None and authorities is None:
         return line.value(_SECRET)
@@ -277,13 +264,4 @@ def _certificates(line: CommandLine, is_file: Callable[[Path], bool]) -> FilesSe
 
 
 def _scope(line: CommandLine, is_file: Callable[[Path], bool]) -> ScopeSettings:
-    return ScopeSettings(_file(line, _CATALOGUE, "a YAML list of rules", is_file), tuple(line.values(_KIND)))
-
-
-def _file(line: CommandLine, flag: Flag[str], expected: str, is_file: Callable[[Path], bool]) -> Path | None:
-    text = line.value(flag)
-    if not text:
-        return None
-    if not is_file(Path(text)):
-        raise line.error(flag, f"no such file: expected {expected}")
-    return Path(text)
+    return ScopeSettings(catalogue_file(line, is_file), tuple(line.values(_KIND)))

@@ -1,15 +1,16 @@
-"""The flags that every program has, and what they come to: endpoints, logs, help.
+"""The flags that several programs have, and what they come to: endpoints, logs, files, help.
 
 Their names, defaults and meanings are those of Karmada's components (pkg/sharedcli and
 k8s.io/component-base/logs, 1.19), where those have them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from fairway.service.addresses import BindAddress, parse_bind_address
-from fairway.service.goflags import CommandLine, Flag, FlagGroup, int_between, parse_bool
+from fairway.service.goflags import CommandLine, Flag, FlagGroup, int_between, parse_bool, parse_text
 from fairway.service.logs import LogFormat
 
 
@@ -57,6 +58,26 @@ PROFILING: Final = Flag(
 LOGGING_FORMAT: Final = Flag(
     "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
 )
+KARMADA: Final = Flag(
+    "kubeconfig",
+    parse_text,
+    "",
+    "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
+    "FILE",
+)
+KARMADA_CONTEXT: Final = Flag(
+    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
+)
+KARMADA_MASTER: Final = Flag(
+    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
+)
+CATALOGUE: Final = Flag(
+    "catalogue",
+    parse_text,
+    "",
+    "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
+    "FILE",
+)
 HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
 OTHERS: Final = FlagGroup("Others", (HELP,))
 
@@ -82,6 +103,28 @@ def verbosity_flag(at_four: str = "debugging records") -> Flag[int]:
         "LEVEL",
         letter="v",
     )
+
+
+def existing_file(
+    line: CommandLine, flag: Flag[str], expected: str, is_file: Callable[[Path], bool]
+) -> Path | None:
+    """The file that a flag names; None without it. Raises FlagError where there is no such file."""
+    if not line.value(flag):
+        return None
+    file = Path(line.value(flag))
+    if not is_file(file):
+        raise line.error(flag, f"no such file: expected {expected}")
+    return file
+
+
+def catalogue_file(line: CommandLine, is_file: Callable[[Path], bool]) -> Path | None:
+    """The administrator's rules for accelerators, if any. Raises FlagError."""
+    return existing_file(line, CATALOGUE, "a YAML list of rules", is_file)
+
+
+def karmada_kubeconfig(line: CommandLine, flag: Flag[str], is_file: Callable[[Path], bool]) -> Path | None:
+    """The kubeconfig of Karmada's API server, if a flag names one. Raises FlagError."""
+    return existing_file(line, flag, "the kubeconfig of Karmada's API server", is_file)
 
 
 def endpoint_settings(line: CommandLine, health: Flag[BindAddress | None]) -> EndpointSettings:
