@@ -157,14 +157,15 @@ class Sources:
             absent = f"kind {kind.kind} of {kind.api_version} is not served by Karmada's API server"
             try:
                 resource = await self._resource(kind.api_version, kind.kind)
-                if resource is not None:
+                if resource is None:
+                    self._trouble(kind, absent)
+                else:
                     followed = self._follow(_kind(kind.api_version, resource), kind)
                     await followed.look()
                     self.templates.append(followed)
                     self._settled(kind)
                     self._book.kind_in_trouble(kind.name, "")
-                    await followed.run()
-                self._trouble(kind, absent)
+                    await followed.follow()
             except NotFound:
                 self._trouble(kind, absent)
             except KubeError as error:
@@ -216,8 +217,11 @@ class Followed(Protocol):
     async def look(self) -> None:
         """Read a little of it, once. Raises KubeError."""
 
+    async def follow(self) -> None:
+        """Follow what is known to be served, until cancelled."""
+
     async def run(self) -> None:
-        """Follow it until cancelled."""
+        """Follow it until cancelled, once it is served."""
 
 
 class _FollowedKind(Generic[O]):
@@ -253,10 +257,13 @@ class _FollowedKind(Generic[O]):
     async def look(self) -> None:
         await self._client.get_bytes(self._path, {"limit": "1"})
 
+    async def follow(self) -> None:
+        await self._reflector.run()
+
     async def run(self) -> None:
         while not await self._is_served():
             await self._sleep(LOOK_AGAIN_S if self._is_absent else RETRY_S)
-        await self._reflector.run()
+        await self.follow()
 
     async def _is_served(self) -> bool:
         try:

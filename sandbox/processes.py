@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from estimator.demo.server_process import end, keep_lines
+
 _READY_WITHIN_S = 30.0
-_STOP_WITHIN_S = 8.0
 _KEPT_LINES = 200
 _LINE_BYTES = 1 << 20
 _LOOPBACK = "127.0.0.1"
@@ -50,13 +51,12 @@ async def running(name: str, module: str, flags: Sequence[str], port: int) -> As
     )
     assert process.stderr is not None
     program = Program(name, process)
-    # A pipe that nobody empties would block the program in the end.
-    reading = asyncio.create_task(_keep(process.stderr, program.log))
+    reading = asyncio.create_task(keep_lines(process.stderr, program.log))
     try:
         await _listens(program, port)
         yield program
     finally:
-        await _end(process)
+        await end(process)
         await reading
 
 
@@ -80,20 +80,3 @@ async def _listens(program: Program, port: int) -> None:
         f"{program.name} ended with status {program.process.returncode} instead of starting:\n"
         f"{program.last_words()}"
     )
-
-
-async def _keep(stderr: asyncio.StreamReader, log: deque[str]) -> None:
-    async for line in stderr:
-        log.append(line.decode(errors="replace"))
-
-
-async def _end(process: Process) -> None:
-    if process.returncode is not None:
-        return
-    process.terminate()
-    try:
-        async with asyncio.timeout(_STOP_WITHIN_S):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()

@@ -56,11 +56,10 @@ async def serving(
     reading = None
     try:
         server.port = await _port(process, process.stderr, server.log)
-        # A pipe that nobody empties would block the server in the end.
-        reading = asyncio.create_task(_keep(process.stderr, server.log))
+        reading = asyncio.create_task(keep_lines(process.stderr, server.log))
         yield
     finally:
-        await _end(process)
+        await end(process)
         if reading is not None:
             await reading
 
@@ -87,12 +86,14 @@ def _port_in(line: bytes) -> int:
     return record.port if record.msg == "serving" else 0
 
 
-async def _keep(stderr: asyncio.StreamReader, log: deque[str]) -> None:
+async def keep_lines(stderr: asyncio.StreamReader, log: deque[str]) -> None:
+    """Read a program's log to its end; a pipe that nobody empties would block the program."""
     async for line in stderr:
         log.append(line.decode(errors="replace"))
 
 
-async def _end(process: Process) -> None:
+async def end(process: Process) -> None:
+    """Ask a process to end, and make it end if it does not soon."""
     if process.returncode is not None:
         return
     process.terminate()

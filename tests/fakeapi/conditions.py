@@ -28,12 +28,12 @@ def holds(expression: str, variables: Mapping[str, Obj | None]) -> bool:
 
 # The engine has no annotations of its own, hence Any.
 @cache
-def _compiled(expression: str) -> Any:  # noqa: ANN401
+def _compiled(expression: str) -> Any:  # noqa: ANN401 - as said
     return _environment().compile(expression)
 
 
 @cache
-def _environment() -> Any:  # noqa: ANN401
+def _environment() -> Any:  # noqa: ANN401 - as said
     try:
         engine = importlib.import_module("cel_expr_python.cel")
         extensions = [

@@ -43,7 +43,7 @@ class Bench:
         answer, self.hook.answer = self.hook.answer, denying(message=f"seen by {name}")
         async with asyncio.timeout(20):
             # Another program is getting ready: there is nothing to await but time.
-            while not await self._in_effect(name):  # noqa: ASYNC110
+            while not await self._in_effect(name):  # noqa: ASYNC110 - a server tells nobody
                 await asyncio.sleep(0.1)
         self.hook.answer = answer
         self.hook.requests.clear()

@@ -66,7 +66,7 @@ async def serve_widgets(client: KubeClient) -> str:
         await client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION, Obj)
     async with asyncio.timeout(20):
         # Another program is getting ready: there is nothing to await but time.
-        while not await _served(client):  # noqa: ASYNC110
+        while not await _served(client):  # noqa: ASYNC110 - a server tells nobody
             await asyncio.sleep(0.05)
     name = f"test-widgets-{next(_NUMBERS)}"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}

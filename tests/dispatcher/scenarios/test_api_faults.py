@@ -127,11 +127,11 @@ def test_a_watch_that_lags_behind_our_own_write_does_not_undo_it() -> None:
         book.bindings.upsert = held_up.append  # type: ignore[assignment]  # the watch is held up
         key = world.submit("train", gpus=2)
         await world.until(lambda: bool(held_up))
-        upsert(held_up[0])  # type: ignore[arg-type]
+        upsert(held_up[0])  # type: ignore[arg-type]  # what the watch gave
         await world.until(lambda: not world.is_held(key))
         await world.passes(0.2)
         # What was there before our write comes after its answer.
-        upsert(held_up[0])  # type: ignore[arg-type]
+        upsert(held_up[0])  # type: ignore[arg-type]  # what the watch gave
         await world.passes(0.2)
         assert charged(world) == 2
         patches = len([seen for seen in world.api.seen if is_patch(seen)])

@@ -78,7 +78,7 @@ def test_an_edited_record_does_not_free_what_is_placed(edit: object) -> None:
         key = world.submit("train", gpus=4)
         await world.until(lambda: world.is_placed(key))
         await world.passes(1)
-        world.edit(key, lambda obj: edit(obj["metadata"]["annotations"]))  # type: ignore[operator]
+        world.edit(key, lambda obj: edit(obj["metadata"]["annotations"]))  # type: ignore[operator]  # of parametrize
         await world.passes(2)
         assert world.is_placed(key)
         assert charged(world) == 4
