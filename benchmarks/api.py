@@ -12,7 +12,7 @@ import gc
 
 from benchmarks import cluster, shared_cluster
 from benchmarks.cluster import Scale
-from tests.fakeapi.server import FakeApi
+from sandbox.fakeapi.server import FakeApi
 
 
 async def serve(scale: Scale, shared: bool) -> None:

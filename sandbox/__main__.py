@@ -23,9 +23,9 @@ from admin.terminal.queues import queue_tables, workload_pages
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from sandbox import story
+from sandbox.fakeapi.server import FakeApi
 from sandbox.karmada import Karmada, Workload
 from sandbox.processes import Program, ProgramError, free_ports, running
-from tests.fakeapi.server import FakeApi
 
 _LOOPBACK = "127.0.0.1"
 _WITHIN_S = 90.0

@@ -19,8 +19,8 @@ from fairway.kube.client import KubeClient
 from fairway.kube.objects import KubeStruct, ObjectMeta, object_key
 from fairway.kube.reflector import Reflector
 from fairway.kube.resource import ResourceKind
+from sandbox.fakeapi.store import Obj
 from sandbox.members import Member
-from tests.fakeapi.store import Obj
 
 if TYPE_CHECKING:
     Channel = grpc.aio.Channel

@@ -6,8 +6,8 @@ Pods go to the first nodes with room, fullest last, as a batch scheduler would p
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.fakeapi.server import FakeApi
-from tests.fakeapi.store import Obj
+from sandbox.fakeapi.server import FakeApi
+from sandbox.fakeapi.store import Obj
 
 _PODS = "110"
 

@@ -7,9 +7,9 @@ owns 24, of which it lends 8. A gang of product's needs two whole nodes of one c
 from collections.abc import Iterator
 
 from fairway.names import API_VERSION, QUEUE, SERVICE_CLASS
+from sandbox.fakeapi.store import Obj
 from sandbox.karmada import Workload
 from sandbox.members import Member, NodePool
-from tests.fakeapi.store import Obj
 
 GPU = "nvidia.com/gpu"
 H100_CLUSTERS, A100_CLUSTERS = ("east", "west"), ("north",)

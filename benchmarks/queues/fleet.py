@@ -18,7 +18,7 @@ from benchmarks.queues import objects
 from benchmarks.queues.objects import BINDINGS, FLAVOR, MEMBER, ROOT, Json
 from fairway.names import ADMISSION, QUEUE
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
-from tests.fakeapi.server import FakeApi
+from sandbox.fakeapi.server import FakeApi
 
 TREES, DEPARTMENTS = 10, 10
 PROBE = "probe"

@@ -43,7 +43,7 @@ class Server:
 @contextmanager
 def fake_server() -> Iterator[Server]:
     """The fake API server, in a process of its own. Raises StartFailed."""
-    with _serving("tests.fakeapi", within_s=_STARTS_WITHIN_S) as server:
+    with _serving("sandbox.fakeapi", within_s=_STARTS_WITHIN_S) as server:
         yield server
 
 

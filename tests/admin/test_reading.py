@@ -30,13 +30,13 @@ from estimator.capacity.summary import Summary
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
+from sandbox.fakeapi import FakeApi
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.admin.estimators import FakeEstimator, serving
 from tests.admin.examples import alpha, bravo, charlie
 from tests.admin.examples import report as example
 from tests.admin.test_workload_file import JOB
 from tests.certs import Authority
-from tests.fakeapi import FakeApi
 
 NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
 ESTIMATES = LocalEstimates(Rules(builtin_catalogue()), clock=lambda: 0.0)

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sandbox.fakeapi import FakeApi, Write
+from sandbox.fakeapi.store import Obj, Record
+from sandbox.fakeapi.targets import target
 from tests.crash.views import ADMISSION, REQUEUE, view
-from tests.fakeapi import FakeApi, Write
-from tests.fakeapi.store import Obj, Record
-from tests.fakeapi.targets import target
 
 Json = Any
 Path = tuple[str, ...]

@@ -9,11 +9,11 @@ import asyncio
 import datetime
 import random
 
+from sandbox.fakeapi import FakeApi
+from sandbox.fakeapi.store import Obj
 from tests.crash.objects import binding, binding_path, template
 from tests.crash.schedule import Schedule, Workload
 from tests.crash.views import View, bindings, changes, view, view_of
-from tests.fakeapi import FakeApi
-from tests.fakeapi.store import Obj
 
 FLUSH_S = (0.5, 2.5)
 """When a parked binding is looked at again at the latest, by chance; five minutes in the original."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.fakeapi import ConnectionCut, FakeApi, Write
 from tests.crash.views import ADMISSION, REQUEUE, bindings, view_of
-from tests.fakeapi import ConnectionCut, FakeApi, Write
 
 Json = Any
 Effect = tuple[object, ...]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from sandbox.fakeapi.store import Obj
 from tests.crash.quota import Limits, Queue
 from tests.crash.schedule import CLUSTERS, LOOSE, STRICT, Schedule, Workload
 from tests.crash.views import GPU
-from tests.fakeapi.store import Obj
 
 _FAIRWAY = "/apis/fairway.dev/v1alpha1"
 _WORK = "/apis/work.karmada.io/v1alpha2"

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from sandbox.fakeapi import FakeApi
 from tests.crash.quota import exceeded
 from tests.crash.schedule import Schedule
 from tests.crash.views import GPU, View, bindings, changes, view_of
-from tests.fakeapi import FakeApi
 
 
 @dataclass(slots=True)

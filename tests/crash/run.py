@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox.fakeapi import Cut, FakeApi, Seen, Write
 from sandbox.processes import free_ports
 from tests.crash.fleet import Fleet
 from tests.crash.guard import Guard
@@ -18,7 +19,6 @@ from tests.crash.observer import Observer
 from tests.crash.processes import Launcher
 from tests.crash.reasons import unexplained
 from tests.crash.schedule import Schedule
-from tests.fakeapi import Cut, FakeApi, Seen, Write
 
 _LOOK_S = 0.03
 _SETTLE_S = 0.4

@@ -5,12 +5,12 @@ import asyncio
 import aiohttp
 import pytest
 
+from sandbox.fakeapi import FakeApi
+from sandbox.fakeapi.store import Obj
 from tests.crash.guard import LEASE, Guard
 from tests.crash.objects import binding, binding_path
 from tests.crash.schedule import CLUSTERS, LOOSE, Workload
 from tests.crash.views import ADMISSION, REQUEUE
-from tests.fakeapi import FakeApi
-from tests.fakeapi.store import Obj
 
 ONE = Workload(LOOSE, "one", 1, 1, (CLUSTERS[0],), 0.0, 1.0)
 BINDING = binding_path(ONE.key)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from sandbox.fakeapi import FakeApi
+from sandbox.fakeapi.store import Obj
 from tests.crash.objects import binding, binding_path
 from tests.crash.observer import Observer
 from tests.crash.quota import Limits, Queue
 from tests.crash.schedule import CLUSTERS, LOOSE, ROOT, Schedule, Workload
 from tests.crash.views import ADMISSION, GPU, REQUEUE
-from tests.fakeapi import FakeApi
-from tests.fakeapi.store import Obj
 
 EAST = CLUSTERS[0]
 FIRST, SECOND, LARGE, MEMBER, OTHER = WORKLOADS = (

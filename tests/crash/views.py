@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakeapi.store import Collection, Event, Obj, Record, Store
+from sandbox.fakeapi.store import Collection, Event, Obj, Record, Store
 
 ADMISSION = "fairway.dev/admission"
 REQUEUE = "fairway.dev/requeue"

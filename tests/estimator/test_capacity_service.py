@@ -16,6 +16,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from estimator.capacity_service import SERVICE
 from estimator.settings import AcceleratorSettings, TopologyOverride
 from fairway.capacity.v1 import capacity_pb2 as pb
+from sandbox.fakeapi import FakeApi
 from tests import gang_checker
 from tests.builders import NodeBuilder, PodBuilder, Quantity, node, pod, requirements
 from tests.estimator.capacity_calls import (
@@ -43,7 +44,6 @@ from tests.estimator.serving import (
     snapshot,
 )
 from tests.estimator.test_device_answers import hami_node, hami_pod
-from tests.fakeapi import FakeApi
 from tests.workloads.objects import example
 
 Things = Sequence[NodeBuilder | PodBuilder]

@@ -9,12 +9,12 @@ from pathlib import Path
 from estimator.settings import KarmadaSettings
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.dra.extended import IMPLICIT_PREFIX
+from sandbox.fakeapi import FakeApi
 from tests.dra.objects import claim_spec, device_class, request
 from tests.estimator.capacity_calls import gang, place, pod_set, template
 from tests.estimator.claiming import GPU, allocated, claim_template, on
 from tests.estimator.serving import Caller, CapacityCaller, estimator, kubeconfig, live, replicas_request
 from tests.estimator.test_dra_sources import BY_TEMPLATE, deployment, host, stated
-from tests.fakeapi import FakeApi
 
 ROOT = "/apis/resource.k8s.io/v1"
 IN_DEFAULT = f"{ROOT}/namespaces/default"

@@ -31,6 +31,7 @@ from fairway.kube.dumps import Dump, read_dump
 from fairway.kube.objects import KubeStruct
 from fairway.kube.observation import NullReflectorMetrics
 from fairway.workloads.registry import NotRead, read_workload
+from sandbox.fakeapi import FakeApi
 from tests.builders import no_complaints, node, replicas_of, room_of, shape
 from tests.dra.objects import claim_spec, device_class, request
 from tests.estimator.claiming import (
@@ -42,7 +43,6 @@ from tests.estimator.claiming import (
     named_claim,
     on,
 )
-from tests.fakeapi import FakeApi
 
 ONE = claim_spec(request("g"))
 TWO = claim_spec(request("g", 2))

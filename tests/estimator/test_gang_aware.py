@@ -11,6 +11,7 @@ import pytest
 
 from estimator.pb import estimator_pb2 as pb
 from estimator.settings import AcceleratorSettings, KarmadaSettings, TopologyOverride
+from sandbox.fakeapi import FakeApi
 from tests.builders import requirements
 from tests.estimator.serving import (
     Caller,
@@ -22,7 +23,6 @@ from tests.estimator.serving import (
     live,
     replicas_request,
 )
-from tests.fakeapi import FakeApi
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PYTORCH_JOBS = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"

@@ -13,7 +13,7 @@ from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import NOTHING, Found
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import NullReflectorMetrics
-from tests.fakeapi import FakeApi
+from sandbox.fakeapi import FakeApi
 
 JOB = WatchedKind("Job", "batch", "v1", "jobs")
 VOLCANO_JOB = WatchedKind("Job", "batch.volcano.sh", "v1alpha1", "jobs")

@@ -17,6 +17,7 @@ from estimator.member import MemberCluster
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import StartError
 from estimator.service import SERVICE
+from sandbox.fakeapi import FakeApi
 from tests.builders import requirements
 from tests.estimator.serving import (
     DEFAULTS,
@@ -30,7 +31,6 @@ from tests.estimator.serving import (
     snapshot,
     write_dump,
 )
-from tests.fakeapi import FakeApi
 
 ONE_GPU = {"nvidia.com/gpu": "1"}
 ONE_CPU = {"cpu": "1"}

@@ -26,8 +26,8 @@ from fairway.kube.client import KubeClient
 from fairway.kube.observation import NullReflectorMetrics
 from fairway.kube.resource import KUEUE_TOPOLOGIES
 from fairway.kube.topologies import KueueTopology
+from sandbox.fakeapi import FakeApi
 from tests.builders import Complaints, NodeBuilder, cluster, delete, no_complaints, node, upsert
-from tests.fakeapi import FakeApi
 
 BLOCK, RACK, HOST = "example.com/block", "example.com/rack", "kubernetes.io/hostname"
 GCE_BLOCK, GCE_RACK = "cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"

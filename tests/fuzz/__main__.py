@@ -19,8 +19,8 @@ from pathlib import Path
 import grpc
 
 from estimator.pb import estimator_pb2 as pb
+from sandbox.fakeapi import FakeApi
 from tests.estimator.serving import Caller, CapacityCaller, gpu_node, replicas_request, write_dump
-from tests.fakeapi import FakeApi
 from tests.fuzz.capacity_answers import flaw
 from tests.fuzz.capacity_requests import CAPACITY_RPCS, capacity_request
 from tests.fuzz.objects import Life

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tests.fakeapi import FakeApi
+from sandbox.fakeapi import FakeApi
 
 Obj = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Protocol
 import pytest
 
 from fairway.kube.client import KubeClient
+from sandbox.fakeapi import FakeApi
 from tests.envtest import RealApi, assets, real_api
-from tests.fakeapi import FakeApi
 
 
 class ApiServer(Protocol):

@@ -31,7 +31,7 @@ from fairway.kube.errors import (
     Unreachable,
 )
 from fairway.kube.transport import keepalive_socket
-from tests.fakeapi import FakeApi
+from sandbox.fakeapi import FakeApi
 
 Obj = dict[str, Any]
 

@@ -22,8 +22,8 @@ from fairway.kube.credentials import (
     refresh_at_s,
 )
 from fairway.kube.errors import BadConfig, Unauthorized, Unreachable
+from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
-from tests.fakeapi import FakeApi
 
 Obj = dict[str, Any]
 START_S = 1_800_000_000.0

@@ -10,9 +10,9 @@ import pytest
 from fairway.kube.client import KubeClient
 from fairway.kube.election import Election, Leadership
 from fairway.kube.lease import LEASES, Lease, Timing
-from tests.fakeapi import Cut, FakeApi, requests
-from tests.fakeapi.store import Obj
-from tests.fakeapi.virtual_time import run
+from sandbox.fakeapi import Cut, FakeApi, requests
+from sandbox.fakeapi.store import Obj
+from sandbox.fakeapi.virtual_time import run
 from tests.kube.conftest import ApiServer
 from tests.kube.test_api_objects import new_namespace
 

@@ -11,9 +11,9 @@ import pytest
 from fairway.kube.client import KubeClient
 from fairway.kube.event_series import EventType, Regarding
 from fairway.kube.events import EventLimits, EventWriter
-from tests.fakeapi import Cut, FakeApi, requests
-from tests.fakeapi.store import Obj
-from tests.fakeapi.virtual_time import run
+from sandbox.fakeapi import Cut, FakeApi, requests
+from sandbox.fakeapi.store import Obj
+from sandbox.fakeapi.virtual_time import run
 from tests.kube.conftest import ApiServer
 from tests.kube.widgets import API_VERSION, create, serve_widgets, widget
 

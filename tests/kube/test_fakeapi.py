@@ -11,11 +11,11 @@ import yaml
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, NotFound, Refused, Unreachable
-from tests.fakeapi import ApiFault, ConnectionCut, Cut, FakeApi, Write, requests
-from tests.fakeapi.kinds import kind_of, plural_of
-from tests.fakeapi.loading import by_collection, objects_in
-from tests.fakeapi.patching import apply_patch
-from tests.fakeapi.virtual_time import run
+from sandbox.fakeapi import ApiFault, ConnectionCut, Cut, FakeApi, Write, requests
+from sandbox.fakeapi.kinds import kind_of, plural_of
+from sandbox.fakeapi.loading import by_collection, objects_in
+from sandbox.fakeapi.patching import apply_patch
+from sandbox.fakeapi.virtual_time import run
 from tests.kube.widgets import API_VERSION, WIDGETS, Obj, create, serve_widgets, widget
 
 MERGE = "application/merge-patch+json"
@@ -192,7 +192,7 @@ def test_it_serves_files_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert by_collection(objects_in(tmp_path)).keys() == {f"/apis/{API_VERSION}/widgets", "/api/v1/nodes"}
 
     async def main() -> None:
-        command = ("-m", "tests.fakeapi", "--nodes", "2", "--pods", "3", "--objects", str(tmp_path))
+        command = ("-m", "sandbox.fakeapi", "--nodes", "2", "--pods", "3", "--objects", str(tmp_path))
         process = await asyncio.create_subprocess_exec(
             sys.executable, *command, stdout=asyncio.subprocess.PIPE
         )

@@ -18,7 +18,7 @@ from fairway.kube.patching import (
     merge_patch,
     patch_status,
 )
-from tests.fakeapi import Cut, FakeApi, requests
+from sandbox.fakeapi import Cut, FakeApi, requests
 from tests.kube.conftest import ApiServer
 from tests.kube.widgets import API_VERSION, WIDGETS, Obj, Widget, create, serve_widgets, widget
 

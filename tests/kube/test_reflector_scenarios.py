@@ -14,8 +14,8 @@ from fairway.kube.objects import Pod
 from fairway.kube.observation import Phase
 from fairway.kube.reflector import Reflector
 from fairway.kube.resource import PODS
-from tests.fakeapi import FakeApi, Seen
-from tests.fakeapi.store import Obj
+from sandbox.fakeapi import FakeApi, Seen
+from sandbox.fakeapi.store import Obj
 from tests.kube.mirror import Mirror, running
 
 TEAM = "/api/v1/namespaces/a/pods"

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Iterable
 
-from tests.cel_quantities import quantity_functions
+from sandbox.fakeapi.cel_quantities import quantity_functions
 from webhook.match_conditions import MatchCondition
 
 # The engine has no annotations of its own.

@@ -12,8 +12,8 @@ import pytest
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from fairway.service.certificates import TlsError
+from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
-from tests.fakeapi import FakeApi
 from webhook.certificate_files import REMEMBERED_S, CertificateFiles
 from webhook.certificate_secret import CertificateSecret, SecretName
 from webhook.certificates import AUTHORITY_LIFE, AUTHORITY_RENEWAL, OVERLAP, split_bundle

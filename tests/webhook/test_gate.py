@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fairway.accelerators.builtin import builtin_catalogue
-from tests.fakeapi.patching import json_patch, merge_patch
+from sandbox.fakeapi.patching import json_patch, merge_patch
 from tests.webhook.builders import Obj, binding, request, spec
 from webhook.scope import Scope
 from webhook.suspend import decide

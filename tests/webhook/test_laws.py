@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import QUEUE, SKIP
-from tests.fakeapi.patching import json_patch
+from sandbox.fakeapi.patching import json_patch
 from tests.webhook.builders import Obj, binding, component, request, review, spec
 from tests.webhook.cel import Evaluator
 from webhook.match_conditions import creation_conditions, growth_conditions

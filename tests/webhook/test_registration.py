@@ -11,8 +11,8 @@ import pytest
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
+from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
-from tests.fakeapi import FakeApi
 from tests.webhook.builders import Obj
 from webhook.configuration import COLLECTION, NAME, FailurePolicy
 from webhook.registration import Look, Registration, Wanted

@@ -16,8 +16,8 @@ from fairway.kube.client import KubeClient
 from fairway.names import MANAGED
 from fairway.service.addresses import BindAddress
 from fairway.service.http import EndpointError
+from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
-from tests.fakeapi import FakeApi
 from tests.webhook.builders import CPU, GPU, Obj, binding, spec
 from webhook.flags import parse
 from webhook.server import StartError, read_scope, serve

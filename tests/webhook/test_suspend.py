@@ -8,7 +8,7 @@ import pytest
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import parse_catalogue
-from tests.fakeapi.patching import json_patch
+from sandbox.fakeapi.patching import json_patch
 from tests.webhook.builders import CPU, GPU, Obj, binding, component, request, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES, Creation, Update
 from webhook.scope import Scope, WorkloadKind, parse_workload_kind

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sandbox.fakeapi import FakeApi, Write
+from sandbox.fakeapi.store import Collection
 from tests.crash.fleet import LEASE_FLAGS
 from tests.crash.guard import LEASE
 from tests.crash.objects import binding, fixed_objects, template
@@ -14,8 +16,6 @@ from tests.crash.processes import Child, Interpreters, kubeconfig
 from tests.crash.quota import Limits, Queue
 from tests.crash.schedule import CLUSTERS, LOOSE, ROOT, STRICT, Schedule, Workload
 from tests.crash.views import View, bindings, changes, view_of
-from tests.fakeapi import FakeApi, Write
-from tests.fakeapi.store import Collection
 
 WITHIN_S = 30.0
 """Longer than anything takes; only a failing test waits for it."""

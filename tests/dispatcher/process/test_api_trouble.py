@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.fakeapi import Cut, FakeApi, Seen
 from tests.crash.observer import Observer
 from tests.dispatcher.process.builders import (
     ALONE,
@@ -13,7 +14,6 @@ from tests.dispatcher.process.builders import (
     free_port,
     workload,
 )
-from tests.fakeapi import Cut, FakeApi, Seen
 
 WORKLOADS = tuple(workload(f"w-{number}") for number in range(6))
 

@@ -3,6 +3,7 @@ import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from sandbox.fakeapi.store import Obj
 from tests.crash.processes import Child
 from tests.dispatcher.process.builders import (
     ELECTED,
@@ -13,7 +14,6 @@ from tests.dispatcher.process.builders import (
     until,
     workload,
 )
-from tests.fakeapi.store import Obj
 
 LEASE_S = 2
 SLACK_S = 6.0

@@ -7,8 +7,8 @@ again, or after five minutes.
 
 from collections.abc import Iterable
 
+from sandbox.fakeapi import FakeApi
 from tests.dispatcher.scenarios.objects import GPU, WORK, Obj
-from tests.fakeapi import FakeApi
 
 FLUSH_S = 310.0
 
@@ -157,7 +157,7 @@ class Karmada:
 
     def now(self) -> str:
         """The time that is written on objects."""
-        from tests.fakeapi import store
+        from sandbox.fakeapi import store
 
         return store._now()
 

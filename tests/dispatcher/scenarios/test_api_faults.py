@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from sandbox.fakeapi.faults import Cut
+from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, run
-from tests.fakeapi.faults import Cut
-from tests.fakeapi.seen import Seen
 
 
 def is_patch(seen: Seen) -> bool:

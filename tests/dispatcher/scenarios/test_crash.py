@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.names import ADMISSION
+from sandbox.fakeapi.writes import Write
 from tests.dispatcher.scenarios.objects import GPU, Obj
 from tests.dispatcher.scenarios.world import World, run
-from tests.fakeapi.writes import Write
 
 QUOTA = {"a": 8, "b": 6}
 BORROWABLE = 14

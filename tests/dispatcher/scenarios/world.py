@@ -19,10 +19,10 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.sources import Sources
+from sandbox.fakeapi import FakeApi, store, virtual_time
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.karmada import Karmada
 from tests.dispatcher.scenarios.objects import FAIRWAY, WORK, Obj, Options, Quotas
-from tests.fakeapi import FakeApi, store, virtual_time
 
 T = TypeVar("T")
 EPOCH_S = 1_800_000_000.0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tests.fakeapi.store import Collection, Record
+from sandbox.fakeapi.store import Collection, Record
 
 _META_VERSION = "meta.k8s.io/v1"
 _PARTIAL = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}'

@@ -16,12 +16,12 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from tests.fakeapi.conditions import ConditionFailed, holds
-from tests.fakeapi.patching import PatchFailed, json_patch
-from tests.fakeapi.seen import Seen
-from tests.fakeapi.selection import label_selector_matches
-from tests.fakeapi.store import ApiFault, Draft, Obj, Store, untype
-from tests.fakeapi.targets import Target
+from sandbox.fakeapi.conditions import ConditionFailed, holds
+from sandbox.fakeapi.patching import PatchFailed, json_patch
+from sandbox.fakeapi.seen import Seen
+from sandbox.fakeapi.selection import label_selector_matches
+from sandbox.fakeapi.store import ApiFault, Draft, Obj, Store, untype
+from sandbox.fakeapi.targets import Target
 
 _CONFIGURATIONS = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _OPERATIONS = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "apply": "UPDATE"}

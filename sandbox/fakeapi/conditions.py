@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from tests.cel_quantities import quantity_functions
-from tests.fakeapi.store import Obj
+from sandbox.fakeapi.cel_quantities import quantity_functions
+from sandbox.fakeapi.store import Obj
 
 _EXTENSIONS = (("ext_optional", "ExtOptional"), ("ext_strings", "ExtStrings"))
 

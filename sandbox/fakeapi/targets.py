@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.fakeapi.store import ApiFault, Collection, Key, Store
+from sandbox.fakeapi.store import ApiFault, Collection, Key, Store
 
 
 @dataclass(frozen=True, slots=True)

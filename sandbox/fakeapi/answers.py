@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import msgspec
 from aiohttp import web
 
-from tests.fakeapi.forms import Form
-from tests.fakeapi.selection import Selection
-from tests.fakeapi.store import ApiFault, Collection, Event, Obj
+from sandbox.fakeapi.forms import Form
+from sandbox.fakeapi.selection import Selection
+from sandbox.fakeapi.store import ApiFault, Collection, Event, Obj
 
 _COMPRESSED_FROM_BYTES = 128 << 10
 REASONS = {

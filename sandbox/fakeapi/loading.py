@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import yaml
 
-from tests.fakeapi.kinds import collection_path
-from tests.fakeapi.store import Obj
+from sandbox.fakeapi.kinds import collection_path
+from sandbox.fakeapi.store import Obj
 
 
 def objects_in(path: Path) -> Iterator[Obj]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tests.fakeapi.forms import Form
-from tests.fakeapi.selection import Selection
-from tests.fakeapi.store import ApiFault, Collection, Record, Store
+from sandbox.fakeapi.forms import Form
+from sandbox.fakeapi.selection import Selection
+from sandbox.fakeapi.store import ApiFault, Collection, Record, Store
 
 _KEPT = 16
 

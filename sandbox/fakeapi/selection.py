@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.fakeapi.store import FIELDS, Record
+from sandbox.fakeapi.store import FIELDS, Record
 
 Test = Callable[[Mapping[str, str]], bool]
 

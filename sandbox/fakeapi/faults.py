@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.fakeapi import answers
-from tests.fakeapi.seen import Seen, Which
-from tests.fakeapi.store import ApiFault
+from sandbox.fakeapi import answers
+from sandbox.fakeapi.seen import Seen, Which
+from sandbox.fakeapi.store import ApiFault
 
 
 class Cut(Enum):

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tests.fakeapi.kinds import kind_of
+from sandbox.fakeapi.kinds import kind_of
 
 FIELDS = (
     "metadata.name",

@@ -11,14 +11,14 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from tests.fakeapi import answers
-from tests.fakeapi.admission import Admission
-from tests.fakeapi.forms import form_of
-from tests.fakeapi.patching import apply_patch, json_patch, merge_patch
-from tests.fakeapi.seen import Seen
-from tests.fakeapi.store import ApiFault, Draft, Key, Obj, Record, Store, untype
-from tests.fakeapi.targets import Target
-from tests.fakeapi.writes import WriteLog
+from sandbox.fakeapi import answers
+from sandbox.fakeapi.admission import Admission
+from sandbox.fakeapi.forms import form_of
+from sandbox.fakeapi.patching import apply_patch, json_patch, merge_patch
+from sandbox.fakeapi.seen import Seen
+from sandbox.fakeapi.store import ApiFault, Draft, Key, Obj, Record, Store, untype
+from sandbox.fakeapi.targets import Target
+from sandbox.fakeapi.writes import WriteLog
 
 _PATCHES: Mapping[str, Callable[[Any, Any], Any]] = {
     "application/merge-patch+json": merge_patch,

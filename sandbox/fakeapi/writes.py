@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.fakeapi.seen import Seen
+from sandbox.fakeapi.seen import Seen
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,19 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from tests.fakeapi import answers
-from tests.fakeapi.admission import Admission
-from tests.fakeapi.faults import ConnectionCut, Cut, Fault, Faults
-from tests.fakeapi.forms import form_of
-from tests.fakeapi.objects import Objects
-from tests.fakeapi.paging import Pages
-from tests.fakeapi.patching import PatchFailed
-from tests.fakeapi.seen import Seen, Which, any_request
-from tests.fakeapi.selection import BadSelector, Selection, selection
-from tests.fakeapi.store import ApiFault, Event, Obj, Store
-from tests.fakeapi.targets import Target, target
-from tests.fakeapi.watching import Watches
-from tests.fakeapi.writes import WriteLog
+from sandbox.fakeapi import answers
+from sandbox.fakeapi.admission import Admission
+from sandbox.fakeapi.faults import ConnectionCut, Cut, Fault, Faults
+from sandbox.fakeapi.forms import form_of
+from sandbox.fakeapi.objects import Objects
+from sandbox.fakeapi.paging import Pages
+from sandbox.fakeapi.patching import PatchFailed
+from sandbox.fakeapi.seen import Seen, Which, any_request
+from sandbox.fakeapi.selection import BadSelector, Selection, selection
+from sandbox.fakeapi.store import ApiFault, Event, Obj, Store
+from sandbox.fakeapi.targets import Target, target
+from sandbox.fakeapi.watching import Watches
+from sandbox.fakeapi.writes import WriteLog
 
 COUNTS_PATH = "/fake/counts"
 """Where other processes read what `WriteLog.counts` has: ``{"total": n, "counts": [[..., n], ...]}``."""

@@ -6,11 +6,11 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from tests.fakeapi import answers
-from tests.fakeapi.forms import Form, form_of
-from tests.fakeapi.seen import TRUE, Seen
-from tests.fakeapi.selection import Selection
-from tests.fakeapi.store import ApiFault, Collection, Store
+from sandbox.fakeapi import answers
+from sandbox.fakeapi.forms import Form, form_of
+from sandbox.fakeapi.seen import TRUE, Seen
+from sandbox.fakeapi.selection import Selection
+from sandbox.fakeapi.store import ApiFault, Collection, Store
 
 Gate = Callable[[Seen], Awaitable[None]]
 """What lets through, now or later, what is to be told to whoever asked this."""

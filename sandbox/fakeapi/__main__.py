@@ -1,4 +1,4 @@
-"""The fake API server as a process of its own: ``python -m tests.fakeapi --pods 1000 --objects FOLDER``.
+"""The fake API server as a process of its own: ``python -m sandbox.fakeapi --pods 1000 --objects FOLDER``.
 
 Prints its URL on one line when everything is loaded, and serves until it is terminated. Requests are counted
 (``GET /fake/counts``) and not kept.
@@ -11,9 +11,9 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fakeapi.loading import by_collection, objects_in
-from tests.fakeapi.server import FakeApi
-from tests.fakeapi.store import Obj
+from sandbox.fakeapi.loading import by_collection, objects_in
+from sandbox.fakeapi.server import FakeApi
+from sandbox.fakeapi.store import Obj
 
 
 def nodes(count: int) -> Iterator[Obj]:

@@ -1,0 +1,48 @@
+"""What a check of the doctor has to say: one line about one object, and the mend."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """How bad it is. The order is the order of concern."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; nothing has to be done."""
+    UNKNOWN = "unknown"
+    """Could not be checked, and the message says what would be needed."""
+    WARNING = "warning"
+    """Works now, and will hurt."""
+    ERROR = "error"
+    """Does not work, or does the wrong thing now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change that would mend it, to be printed and never applied unasked.
+
+    ``plane``: the name of the plane it belongs to, as in `Plane.name`. ``body``: a whole manifest in YAML
+    where ``target`` is empty, else a JSON merge patch for the object that ``target`` names as kubectl does,
+    such as ``propagationpolicy/train -n vision``.
+    """
+
+    plane: str
+    body: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing found about one object.
+
+    ``subject``: the object as people name it, such as ``Cluster member1`` or ``PropagationPolicy
+    vision/train``, or what was looked at as a whole where nothing is wrong. ``message``: what was found, at
+    which field, and what was expected. ``remedy``: what to do, in one sentence or one command; empty for OK.
+    """
+
+    verdict: Verdict
+    subject: str
+    message: str
+    remedy: str = ""
+    patch: Patch | None = None
