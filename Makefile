@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 600
 CRASH_SCHEDULES ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports proto proto-check unit fuzz crash bench lock clean
+.PHONY: help demo test lint types imports proto proto-check unit fuzz crash bench image-check lock clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -49,6 +49,9 @@ crash: $(VENV)/.dev ## Kill the dispatcher at each of its writes in turn, CRASH_
 
 bench: $(VENV)/.dev ## All benchmarks, about six minutes; BENCH='--quick' for one
 	$(BIN)/python -m benchmarks $(BENCH)
+
+image-check: $(VENV)/.dev ## Run the steps of the Dockerfile in a folder, without an engine
+	PIP_QUIET=1 $(BIN)/python -m tests.packaging.image_steps build/image
 
 lock: $(VENV)/.dev ## Resolve the dependencies again
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
