@@ -1,0 +1,57 @@
+"""Every metric that the programs can show, with its labels: what alerts and dashboards may ask for."""
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from estimator.metrics import ClusterReading, EstimatorMetrics
+from fairway.service.certificates import CertificateReading
+from fairway.service.lifecycle import StallReading
+from queue_dispatcher.metrics import DispatcherMetrics, Readings, UsageReading
+from webhook.metrics import WebhookMetrics
+
+_STALLS = StallReading(stalls=1, worst_last_minute_s=0.1)
+_CERTIFICATES = CertificateReading(certificate_expires_s=1.0, client_ca_expires_s=2.0, reloads=1, failures=1)
+
+
+def shown() -> dict[str, frozenset[str]]:
+    """The label names of each series, by the name that PromQL knows."""
+    registries = [CollectorRegistry() for _ in range(3)]
+    estimator = EstimatorMetrics(registries[0], ["east"], version="1")
+    estimator.watch_cluster("east", lambda: ClusterReading(True, 1.0, 2, 3, 4, {"pods": 1.0}))
+    estimator.watch_stalls(lambda: _STALLS)
+    estimator.watch_certificates(lambda: _CERTIFICATES)
+    dispatcher = DispatcherMetrics(registries[1], version="1")
+    usage = UsageReading("q", "f", "nvidia.com/gpu", 1, 1, 0)
+    dispatcher.watch_readings(
+        lambda: Readings(
+            pending={"q": 1},
+            unadmitted={("q", "NeverFits"): 1},
+            states={"Placed": 1},
+            usage=(usage,),
+            shares={"q": 0.5},
+            objects={"clusters": 1},
+        )
+    )
+    dispatcher.watch_stalls(lambda: _STALLS)
+    webhook = WebhookMetrics(registries[2], version="1")
+    webhook.watch_stalls(lambda: _STALLS)
+    webhook.watch_certificates(lambda: _CERTIFICATES)
+    found: dict[str, frozenset[str]] = {}
+    for registry in registries:
+        for collector in list(registry._collector_to_names):
+            if isinstance(collector, MetricWrapperBase):
+                found |= _series(collector)
+                continue
+            for family in collector.collect():
+                for sample in family.samples:
+                    found[sample.name] = frozenset(sample.labels)
+    return found
+
+
+def _series(metric: MetricWrapperBase) -> dict[str, frozenset[str]]:
+    """Those of a metric that may have no child yet."""
+    labels = frozenset(metric._labelnames)
+    if metric._type == "histogram":
+        name = metric._name
+        return {f"{name}_bucket": labels | {"le"}, f"{name}_sum": labels, f"{name}_count": labels}
+    return {f"{metric._name}_total" if metric._type == "counter" else metric._name: labels}
