@@ -1,0 +1,3 @@
+local function dependents(_)
+  return {}
+end

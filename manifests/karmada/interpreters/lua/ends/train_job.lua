@@ -1,0 +1,2 @@
+local function failed(status) return holds(status, "Failed") end
+local function done(status) return holds(status, "Complete") end

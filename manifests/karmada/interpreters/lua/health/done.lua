@@ -1,0 +1,3 @@
+function InterpretHealth(object)
+  return done(map(object.status))
+end

@@ -1,0 +1,1 @@
+local kube = require("kube")
