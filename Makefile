@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 600
 CRASH_SCHEDULES ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports proto proto-check unit fuzz crash bench image-check lock clean
+.PHONY: help demo test lint types imports proto proto-check manifests unit fuzz crash bench image-check lock clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -40,6 +40,9 @@ proto-check: $(VENV)/.dev ## Is the checked-in protobuf code what the sources ge
 	@for f in $$(cd build/proto && find . -type f); do \
 		cmp -s "build/proto/$$f" "$$f" || { echo "$$f is not what proto/ generates: run 'make proto' and commit"; exit 1; }; \
 	done; echo "generated protobuf code is up to date"
+
+manifests: $(VENV)/.dev ## Make the Helm chart's templates of the manifests again
+	$(BIN)/python -m manifests.templating
 
 fuzz: $(VENV)/.dev ## Random and hostile requests against a real server, FUZZ_SECONDS=600 long
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
