@@ -11,10 +11,13 @@ from collections.abc import Sequence
 import click
 
 from admin.completion_command import completion
+from admin.doctor_command import doctor
 from admin.exits import Exit
 from admin.explain_command import explain
+from admin.install_command import install
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
+from admin.uninstall_command import uninstall
 from admin.what_if_command import what_if
 from fairway.service.version import release
 
@@ -39,7 +42,7 @@ def cli() -> None:
     """
 
 
-for command in (report, explain, what_if, queues, queue, pending, completion):
+for command in (report, explain, what_if, queues, queue, pending, doctor, install, uninstall, completion):
     cli.add_command(command)
 
 

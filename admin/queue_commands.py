@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from admin.cli import Failed
 from admin.exits import Exit
@@ -28,10 +30,19 @@ def _asking(command: Command) -> Command:
     """The options that all commands share; the command gets ``dispatcher``, ``output`` and ``watch``."""
 
     @wraps(command)
-    def call(dispatcher_url: str, ca_file: Path | None, **rest: object) -> None:
+    def call(
+        dispatcher_url: str,
+        ca_file: Path | None,
+        token_file: Path | None,
+        kubeconfig: Path | None,
+        kube_context: str,
+        **rest: object,
+    ) -> None:
         from admin.dispatcher import Dispatcher
+        from admin.tokens import Bearer
 
-        command(dispatcher=Dispatcher(dispatcher_url, ca_file), **rest)
+        bearer = Bearer(token_file, kubeconfig, kube_context)
+        command(dispatcher=Dispatcher(dispatcher_url, ca_file, bearer), **rest)
 
     for decorate in reversed(
         (
@@ -48,6 +59,19 @@ def _asking(command: Command) -> Command:
                 "--ca-file", type=click.Path(path_type=Path), help="CA of its certificate, for https."
             ),
             click.option(
+                "--kubeconfig",
+                type=click.Path(path_type=Path),
+                help="Kubeconfig of Karmada's API server, whose user's token is sent. Default: kubectl's.",
+            ),
+            click.option(
+                "--context", "kube_context", default="", help="Its context. Default: the current one."
+            ),
+            click.option(
+                "--token-file",
+                type=click.Path(path_type=Path),
+                help="File with the token to send instead; read anew for each question.",
+            ),
+            click.option(
                 "-o",
                 "--output",
                 type=click.Choice(("table", "json", "yaml")),
@@ -61,6 +85,13 @@ def _asking(command: Command) -> Command:
     return call
 
 
+_NAMESPACES = click.option(
+    "-n",
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Only what is in this namespace; may be repeated. Default: all that you may see.",
+)
 _LIMIT = click.option(
     "--limit",
     type=click.IntRange(1, 1000),
@@ -81,11 +112,13 @@ Examples:
 {_EXIT_CODES}
 """,
 )
+@_NAMESPACES
 @_asking
-def queues(dispatcher: "Dispatcher", output: str, watch: bool) -> None:
+def queues(dispatcher: "Dispatcher", namespaces: tuple[str, ...], output: str, watch: bool) -> None:
     """Show the tree of ClusterQueues: usage bars by flavor and resource, and how many wait for what."""
     from admin.terminal.queues import queue_tables
 
+    dispatcher = replace(dispatcher, namespaces=namespaces)
     _show(dispatcher, lambda connection: connection.queues(), queue_tables, output, watch)
 
 
@@ -101,12 +134,16 @@ Examples:
 """,
 )
 @click.argument("name")
+@_NAMESPACES
 @_LIMIT
 @_asking
-def queue(dispatcher: "Dispatcher", name: str, limit: int, output: str, watch: bool) -> None:
+def queue(
+    dispatcher: "Dispatcher", name: str, namespaces: tuple[str, ...], limit: int, output: str, watch: bool
+) -> None:
     """Show a ClusterQueue, or a LocalQueue as NAMESPACE/NAME: quota, limits, and the workloads that wait."""
     from admin.terminal.queues import local_queue_page, queue_page
 
+    dispatcher = replace(dispatcher, namespaces=namespaces)
     namespace, slash, local = name.partition("/")
     if slash:
         _show(
@@ -133,7 +170,13 @@ Examples:
 """,
 )
 @click.argument("workload", required=False)
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of WORKLOAD.")
+@click.option(
+    "-n",
+    "--namespace",
+    default="default",
+    show_default=True,
+    help="Namespace of WORKLOAD; without one, show only what is there.",
+)
 @_LIMIT
 @_asking
 @click.pass_context
@@ -147,6 +190,8 @@ def pending(
     watch: bool,
 ) -> None:
     """Show everything that waits, or one workload: its place in the line, why, and what would end that."""
+    import msgspec
+
     from admin.dispatcher import pending_queues
     from admin.terminal.queues import pending_tables, workload_pages
     from fairway.visibility import QueueList, WorkloadList
@@ -163,14 +208,14 @@ def pending(
         waits = any(each.state in _WAITING_STATES for each in found.workloads)
         context.exit(Exit.NOWHERE if waits else Exit.OK)
 
+    if context.get_parameter_source("namespace") is not ParameterSource.DEFAULT:
+        dispatcher = replace(dispatcher, namespaces=(namespace,))
+
     async def all_pending(connection: "Connection") -> QueueList:
         every = await connection.queues()
-        waiting = await pending_queues(connection, every, limit)
-        return QueueList(
-            waiting, every.unresolved, every.in_flight, every.window, every.is_leader, every.as_of
-        )
+        return msgspec.structs.replace(every, queues=await pending_queues(connection, every, limit))
 
-    _show(dispatcher, all_pending, lambda list: pending_tables(list.queues, list.unresolved), output, watch)
+    _show(dispatcher, all_pending, pending_tables, output, watch)
 
 
 def _show(

@@ -79,7 +79,7 @@ def _named(source: EstimatorSource, summaries: tuple[Summary, ...]) -> tuple[Sum
 
 
 async def _call(source: EstimatorSource, tls: Tls, rpc: str, request: bytes) -> bytes:
-    async with _channel(source, tls) as channel:
+    async with open_channel(source, tls) as channel:
         # Without serializers, a method takes and gives bytes.
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{_SERVICE}/{rpc}")
         try:
@@ -92,7 +92,8 @@ async def _call(source: EstimatorSource, tls: Tls, rpc: str, request: bytes) -> 
 
 
 @asynccontextmanager
-async def _channel(source: EstimatorSource, tls: Tls) -> AsyncIterator["Channel"]:
+async def open_channel(source: EstimatorSource, tls: Tls) -> AsyncIterator["Channel"]:
+    """A connection to the estimator for a while. Raises RemoteError for a TLS file that cannot be read."""
     options = [("grpc.max_receive_message_length", _MAX_BYTES), ("grpc.enable_http_proxy", 0)]
     if tls.is_given:
         credentials = grpc.ssl_channel_credentials(_read(tls.ca), _read(tls.key), _read(tls.certificate))

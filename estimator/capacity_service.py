@@ -7,6 +7,7 @@ Fairway alone and throws nothing else away for it.
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 SERVICE = pb.DESCRIPTOR.services_by_name["Capacity"].full_name
 
 DEFAULT_WITHIN_S, MAX_WITHIN_S = 10.0, 30.0
+MOST_OF_ONE, MOST_OF_ALL = 256, 1024
+"""Calls in hand, of one host and in all; each may hold a request of 16 MiB."""
 _SHARE_OF_DEADLINE = 5 / 6
 # Clients take 8 KiB of trailing metadata, in which a character may take up to twelve bytes.
 _MAX_MESSAGE = 500
@@ -56,6 +59,7 @@ class CapacityService:
         self._metrics = metrics
         self._executor = executor
         self._clock = clock
+        self._in_hand: Counter[str] = Counter()
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a ``grpc.aio`` server."""
@@ -80,13 +84,23 @@ class CapacityService:
     ) -> bytes:
         started_s = self._clock()
         ok = False
+        host = context.peer().rpartition(":")[0]
         try:
+            self._in_hand[host] += 1
+            if self._in_hand[host] > MOST_OF_ONE or self._in_hand.total() > MOST_OF_ALL:
+                await context.abort(
+                    grpc.StatusCode.RESOURCE_EXHAUSTED,
+                    f"expected {MOST_OF_ONE} calls of one host at once, {MOST_OF_ALL} of all: wait for them",
+                )
             answer = await method(data, lambda: _within_s(context.time_remaining()))
             ok = True
         except RequestError as error:
             logger.debug("%s refused: %s", rpc, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _short(str(error)))
         finally:
+            self._in_hand[host] -= 1
+            if not self._in_hand[host]:
+                del self._in_hand[host]
             self._metrics.capacity_request(rpc, ok=ok, duration_s=self._clock() - started_s)
         return answer
 

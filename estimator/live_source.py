@@ -12,11 +12,13 @@ from typing import TypeVar
 from estimator.cluster.freshness import Freshness
 from estimator.heartbeat import Heartbeat
 from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
-from estimator.optional_resource import OptionalResource
+from estimator.permissions import MEMBER
 from estimator.settings import ApiSettings, LiveCluster
 from fairway.kube import device_kinds, resource
 from fairway.kube.client import KubeClient
+from fairway.kube.denials import Denials
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
+from fairway.kube.optional_kind import OptionalKind
 from fairway.kube.reflector import Reflector, Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
@@ -51,16 +53,17 @@ class LiveSource:
         self._follow(REPLICA_SETS, resource.REPLICA_SETS, mirror.controllers.replica_sets)
         if with_quotas:
             self._follow(QUOTAS, resource.RESOURCE_QUOTAS, mirror.quotas)
-        self._topologies = OptionalResource(
+        self._topologies = OptionalKind(
             client, resource.KUEUE_TOPOLOGIES, mirror.topologies, metrics, clock=clock
         )
         self._unread_devices = {"resourceslices", "deviceclasses", "resourceclaims"}
         mirror.columns.dra.is_complete = False
+        dra = mirror.dra
         self._devices = (
-            self._device_kind("resourceslices", device_kinds.RESOURCE_SLICES, mirror.dra.slices),
-            self._device_kind("deviceclasses", device_kinds.DEVICE_CLASSES, mirror.dra.classes),
-            self._device_kind("resourceclaims", device_kinds.RESOURCE_CLAIMS, mirror.dra.claims),
-            self._device_kind("resourceclaimtemplates", device_kinds.CLAIM_TEMPLATES, mirror.dra.templates),
+            self._device_kind("resourceslices", device_kinds.RESOURCE_SLICES, dra.slices),
+            self._device_kind("deviceclasses", device_kinds.DEVICE_CLASSES, dra.classes),
+            self._device_kind("resourceclaims", device_kinds.RESOURCE_CLAIMS, dra.claims),
+            self._device_kind("resourceclaimtemplates", device_kinds.CLAIM_TEMPLATES, dra.templates),
         )
 
     @classmethod
@@ -76,11 +79,15 @@ class LiveSource:
     ) -> "LiveSource":
         """A source for the cluster as the settings name it; nothing is sent yet."""
         if cluster.kubeconfig is None and not cluster.master:
-            client = KubeClient.in_cluster(qps=api.qps, burst=api.burst)
+            client = KubeClient.in_cluster(qps=api.qps, burst=api.burst, denials=Denials(MEMBER))
         else:
             path = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
             client = KubeClient.from_kubeconfig(
-                path, master=cluster.master or None, qps=api.qps, burst=api.burst
+                path,
+                master=cluster.master or None,
+                qps=api.qps,
+                burst=api.burst,
+                denials=Denials(MEMBER),
             )
         return cls(member, client, metrics, with_quotas=with_quotas, clock=clock)
 
@@ -91,8 +98,13 @@ class LiveSource:
             for contact in self._contacts.values():
                 group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
             group.create_task(self._topologies.run(), name=f"{self._member.name}/topologies")
-            for name, followed in self._devices:
-                group.create_task(followed.run(), name=f"{self._member.name}/{name}")
+            for followed in self._devices:
+                group.create_task(followed.run(), name=f"{self._member.name}/{followed.name}")
+
+    @property
+    def denials(self) -> Denials:
+        """What the cluster's API server does not let us read."""
+        return self._client.denials
 
     def watch_lag_s(self) -> dict[str, float]:
         """Per resource, how long ago the API server was last heard of."""
@@ -117,18 +129,19 @@ class LiveSource:
 
     def _device_kind(
         self, name: str, kinds: Sequence[ResourceKind[_T]], sink: Sink[_T]
-    ) -> tuple[str, "OptionalResource[_T]"]:
-        return name, OptionalResource(
+    ) -> "OptionalKind[_T]":
+        followed = OptionalKind(
             self._client,
             kinds,
             sink,
             self._metrics,
             clock=self._clock,
-            on_state=lambda state: self._note_devices(name, state),
+            changed=lambda: self._note_devices(name, followed.is_synced),
         )
+        return followed
 
-    def _note_devices(self, name: str, state: ReflectorState) -> None:
-        if state.synced_once:
+    def _note_devices(self, name: str, is_synced: bool) -> None:
+        if is_synced:
             self._unread_devices.discard(name)
             self._member.mirror.columns.dra.is_complete = not self._unread_devices
 

@@ -7,7 +7,7 @@ while a refused connection would void every other cluster's answer.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -45,11 +45,13 @@ from estimator.settings import (
 from estimator.snapshot_source import SnapshotSource
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
+from fairway.kube.denials import Denial
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
 from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
 from fairway.service.lifecycle import run as run_process
+from fairway.service.permission_metrics import PermissionMetrics
 from fairway.service.tls import ServerCertificates
 from fairway.service.version import release
 
@@ -60,6 +62,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 16 << 20
+MAX_STREAMS = 128
+HANDSHAKE_WITHIN_MS = 10_000
+CONNECTION_AGE_MS = 3_600_000
 _STOP_WITHIN_S = 5.0
 # Apart from each other, so that Karmada's questions never wait for long searches. Of our own threads one
 # searches, one sums up, and one is left for messages.
@@ -68,6 +73,13 @@ _OPTIONS = (
     # A second server on the same port must fail, not silently take every other connection.
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
+    # What one connection may have in hand; further calls of it wait at the client.
+    ("grpc.max_concurrent_streams", MAX_STREAMS),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_WITHIN_MS),
+    # A client's certificate is looked at when it connects: after this long it has to show a valid one again.
+    # Clients are told in good time and lose no call.
+    ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
+    ("grpc.max_connection_age_grace_ms", 60_000),
 )
 
 
@@ -112,6 +124,7 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
             stack.enter_context(ThreadPoolExecutor(_OWN_THREADS, thread_name_prefix="capacity")),
         )
         templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
+        registry.register(PermissionMetrics(lambda: _denied(members, templates)))
         server, port, say_stopping = await _listen(settings, members, metrics, executors, templates)
         stack.push_async_callback(server.stop, _STOP_WITHIN_S)
         await stack.enter_async_context(
@@ -184,6 +197,11 @@ class _Member:
             )
             await self._live.run()
 
+    @property
+    def denied(self) -> tuple[Denial, ...]:
+        """What the cluster's API server does not let us read."""
+        return () if self._live is None else self._live.denials.current()
+
     def check(self) -> Check:
         """Ready once the cluster has been read, or has failed for too long for others to wait for it."""
         freshness = self.member.freshness((NODES, PODS))
@@ -234,9 +252,22 @@ class _Templates:
         left_s = within_s - (time.monotonic() - started_s)
         return await self._connected.result().find(kind, namespace, name, left_s)
 
+    @property
+    def denied(self) -> tuple[Denial, ...]:
+        """What Karmada's API server does not let us read."""
+        return self._connected.result().denials.current() if self._connected.done() else ()
+
     def with_claims(self, components: tuple[Component, ...]) -> tuple[Component, ...]:
         """See `KarmadaSource.with_claims`; nothing is known before it is connected."""
         return self._connected.result().with_claims(components) if self._connected.done() else components
+
+
+def _denied(members: list[_Member], templates: _Templates | None) -> Iterator[tuple[str, str, str]]:
+    """See `PermissionMetrics`."""
+    for member in members:
+        yield from ((member.name, one.verb, one.resource) for one in member.denied)
+    if templates is not None:
+        yield from (("karmada", one.verb, one.resource) for one in templates.denied)
 
 
 def _karmada_source() -> "type[KarmadaSource]":

@@ -1,5 +1,8 @@
 """What the dispatcher's visibility API says: the JSON documents, shared by the server and those who read it.
 
+A reader who may not see everything is told names of its own namespaces only. What waits beside that is counted:
+fields whose names begin with ``other`` are 0 for a reader who sees everything.
+
 ``GET /visibility/v1/queues`` answers `QueueList`, ``/visibility/v1/queues/NAME`` a `QueueView` with
 its pending workloads (``offset`` and ``limit``, at most 1,000), ``/visibility/v1/namespaces/NS/queues/NAME``
 a `LocalQueueView`, ``/visibility/v1/workloads/NS/NAME`` a `WorkloadList` of all workloads of that name.
@@ -24,7 +27,9 @@ class Waiting(View, frozen=True):
 class WorkloadView(View, frozen=True):
     """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted.
 
-    Positions count from 1, 0 for what does not wait. Times are RFC 3339, empty where there is none.
+    Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
+    ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times
+    are RFC 3339, empty where there is none.
     """
 
     namespace: str
@@ -45,6 +50,7 @@ class WorkloadView(View, frozen=True):
     clusters: dict[str, int] = {}
     waiting: Waiting | None = None
     note: str = ""
+    others_before: int = 0
 
 
 class Usage(View, frozen=True):
@@ -67,6 +73,8 @@ class QueueView(View, frozen=True):
     """One ClusterQueue. ``share_milli``: its weighted dominant share, thousandths; 0 within its quota.
 
     ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
+    ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told with
+    the workloads.
     """
 
     name: str
@@ -81,13 +89,15 @@ class QueueView(View, frozen=True):
     usage: list[Usage] = []
     waiting: dict[str, int] = {}
     workloads: list[WorkloadView] = []
+    other_pending: int = 0
 
 
 class QueueList(View, frozen=True):
     """All ClusterQueues, parents before children, siblings by name.
 
     ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
-    ``window``: how many may be at once.
+    ``window``: how many may be at once. ``other_queues``, ``other_unresolved``: how many are kept from the
+    reader. ``unreviewed_namespaces``: how many were not looked at, as there are too many: name yours.
     """
 
     queues: list[QueueView] = []
@@ -96,6 +106,9 @@ class QueueList(View, frozen=True):
     window: int = 0
     is_leader: bool = True
     as_of: str = ""
+    other_queues: int = 0
+    other_unresolved: int = 0
+    unreviewed_namespaces: int = 0
 
 
 class LocalQueueView(View, frozen=True):

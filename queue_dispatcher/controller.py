@@ -366,7 +366,11 @@ class Controller:
             match action:
                 case Admit(item=item) if item.shape.probe:
                     entries = self._book.entries
-                    names = {uid: entries[uid].binding.workload.name for uid in item.members}
+                    # By its name the estimators would take what runs for the growth that is on its way.
+                    names = {
+                        uid: "" if item.is_growth else entries[uid].binding.workload.name
+                        for uid in item.members
+                    }
                     self._probes.released(item.shape.probe, names)
                 case Probe(item=item):
                     self._probes.ask(item, self._subjects(item))
@@ -381,7 +385,8 @@ class Controller:
             if placement is not None:
                 fleet = self._book.fleet
                 copies = fleet.copies(placement, entry.binding.demand)
-                subjects.append(Subject(entry.binding, fleet.permitted(placement), copies))
+                permitted = fleet.permitted(placement)
+                subjects.append(Subject(entry.binding, permitted, copies, item.is_growth))
         return subjects
 
     def _see(self, decision: Decision, elapsed_ms: int) -> None:

@@ -36,6 +36,7 @@ from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.executor import Prepared, Purpose, Write
 from queue_dispatcher.workloads.queue_of import Resolved
+from queue_dispatcher.workloads.template import TemplateFacts
 
 FIRST_RETRY_MS = 1_000
 MAX_RETRY_MS = 600_000
@@ -111,17 +112,25 @@ class BindingDesk:
             flavors = dict(kept) | flavors
         local_queue = state.local_queue if isinstance(state, Growing) else state.queue.local_queue
         group = before.group if before is not None else entry.facts.group
+        service_class = priority.service_class.name if priority.service_class is not None else ""
+        value = priority.value
+        if before is not None and not self._knows_template(entry):
+            # What the workload names now is not known: it stays what it was admitted as.
+            service_class, value = before.service_class, before.priority
         return admission_record(
             state,
             entry.binding,
             queue=queue,
             local_queue=local_queue,
-            service_class=priority.service_class.name if priority.service_class is not None else "",
-            priority=priority.value,
+            service_class=service_class,
+            priority=value,
             flavors=tuple(sorted(flavors.items())),
             admitted_ms=self._now_ms(),
             group=group if before is not None or isinstance(state, Pending) else "",
         )
+
+    def _knows_template(self, entry: Entry) -> bool:
+        return isinstance(self._book.templates.facts(entry.binding.workload), TemplateFacts)
 
     def duties(self) -> list[Write]:
         """The writes that states call for, those of half released groups first."""
@@ -250,16 +259,26 @@ class BindingDesk:
 
     def refused(self, write: Write, message: str) -> None:
         """See `queue_dispatcher.executor.Desk`."""
+        entry = self._failed(write, message)
+        if entry is not None:
+            self._witness.refused(entry, write.purpose, message)
+
+    def given_up(self, write: Write, message: str) -> None:
+        """See `queue_dispatcher.executor.Desk`."""
+        self._failed(write, message)
+
+    def _failed(self, write: Write, message: str) -> Entry | None:
+        """The write is to be decided anew after a pause; its entry, if that is still there."""
         entry = self._book.entries.get(write.uid)
         if entry is None:
-            return
+            return None
         self._done(entry)
         entry.failures += 1
         pause_ms = min(MAX_RETRY_MS, FIRST_RETRY_MS << min(entry.failures - 1, 30))
         entry.retry_ms = self._now_ms() + pause_ms
         entry.note = message
         self._call_off(entry)
-        self._witness.refused(entry, write.purpose, message)
+        return entry
 
     def _admitted(self, entry: Entry) -> None:
         admission, record = entry.admission, entry.binding.record

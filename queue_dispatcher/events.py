@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from fairway.kube.event_series import EventType, Regarding
 from fairway.kube.events import EventWriter
 from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.cycle.reasons import Reason, ReleaseWindowFull, WaitingForEstimate
+from queue_dispatcher.cycle.reasons import Reason, ReleaseWindowFull, WaitingForEstimate, told_to
 from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.waiting import waiting_of
 
@@ -66,7 +66,9 @@ class BindingEvents:
             if kind != reason.kind:
                 since_ms, is_told = now_ms, False
             if not is_told and now_ms - since_ms >= STAYS_MS and not isinstance(reason, _PASSING):
-                self.tell(entry, reason.kind, f"{reason.text}; {reason.unblock}")
+                # Whoever reads the Events of this namespace may know nothing of others.
+                told = told_to(entry.binding.namespace.__eq__, reason)
+                self.tell(entry, told.kind, f"{told.text}; {told.unblock}")
                 is_told = True
             self._seen[entry.uid] = (reason.kind, since_ms, is_told)
 

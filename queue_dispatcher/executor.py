@@ -21,7 +21,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
-from fairway.kube.errors import Forbidden, Invalid, KubeError, NotFound, Refused
+from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ T_contra = TypeVar("T_contra", contravariant=True)
 WORKERS = 32
 PAUSE_S = 0.05
 ATTEMPTS = 8
+UNREADABLE_S = 5.0
+"""For how long what may not be read is left alone."""
 
 
 class Purpose(StrEnum):
@@ -91,6 +93,9 @@ class Desk(Protocol[T_contra]):
 
     def refused(self, write: Write, message: str) -> None:
         """The write was not made, and would not be if it were tried again at once."""
+
+    def given_up(self, write: Write, message: str) -> None:
+        """The write was not made because others kept writing; nothing is wrong with the object."""
 
 
 class Api(Protocol[T]):
@@ -192,7 +197,9 @@ class Executor(Generic[T]):
                 result = await self._api.patch(prepared.path, prepared.body, prepared.when)
             except (Forbidden, Invalid) as error:
                 self._observe(write.purpose, error.label)
-                logger.warning("%s: %s", write.purpose, error)
+                # What is not allowed has been told by the client, once for all bindings.
+                level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
+                logger.log(level, "%s: %s", write.purpose, error)
                 self._desk.refused(write, str(error))
                 return False
             except KubeError as error:
@@ -216,16 +223,26 @@ class Executor(Generic[T]):
                 self._slow_down(result.error)
             else:
                 self._observe(write.purpose, "stale")
-            if not await self._read_again(write, prepared.path):
+            try:
+                is_there = await self._read_again(
+                    write, prepared.path, is_open=isinstance(result, OutcomeUnknown)
+                )
+            except Forbidden as error:
+                self._desk.refused(write, str(error))
+                return False
+            if not is_there:
                 return True
             # Karmada writes in bursts of a few tenths of a second: not in step with it.
             await self._sleep(PAUSE_S * attempt * self._rng.random())
         self._observe(write.purpose, "given_up")
-        self._desk.refused(write, f"the object changed {ATTEMPTS} times while it was to be patched")
+        self._desk.given_up(write, f"the object changed {ATTEMPTS} times while it was to be patched")
         return False
 
-    async def _read_again(self, write: Write, path: str) -> bool:
-        """Tell the desk how the object is, however long that takes; False if it is gone."""
+    async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
+        """Tell the desk how the object is, however long that takes; False if it is gone.
+
+        Raises Forbidden where it may not be read, unless it is open whether the write was applied.
+        """
         while True:
             await self._pause()
             try:
@@ -233,6 +250,11 @@ class Executor(Generic[T]):
             except NotFound:
                 self._desk.gone(write)
                 return False
+            except Forbidden:
+                if not is_open:
+                    raise
+                # Nobody else's writes wait for that.
+                await self._sleep(UNREADABLE_S)
             except KubeError as error:
                 self._slow_down(error)
             else:

@@ -5,10 +5,12 @@ cmd/scheduler/app/options, pkg/sharedcli, k8s.io/component-base), so that argume
 """
 
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from fairway.service.addresses import MAX_PORT, parse_bind_address
+from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
+from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import (
     CATALOGUE,
     ENABLE_PPROF,
@@ -50,6 +52,7 @@ from queue_dispatcher.settings import (
     EstimatorSettings,
     EstimatorTls,
     Settings,
+    VisibilitySettings,
 )
 
 PROGRAM: Final = "fairway-dispatcher"
@@ -174,12 +177,46 @@ _RETRY_PERIOD: Final = Flag(
     "leader-elect-retry-period", _parse_positive_duration_s, "2s", "Time between two tries.", "DURATION"
 )
 
+
+def _parse_authorization(text: str) -> bool:
+    if text == "karmada":
+        return True
+    if text == "none":
+        return False
+    raise ValueError("expected karmada or none")
+
+
 _VISIBILITY: Final = Flag(
     "visibility-bind-address",
     parse_bind_address,
-    ":8082",
-    'Address of /visibility: queues, positions, reasons; "0" is off.',
+    "127.0.0.1:8082",
+    'Address of /visibility: queues, positions, reasons; "0" is off. Beyond loopback it needs a certificate.',
     "ADDRESS",
+)
+_VISIBILITY_AUTHORIZATION: Final = Flag(
+    "visibility-authorization",
+    _parse_authorization,
+    "karmada",
+    "Who may read it: karmada asks Karmada's API server whose bearer token it is, and what they may; none "
+    "shows everything to anybody.",
+    "karmada|none",
+)
+_VISIBILITY_CERTIFICATE: Final = Flag(
+    "visibility-tls-cert-file",
+    parse_text,
+    "",
+    "Certificate chain of /visibility, PEM, re-read when it changes; without it plain HTTP is spoken.",
+    "FILE",
+)
+_VISIBILITY_KEY: Final = Flag(
+    "visibility-tls-private-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE"
+)
+_VISIBILITY_INSECURE: Final = Flag(
+    "visibility-insecure",
+    parse_bool,
+    "false",
+    "Serve /visibility beyond loopback also without a certificate, or without authorization.",
+    switch=True,
 )
 _HEALTH: Final = health_flag(":10351")
 _VERBOSITY: Final = verbosity_flag()
@@ -207,9 +244,16 @@ GROUPS: Final = (
         (_ELECT, _LEASE_NAMESPACE, _LEASE_NAME, _LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD),
     ),
     FlagGroup(
-        "Visibility, health, metrics, profiling",
-        (_VISIBILITY, _HEALTH, METRICS, ENABLE_PPROF, PROFILING),
+        "Visibility",
+        (
+            _VISIBILITY,
+            _VISIBILITY_AUTHORIZATION,
+            _VISIBILITY_CERTIFICATE,
+            _VISIBILITY_KEY,
+            _VISIBILITY_INSECURE,
+        ),
     ),
+    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
     FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
     OTHERS,
 )
@@ -249,7 +293,7 @@ def parse(
         estimators=_estimators(line, is_file),
         election=_election(line, identity),
         endpoints=endpoint_settings(line, _HEALTH),
-        visibility=line.value(_VISIBILITY),
+        visibility=_visibility(line, is_file),
         logs=log_settings(line, _VERBOSITY),
         catalogue=catalogue_file(line, is_file),
         volcano_queues=line.value(_VOLCANO),
@@ -289,6 +333,46 @@ def _estimators(line: CommandLine, is_file: Callable[[Path], bool]) -> Estimator
         wait_s=line.value(_WAIT),
         tls=EstimatorTls(existing_file(line, _ESTIMATOR_CA, "PEM", is_file), certificate, key),
     )
+
+
+def _visibility(line: CommandLine, is_file: Callable[[Path], bool]) -> VisibilitySettings | None:
+    address = line.value(_VISIBILITY)
+    certificate = existing_file(line, _VISIBILITY_CERTIFICATE, "PEM", is_file)
+    key = existing_file(line, _VISIBILITY_KEY, "PEM", is_file)
+    if (certificate is None) != (key is None):
+        raise FlagError(
+            f"--{_VISIBILITY_CERTIFICATE.name} and --{_VISIBILITY_KEY.name}: expected both or neither"
+        )
+    if address is None:
+        return None
+    tls = None
+    if certificate is not None and key is not None:
+        tls = TlsFiles(certificate, key, None, verify_clients=False)
+    authorizes = line.value(_VISIBILITY_AUTHORIZATION)
+    if not (_is_loopback(address) or line.value(_VISIBILITY_INSECURE)):
+        if tls is None:
+            raise line.error(
+                _VISIBILITY,
+                f"beyond loopback tokens and names would go in plaintext: expected "
+                f"--{_VISIBILITY_CERTIFICATE.name} and --{_VISIBILITY_KEY.name}, an address such as "
+                f"{_VISIBILITY.default}, or --{_VISIBILITY_INSECURE.name}",
+            )
+        if not authorizes:
+            raise line.error(
+                _VISIBILITY_AUTHORIZATION,
+                f"beyond loopback everybody could read everything: expected karmada, an address such as "
+                f"{_VISIBILITY.default}, or --{_VISIBILITY_INSECURE.name}",
+            )
+    return VisibilitySettings(address, authorizes, tls)
+
+
+def _is_loopback(address: BindAddress) -> bool:
+    if address.host == "localhost":
+        return True
+    try:
+        return ip_address(address.host).is_loopback
+    except ValueError:
+        return False
 
 
 def _election(line: CommandLine, identity: str) -> ElectionSettings:

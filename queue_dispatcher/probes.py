@@ -20,7 +20,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimators import Room
-from queue_dispatcher.questions import Question, StatedBinding, question_of, verdict_of
+from queue_dispatcher.questions import Question, StatedBinding, growth_question_of, question_of, verdict_of
 from queue_dispatcher.verdicts import Verdicts
 
 logger = logging.getLogger(__name__)
@@ -42,11 +42,15 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One binding that is asked about: where it may go, and on how many clusters at once."""
+    """One binding that is asked about: where it may go, and on how many clusters at once.
+
+    ``is_growth``: part of it runs already, and the rest is asked about.
+    """
 
     binding: Binding
     permitted: frozenset[str]
     copies: int
+    is_growth: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Probes:
         """A workload that was asked about is released; its pods are on their way.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
-        of the pods they see already.
+        of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
         """
         self.verdicts.admitted(probe)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
@@ -171,7 +175,8 @@ class Probes:
         questions = []
         for subject in subjects:
             source = await self._source.template(subject.binding)
-            question = question_of(subject.binding, subject.permitted, subject.copies, source)
+            ask = growth_question_of if subject.is_growth else question_of
+            question = ask(subject.binding, subject.permitted, subject.copies, source)
             if question is not None:
                 questions.append(question)
         if len(self._questions) >= MAX_QUESTIONS:

@@ -3,10 +3,14 @@
 A workload that Karmada divides over clusters needs room for its pods anywhere, so it is asked about as single
 pods, and the clusters' numbers add up. All others are asked about whole: one cluster has to take all of it,
 or, where each of several clusters gets a copy, so many of them.
+
+Of one that grows, only the pods that are not placed yet are asked about, one by one: those of a divided
+workload anywhere that it may go, as Karmada divides the difference over all clusters; but where it runs alone
+if it may have no more clusters than it has, or gets its replicas in each of them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -91,14 +95,57 @@ def question_of(
             whole = pb.Gang(namespace=binding.namespace, workload_json=source, copies=gang.copies)
             return Question(clusters, whole, gang.copies, adds_up=False, clusters_needed=copies)
         template = msgspec.json.encode(gang.pod_sets[0].template)
-        return _divided(clusters, binding, template)
+        return _divided(clusters, binding, template, demand.replicas)
     pod_sets = _pod_sets(source.spec)
     if not pod_sets:
         return None
     if divides and len(pod_sets) == 1:
-        return _divided(clusters, binding, pod_sets[0].template_json)
+        return _divided(clusters, binding, pod_sets[0].template_json, demand.replicas)
     together = pb.Gang(namespace=binding.namespace, pod_sets=pod_sets, copies=1)
     return Question(clusters, together, 1, adds_up=False, clusters_needed=copies)
+
+
+def growth_question_of(
+    binding: Binding, permitted: frozenset[str], copies: int, source: bytes | StatedBinding
+) -> Question | None:
+    """The question about what of a binding is not placed yet; None if there is nothing to ask.
+
+    Nor is there where replicas are not alike pods: then the difference cannot be asked about by itself. And
+    what grows inside the pods, or in the components of a set that runs, Karmada passes on, held or not.
+    """
+    placement, demand = binding.placement, binding.demand
+    if not binding.placed:
+        return question_of(binding, permitted, copies, source)
+    if placement is None or demand.is_set:
+        return None
+    template = _template_of_replicas(source)
+    if template is None:
+        return None
+    there = {share.cluster: share.replicas for share in binding.placed}
+    if placement.is_duplicated:
+        lacking = max(demand.replicas - replicas for replicas in there.values())
+        clusters, needed = tuple(sorted(there)), len(there)
+    else:
+        lacking = demand.replicas - sum(there.values())
+        is_full = 0 < placement.max_clusters <= len(there)
+        clusters, needed = tuple(sorted(there if is_full else permitted or there)), 1
+    if lacking <= 0:
+        return None
+    question = _divided(clusters, binding, template, lacking)
+    if not placement.is_duplicated:
+        return question
+    return replace(question, adds_up=False, clusters_needed=needed)
+
+
+def _template_of_replicas(source: bytes | StatedBinding) -> bytes | None:
+    """The pod template of a workload whose replicas are alike pods; None if they are not."""
+    if isinstance(source, bytes):
+        gang = read_workload(source)
+        if not isinstance(gang, Gang) or len(gang.pod_sets) != 1:
+            return None
+        return msgspec.json.encode(gang.pod_sets[0].template)
+    pod_sets = _pod_sets(source.spec)
+    return pod_sets[0].template_json if len(pod_sets) == 1 else None
 
 
 def verdict_of(question: Question, rooms: Iterable[Room]) -> tuple[Verdict | None, tuple[str, ...]]:
@@ -131,8 +178,7 @@ def _reasons(question: Question, rooms: Iterable[Room]) -> tuple[str, ...]:
     return (*told[:MAX_REASONS], *([f"{len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []))
 
 
-def _divided(clusters: tuple[str, ...], binding: Binding, template: bytes) -> Question:
-    replicas = binding.demand.replicas
+def _divided(clusters: tuple[str, ...], binding: Binding, template: bytes, replicas: int) -> Question:
     pod = pb.PodSet(name="pod", count=1, template_json=template)
     gang = pb.Gang(namespace=binding.namespace, pod_sets=[pod], copies=replicas)
     return Question(clusters, gang, replicas, adds_up=True)

@@ -7,21 +7,27 @@ connection and a request budget of its own, so that a busy leader still renews i
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.client import KubeClient
+from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
+from fairway.kube.errors import BadConfig, KubeError
 from fairway.kube.events import EventWriter
 from fairway.kube.lease import Timing
 from fairway.service import logs
+from fairway.service.addresses import BindAddress
+from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
+from fairway.service.https import following_context
 from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
 from fairway.service.lifecycle import run as run_process
+from fairway.service.permission_metrics import PermissionMetrics
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.capacities import Capacities
@@ -30,18 +36,25 @@ from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation, Nobo
 from queue_dispatcher.estimators import Estimators, EstimatorTlsError
 from queue_dispatcher.events import BindingEvents
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.permissions import PERMISSIONS
 from queue_dispatcher.questions import StatedBinding
 from queue_dispatcher.readings import readings_of
-from queue_dispatcher.settings import ApiSettings, Settings
+from queue_dispatcher.settings import ApiSettings, Settings, VisibilitySettings
 from queue_dispatcher.sources import Sources
 from queue_dispatcher.status import QueueStatuses
-from queue_dispatcher.visibility import VisibilityServer
+from queue_dispatcher.visibility.reviews import Reviews
+from queue_dispatcher.visibility.server import VisibilityServer
 
 logger = logging.getLogger(__name__)
 
 COMPONENT = "fairway-dispatcher"
-_ELECTION_QPS, _ELECTION_BURST = 10.0, 20
+_ELECTION_PACE = (10.0, 20)
+# Apart from that of admissions, so that whoever looks does not keep anybody waiting.
+_REVIEW_PACE = (100.0, 400)
+_COMPLAIN_EVERY_S = 10.0
 _LOOK_S = 0.5
+_CANNOT_WORK = 2
+"""The exit code for a configuration that no waiting mends."""
 
 
 class StartError(RuntimeError):
@@ -54,7 +67,7 @@ def run(settings: Settings) -> int:
     tune_interpreter()
     try:
         return run_process(lambda stop: serve(settings, stop))
-    except (StartError, EndpointError, EstimatorTlsError) as error:
+    except (StartError, EndpointError, EstimatorTlsError, TlsError) as error:
         logger.error("cannot start: %s", error)
         return 1
 
@@ -62,9 +75,10 @@ def run(settings: Settings) -> int:
 async def serve(
     settings: Settings, stop: asyncio.Event, started: Callable[[Dispatcher], None] | None = None
 ) -> int:
-    """Dispatch until ``stop`` is set.
+    """Dispatch until ``stop`` is set; the exit code, which is 2 for a configuration that can never work.
 
-    ``started`` is called once all endpoints listen. Raises StartError, EndpointError, EstimatorTlsError.
+    ``started`` is called once all endpoints listen. Raises StartError, EndpointError, EstimatorTlsError,
+    TlsError.
     """
     for notice in settings.notices:
         logger.warning(notice)
@@ -74,8 +88,17 @@ async def serve(
     metrics = DispatcherMetrics(registry, version=release())
     clock, stalls = SteadyClock(), StallMonitor()
     metrics.watch_stalls(stalls.reading)
+    denials = Denials(PERMISSIONS)
+    registry.register(
+        PermissionMetrics(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
+    )
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_client(settings.api))
+        client = await stack.enter_async_context(_client(settings.api, denials))
+        try:
+            await client.check_configuration()
+        except BadConfig as error:
+            logger.error("cannot start: %s", error)
+            return _CANNOT_WORK
         estimators = (
             await stack.enter_async_context(Estimators(settings.estimators))
             if settings.estimators.asks
@@ -85,19 +108,19 @@ async def serve(
         events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms) if settings.writes_events else None
         parts = _Parts(settings, client, metrics, clock, estimators, events)
         dispatcher, sources = parts.dispatcher, parts.sources
-        visibility = VisibilityServer(dispatcher, clock)
         metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
         await stack.enter_async_context(
             serve_endpoints(
                 health=settings.endpoints.health,
                 metrics=settings.endpoints.metrics,
                 profiling=settings.endpoints.profiling,
-                checks=lambda: [_check(sources)],
+                checks=lambda: [_synced(sources), _permitted(denials)],
                 registry=registry,
             )
         )
         if settings.visibility is not None:
-            await stack.enter_async_context(visibility.serve(settings.visibility))
+            reviewer = _client(settings.api, denials, _REVIEW_PACE)
+            await stack.enter_async_context(_visibility(settings.visibility, reviewer, dispatcher, clock))
         if started is not None:
             started(dispatcher)
         async with asyncio.TaskGroup() as group:
@@ -133,6 +156,7 @@ class _Parts:
         events: BindingEvents | None,
     ) -> None:
         self._settings = settings
+        self._denials = client.denials
         self._events = events
         estimation = None
         if estimators is not None:
@@ -168,7 +192,7 @@ class _Parts:
             await self._lead(lambda: True)
             return
         timing = Timing(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
-        async with _client(self._settings.api, election=True) as client:
+        async with _client(self._settings.api, self._denials, _ELECTION_PACE) as client:
             await Election(client, election.namespace, election.name, election.identity, timing=timing).run(
                 self._led
             )
@@ -184,17 +208,46 @@ class _Parts:
                 group.create_task(self._events.watch(self.dispatcher), name="reasons")
 
 
-def _client(api: ApiSettings, *, election: bool = False) -> KubeClient:
-    """A connection to Karmada's API server; nothing is sent yet."""
-    qps, burst = (_ELECTION_QPS, _ELECTION_BURST) if election else (api.qps, api.burst)
+@asynccontextmanager
+async def _visibility(
+    settings: VisibilitySettings, reviewer: KubeClient, dispatcher: Dispatcher, clock: SteadyClock
+) -> AsyncIterator[BindAddress]:
+    """Visibility served. Raises EndpointError, TlsError."""
+    tls = None if settings.tls is None else following_context(settings.tls)
+    async with AsyncExitStack() as stack:
+        reviews = None
+        if settings.authorizes:
+            client = await stack.enter_async_context(reviewer)
+            reviews = Reviews(client, _Complaints().tell)
+        server = VisibilityServer(dispatcher, clock, reviews)
+        yield await stack.enter_async_context(server.serve(settings.address, tls))
+
+
+class _Complaints:
+    """Says that the API server cannot be asked who somebody is, but not for each request."""
+
+    def __init__(self) -> None:
+        self._said_s = -_COMPLAIN_EVERY_S
+
+    def tell(self, error: KubeError) -> None:
+        now_s = time.monotonic()
+        if now_s - self._said_s >= _COMPLAIN_EVERY_S:
+            self._said_s = now_s
+            logger.warning("visibility: nobody's rights can be looked up, so nothing is shown: %s", error)
+
+
+def _client(api: ApiSettings, denials: Denials, pace: tuple[float, int] | None = None) -> KubeClient:
+    """A connection to Karmada's API server, at the pace given or that of the flags; nothing is sent yet."""
+    qps, burst = pace if pace is not None else (api.qps, api.burst)
     if api.kubeconfig is None and not api.master:
-        return KubeClient.in_cluster(qps=qps, burst=burst)
+        return KubeClient.in_cluster(qps=qps, burst=burst, denials=denials)
     return KubeClient.from_kubeconfig(
         str(api.kubeconfig) if api.kubeconfig is not None else None,
         context=api.context or None,
         master=api.master or None,
         qps=qps,
         burst=burst,
+        denials=denials,
     )
 
 
@@ -206,7 +259,12 @@ def _catalogue(settings: Settings) -> Catalogue:
         raise StartError(f"--catalogue: {error}") from None
 
 
-def _check(sources: Sources) -> Check:
+def _permitted(denials: Denials) -> Check:
+    """What is not allowed is told and gone without; it makes nobody unready by itself."""
+    return Check("permissions", True, "; ".join(str(one) for one in denials.current()))
+
+
+def _synced(sources: Sources) -> Check:
     """Ready once everything has been read: a follower may be asked, and may take over."""
     missing = sources.missing()
     return Check("synced", not missing, f"not read yet: {', '.join(missing)}" if missing else "")

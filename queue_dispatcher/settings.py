@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.service.addresses import BindAddress
+from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
 
 
@@ -77,19 +78,27 @@ class ElectionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class VisibilitySettings:
+    """Where it is told who waits and why; with ``authorizes`` only to those whom Karmada lets see it."""
+
+    address: BindAddress
+    authorizes: bool = True
+    tls: TlsFiles | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole configuration of a dispatcher process.
 
     ``volcano_queues``: Volcano's Queue objects count as ClusterQueues. ``writes_events``: whether Events are
-    written on bindings. ``visibility``: where it is told who waits and why; None is off. ``notices`` are
-    sentences to log once at startup.
+    written on bindings. ``visibility`` None is off. ``notices`` are sentences to log once at startup.
     """
 
     api: ApiSettings
     estimators: EstimatorSettings
     election: ElectionSettings
     endpoints: EndpointSettings
-    visibility: BindAddress | None
+    visibility: VisibilitySettings | None
     logs: LogSettings
     catalogue: Path | None = None
     volcano_queues: bool = False

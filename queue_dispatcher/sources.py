@@ -1,20 +1,22 @@
-"""Everything that the dispatcher watches on Karmada's API server, each resource by a reflector of its own.
+"""Everything that the dispatcher watches on Karmada's API server, each resource by itself.
 
-Bindings, clusters, our own kinds and namespaces have to be there. What a control plane may lack (Volcano's
-queues, a kind of workload) is looked for again every minute. The kinds of workloads come up as bindings do,
-and where they are served is asked once a kind.
+Bindings, clusters and queues have to be known before anything is released: where they may not be read,
+nothing is, and `Sources.missing` says why. What a control plane may lack, or keep from us (Volcano's queues,
+policies, namespaces, priorities, a kind of workload), is gone without and looked for again every minute. The
+kinds of workloads come up as bindings do, and where they are served is asked once a kind.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
+from fairway.kube.errors import KubeError, NotFound
 from fairway.kube.objects import KubeStruct
 from fairway.kube.observation import ReflectorMetrics, ReflectorState
-from fairway.kube.reflector import Reflector, Sink
+from fairway.kube.optional_kind import LOOK_AGAIN_S, OptionalKind, Standing
+from fairway.kube.reflector import Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import (
@@ -38,9 +40,6 @@ from queue_dispatcher.book.objects import (
 from queue_dispatcher.book.templates import TemplateKind
 from queue_dispatcher.questions import StatedBinding, is_readable
 
-logger = logging.getLogger(__name__)
-
-LOOK_AGAIN_S = 60.0
 RETRY_S = 2.0
 O = TypeVar("O", bound=KubeObjectLike)  # noqa: E741 - an object
 
@@ -59,7 +58,7 @@ class ApiResourceList(KubeStruct, frozen=True):
 
 
 class Sources:
-    """The reflectors of one dispatcher. ``clock`` is monotonic, in seconds."""
+    """The sources of one dispatcher. ``clock`` is monotonic, in seconds."""
 
     def __init__(
         self,
@@ -79,21 +78,23 @@ class Sources:
         self._clock = clock
         self._sleep = sleep
         queues = book.queues
-        self.followed: list[Followed] = [
+        self.needed: list[Followed] = [
             self._follow(RESOURCE_BINDINGS, book.bindings),
             self._follow(CLUSTER_RESOURCE_BINDINGS, book.cluster_bindings),
             self._follow(CLUSTERS, book.clusters),
             self._follow(RESOURCE_FLAVORS, book.flavors),
             self._follow(CLUSTER_QUEUES, queues.cluster_queues),
             self._follow(LOCAL_QUEUES, queues.local_queues),
-            self._follow(SERVICE_CLASSES, queues.service_classes),
-            self._follow(PRIORITY_CLASSES, queues.priority_classes),
-            self._follow(NAMESPACES, queues.known_namespaces),
-            self._follow(PROPAGATION_POLICIES, queues.policies),
-            self._follow(CLUSTER_PROPAGATION_POLICIES, queues.cluster_policies),
+        ]
+        self.forgone: list[Followed] = [
+            self._forgo(SERVICE_CLASSES, queues.service_classes),
+            self._forgo(PRIORITY_CLASSES, queues.priority_classes),
+            self._forgo(NAMESPACES, queues.known_namespaces),
+            self._forgo(PROPAGATION_POLICIES, queues.policies),
+            self._forgo(CLUSTER_PROPAGATION_POLICIES, queues.cluster_policies),
         ]
         if volcano:
-            self.followed.append(self._follow(VOLCANO_QUEUES, queues.volcano_queues))
+            self.forgone.append(self._forgo(VOLCANO_QUEUES, queues.volcano_queues))
         self._kinds: asyncio.Queue[TemplateKind] = asyncio.Queue()
         self._awaited: set[tuple[str, str]] = set()
         self._was_synced = False
@@ -103,7 +104,7 @@ class Sources:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all has been read completely once, or is known not to be served.
+        """Whether all has been read completely once, or is not going to be and can be gone without.
 
         A kind of workload that comes up later does not end it: its workloads wait until their templates have
         been read, and nobody else does.
@@ -112,19 +113,28 @@ class Sources:
         return self._was_synced
 
     def missing(self) -> list[str]:
-        """What has not been read yet, though it may be soon."""
-        missing = [one.name for one in self.followed if not one.is_settled]
-        missing += [one.name for one in self.templates if not one.is_settled and not one.state.last_error]
+        """What has not been read yet, though it may be soon; with the reason, where it may not."""
+        missing = [
+            f"{one.name} ({one.problem})" if one.standing is Standing.FORBIDDEN else one.name
+            for one in self.needed
+            if not one.is_synced and one.standing is not Standing.ABSENT
+        ]
+        missing += [one.name for one in self.forgone if not one.is_synced and not one.is_left_out]
+        missing += [
+            one.name
+            for one in self.templates
+            if not one.is_synced and not one.is_left_out and not one.problem
+        ]
         return [*missing, *(f"templates of {kind}" for _, kind in sorted(self._awaited))]
 
     def states(self) -> list[ReflectorState]:
         """How each is doing."""
-        return [one.state for one in (*self.followed, *self.templates)]
+        return [one.state for one in (*self.needed, *self.forgone, *self.templates)]
 
     async def run(self) -> None:
         """Follow everything until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for one in self.followed:
+            for one in (*self.needed, *self.forgone):
                 group.create_task(one.run(), name=one.name)
             while True:
                 kind = await self._kinds.get()
@@ -141,10 +151,42 @@ class Sources:
         of = RESOURCE_BINDINGS if binding.namespace else CLUSTER_RESOURCE_BINDINGS
         return await self._client.get_json(of.object_path(binding.name, binding.namespace), StatedBinding)
 
-    def _follow(self, kind: ResourceKind[O], sink: Sink[O]) -> "Followed":
-        return _FollowedKind(
-            self._client, kind, sink, self._metrics, self._changed, clock=self._clock, sleep=self._sleep
+    def _follow(
+        self,
+        kind: ResourceKind[O],
+        sink: Sink[O],
+        changed: Callable[[], None] | None = None,
+        *,
+        look_again_s: float = RETRY_S,
+    ) -> OptionalKind[O]:
+        return OptionalKind(
+            self._client,
+            (kind,),
+            sink,
+            self._metrics,
+            clock=self._clock,
+            changed=changed or self._changed,
+            sleep=self._sleep,
+            look_again_s=look_again_s,
+            retry_s=RETRY_S,
+            # What is charged does not end because a server forgets for a moment what it serves.
+            keeps=True,
+            level=logging.WARNING,
         )
+
+    def _forgo(self, kind: ResourceKind[O], sink: Sink[O]) -> OptionalKind[O]:
+        """Follow what can be gone without; the book is told while it may not be read."""
+
+        def changed() -> None:
+            if followed.standing is Standing.FORBIDDEN:
+                self._book.queues.cannot_read(kind.name, followed.problem)
+            elif followed.is_synced or followed.standing is Standing.ABSENT:
+                # Not before it has been read: until then nothing is known of it.
+                self._book.queues.cannot_read(kind.name, "")
+            self._changed()
+
+        followed = self._follow(kind, sink, changed, look_again_s=LOOK_AGAIN_S)
+        return followed
 
     def _appeared(self, kind: TemplateKind) -> None:
         self._awaited.add(kind.name)
@@ -152,28 +194,37 @@ class Sources:
 
     async def _template(self, kind: TemplateKind) -> None:
         """Follow the templates of one kind, once it is known where it is served."""
+        resource = await self._place(kind)
+        followed: Followed
+
+        def changed() -> None:
+            state = followed.state
+            if followed.standing is Standing.ABSENT:
+                self._trouble(kind, _not_served(kind))
+            elif not followed.is_synced and followed.problem:
+                self._trouble(kind, followed.problem)
+            elif followed.is_synced or not state.last_error:
+                self._settled(kind)
+                self._book.kind_in_trouble(kind.name, "")
+
+        followed = self._follow(_kind(kind.api_version, resource), kind, changed, look_again_s=LOOK_AGAIN_S)
+        self.templates.append(followed)
+        await followed.run()
+
+    async def _place(self, kind: TemplateKind) -> ApiResource:
+        """Where the kind is served, however long it takes until it is."""
         while True:
-            pause_s = LOOK_AGAIN_S
-            absent = f"kind {kind.kind} of {kind.api_version} is not served by Karmada's API server"
+            pause_s = RETRY_S
             try:
                 resource = await self._resource(kind.api_version, kind.kind)
-                if resource is None:
-                    self._trouble(kind, absent)
-                else:
-                    followed = self._follow(_kind(kind.api_version, resource), kind)
-                    await followed.look()
-                    self.templates.append(followed)
-                    self._settled(kind)
-                    self._book.kind_in_trouble(kind.name, "")
-                    await followed.follow()
-            except NotFound:
-                self._trouble(kind, absent)
             except KubeError as error:
                 # Whatever it is, it must not hold up the workloads of other kinds.
                 self._trouble(kind, str(error))
-                if not isinstance(error, Unauthorized | Forbidden):
-                    logger.warning("templates of %s %s: %s", kind.api_version, kind.kind, error)
-                    pause_s = RETRY_S
+            else:
+                if resource is not None:
+                    return resource
+                self._trouble(kind, _not_served(kind))
+                pause_s = LOOK_AGAIN_S
             await self._sleep(pause_s)
 
     def _trouble(self, kind: TemplateKind, trouble: str) -> None:
@@ -202,83 +253,30 @@ class Sources:
 
 
 class Followed(Protocol):
-    """One resource that is followed, of whatever type."""
+    """One kind that is followed, of whatever type; see `OptionalKind`."""
 
     name: str
+    standing: Standing
+    problem: str
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it has been read completely once, or is known not to be served."""
+    def is_synced(self) -> bool:
+        """Whether it has been read completely once."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether nothing of it is going to be read as things are."""
 
     @property
     def state(self) -> ReflectorState:
         """How its reflector is doing."""
 
-    async def look(self) -> None:
-        """Read a little of it, once. Raises KubeError."""
-
-    async def follow(self) -> None:
-        """Follow what is known to be served, until cancelled."""
-
     async def run(self) -> None:
-        """Follow it until cancelled, once it is served."""
+        """Follow it until cancelled, whenever it is served."""
 
 
-class _FollowedKind(Generic[O]):
-    def __init__(
-        self,
-        client: KubeClient,
-        kind: ResourceKind[O],
-        sink: Sink[O],
-        metrics: ReflectorMetrics,
-        changed: Callable[[], None],
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self.name = kind.name
-        self._client = client
-        self._path = kind.path
-        self._changed = changed
-        self._sleep = sleep
-        self._is_absent = False
-        self._reflector = Reflector(
-            client, kind, sink, metrics=metrics, on_state=lambda state: changed(), clock=clock, sleep=sleep
-        )
-
-    @property
-    def is_settled(self) -> bool:
-        return self._is_absent or self._reflector.state.synced_once
-
-    @property
-    def state(self) -> ReflectorState:
-        return self._reflector.state
-
-    async def look(self) -> None:
-        await self._client.get_bytes(self._path, {"limit": "1"})
-
-    async def follow(self) -> None:
-        await self._reflector.run()
-
-    async def run(self) -> None:
-        while not await self._is_served():
-            await self._sleep(LOOK_AGAIN_S if self._is_absent else RETRY_S)
-        await self.follow()
-
-    async def _is_served(self) -> bool:
-        try:
-            await self.look()
-        except NotFound:
-            if not self._is_absent:
-                logger.warning("%s are not served by %s", self.name, self._client.server)
-            self._is_absent = True
-            self._changed()
-            return False
-        except KubeError as error:
-            logger.warning("%s", error)
-            return False
-        self._is_absent = False
-        return True
+def _not_served(kind: TemplateKind) -> str:
+    return f"kind {kind.kind} of {kind.api_version} is not served by Karmada's API server"
 
 
 def _kind(api_version: str, resource: ApiResource) -> ResourceKind[TemplateObject]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import KubeError, NotFound
+from fairway.kube.errors import Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.resource import ResourceKind
 from queue_dispatcher.api.cluster_queue import StopPolicy
@@ -35,6 +35,8 @@ from queue_dispatcher.workloads.queue_of import Resolved
 logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
+DENIED_MS = 60_000
+"""For how long what may not be written is not tried again."""
 _MERGE = "application/merge-patch+json"
 
 
@@ -70,6 +72,8 @@ class QueueStatuses:
         self._observe = observe
         self._sleep = sleep
         self._written: dict[str, Status] = {}
+        # By kind of queue: until when not to try.
+        self._denied_ms: dict[str, int] = {}
 
     async def run(self, may_write: Callable[[], bool]) -> None:
         """Write what has changed, every five seconds, until cancelled."""
@@ -99,11 +103,18 @@ class QueueStatuses:
                 return
             if self._written.get(path) == status:
                 continue
+            if self._clock.elapsed_ms() < self._denied_ms.get(kind, 0):
+                continue
             try:
                 body = {"status": status}
                 await self._client.patch(f"{path}/status", body, _Stated, content_type=_MERGE)
             except NotFound:
                 self._observe(kind, "gone")
+                continue
+            except Denied as error:
+                # The client has told; queues of the other kind go on.
+                self._observe(kind, error.label)
+                self._denied_ms[kind] = self._clock.elapsed_ms() + DENIED_MS
                 continue
             except KubeError as error:
                 self._observe(kind, error.label)

@@ -1,7 +1,13 @@
-"""What the visibility API shows, made of the book as it is: documents of `fairway.visibility`."""
+"""What the visibility API shows, made of the book as it is: documents of `fairway.visibility`.
 
-from collections.abc import Iterable
+A document is made for a `Viewer`. Of namespaces that it does not see everything is counted, so that numbers
+and positions are true for everybody, and nothing is named.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+
+import msgspec
 
 from fairway.visibility import (
     LocalQueueView,
@@ -32,7 +38,10 @@ from queue_dispatcher.book.book import Book
 from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.indexes import charged_name, queue_name
 from queue_dispatcher.controller import View
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
@@ -40,39 +49,51 @@ NO_LIMIT = -1
 
 
 class Views:
-    """Documents as of one moment, epoch milliseconds; the book must be settled."""
+    """Documents as of one moment, epoch milliseconds, for one viewer; the book must be settled."""
 
-    def __init__(self, book: Book, view: View, now_ms: int) -> None:
+    def __init__(self, book: Book, view: View, now_ms: int, viewer: Viewer = EVERYTHING) -> None:
         self._book = book
         self._view = view
         self._now_ms = now_ms
+        self._viewer = viewer
 
     def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
-        """All ClusterQueues."""
+        """All ClusterQueues that concern the viewer."""
         waiting: dict[str, dict[str, int]] = {}
         for queue, kind, count in counts(self._book, self._view, self._now_ms):
             of = waiting.setdefault(queue, {})
             of[kind] = of.get(kind, 0) + count
         admitted = self._admitted()
         names = [node.name for node in self._book.resolved.tree.nodes]
+        seen = self._seen_queues()
+        shown = [name for name in names if name in seen]
+        unresolved = list(self._unresolved())
+        own = [entry for entry in unresolved if self._sees(entry)]
         return QueueList(
-            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in names],
-            unresolved=[self.workload(entry) for entry in islice(self._unresolved(), MAX_UNRESOLVED)],
+            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown],
+            unresolved=[self.workload(entry) for entry in own[:MAX_UNRESOLVED]],
             in_flight=in_flight,
             window=window,
             is_leader=is_leader,
             as_of=format_ms(self._now_ms),
+            other_queues=len(names) - len(shown),
+            other_unresolved=len(unresolved) - len(own),
+            unreviewed_namespaces=self._viewer.unreviewed,
         )
 
     def queue(self, name: str, offset: int, limit: int) -> QueueView | None:
-        """One ClusterQueue and what waits in it; None if there is none of that name."""
-        if name not in self._book.queues.queues.cluster_queues:
+        """One ClusterQueue and what waits in it; None if there is none of that name that concerns the viewer.
+
+        ``offset`` and ``limit`` count workloads that the viewer sees.
+        """
+        if name not in self._seen_queues():
             return None
         waiting: dict[str, int] = {}
         for queue, kind, count in counts(self._book, self._view, self._now_ms):
             if queue == name:
                 waiting[kind] = waiting.get(kind, 0) + count
-        return self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+        found = self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+        return msgspec.structs.replace(found, other_pending=self._others_in(name))
 
     def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
         """One LocalQueue and what waits in it; None if there is none of that name."""
@@ -83,16 +104,12 @@ class Views:
         entries = [
             entry
             for entry in self._book.entries.values()
-            if entry.binding.namespace == namespace and self._local_queue(entry) == name
+            if entry.binding.namespace == namespace and self._local_queue(entry) == name and self._sees(entry)
         ]
         pending = [entry for entry in entries if self._waits(entry)]
-        line = self._book.lines.queues.get(local.cluster_queue)
         queue = queues.cluster_queues.get(local.cluster_queue)
-        ordered: list[Entry] = []
-        if line is not None and queue is not None:
-            wanted = {entry.uid for entry in pending}
-            members = (uid for item in line.ordered(self._now_ms, queue.ageing) for uid in item.members)
-            ordered = [self._book.entries[uid] for uid in members if uid in wanted]
+        wanted = {entry.uid for entry in pending}
+        standing = (each for each in self._standing(local.cluster_queue) if each[0].uid in wanted)
         stopped = "its ClusterQueue does not exist"
         if queue is not None:
             stopped = self._book.resolved.refusal(queue.name)
@@ -106,7 +123,9 @@ class Views:
             problems=[str(problem) for problem in local.problems],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
-            workloads=[self.workload(entry) for entry in ordered[offset : offset + limit]],
+            workloads=[
+                self.workload(entry, before) for entry, before in islice(standing, offset, offset + limit)
+            ],
         )
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
@@ -117,17 +136,23 @@ class Views:
             if entry.binding.workload.namespace == namespace
             and name in (entry.binding.workload.name, entry.binding.name)
             and not isinstance(entry.state, Foreign)
+            and self._sees(entry)
         ]
         found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
         return WorkloadList(workloads=[self.workload(entry) for entry in found])
 
-    def workload(self, entry: Entry) -> WorkloadView:
-        """One workload."""
+    def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
+        """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""
         binding, state = entry.binding, entry.state
         record = entry.record or binding.record
         reason = waiting_of(self._book, self._view, entry, self._now_ms)
+        if reason is not None:
+            reason = told_to(self._viewer.sees, reason)
         item = self._book.lines.item_of(entry)
         position, local_position = positions(self._book, item, self._now_ms) if item else (0, 0)
+        before = others_before
+        if before is None:
+            before = self._others_before(entry, item.queue) if item is not None and position else 0
         enqueued_ms = binding.created_ms
         if isinstance(state, Pending | Growing | Unresolved):
             enqueued_ms = state.enqueued_ms
@@ -153,6 +178,7 @@ class Views:
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
             note=_note(entry),
+            others_before=before,
         )
 
     def _queue(
@@ -201,13 +227,67 @@ class Views:
                     )
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
+        standing = islice(self._standing(name), offset, offset + limit)
+        return [self.workload(entry, before) for entry, before in standing]
+
+    def _standing(self, name: str) -> Iterator[tuple[Entry, int]]:
+        """What the viewer sees of the queue's line, in order, and how many others are before each."""
         line = self._book.lines.queues.get(name)
-        if line is None:
-            return []
-        ageing = self._book.queues.queues.cluster_queues[name].ageing
-        items = line.ordered(self._now_ms, ageing)
-        members = (uid for item in items for uid in item.members)
-        return [self.workload(self._book.entries[uid]) for uid in islice(members, offset, offset + limit)]
+        queue = self._book.queues.queues.cluster_queues.get(name)
+        others = 0
+        for item in (
+            line.ordered(self._now_ms, queue.ageing) if line is not None and queue is not None else ()
+        ):
+            if not self._sees_item(item):
+                others += 1
+            for uid in item.members:
+                entry = self._book.entries[uid]
+                if self._sees(entry):
+                    yield entry, others
+
+    def _sees(self, entry: Entry) -> bool:
+        """Whether the viewer may read of the binding, and of the workload that it says it is about."""
+        if self._viewer.sees_all:
+            return True
+        binding = entry.binding
+        return self._viewer.sees(binding.namespace) and self._viewer.sees(binding.workload.namespace)
+
+    def _sees_item(self, item: Item) -> bool:
+        return any(self._sees(self._book.entries[uid]) for uid in item.members)
+
+    def _seen_queues(self) -> Collection[str]:
+        """ClusterQueues that concern the viewer: those that take its workloads, and those above them."""
+        queues = self._book.queues.queues
+        if self._viewer.sees_all:
+            return queues.cluster_queues.keys()
+        seen: set[str] = set()
+        for local in queues.local_queues.values():
+            queue = queues.cluster_queues.get(local.cluster_queue)
+            if queue is None or not self._viewer.sees(local.namespace):
+                continue
+            # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
+            if queue.takes(self._book.queues.namespace(local.namespace).labels):
+                seen.update(self._with_those_above(queue.name))
+        for entry in self._book.entries.values():
+            if self._sees(entry) and self._is_admitted(entry):
+                seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
+        return seen & queues.cluster_queues.keys()
+
+    def _with_those_above(self, name: str) -> Iterator[str]:
+        tree = self._book.resolved.tree
+        path = tree.paths.get(name)
+        yield from (tree.nodes[node].name for node in path) if path is not None else (name,)
+
+    def _others_in(self, name: str) -> int:
+        line = self._book.lines.queues.get(name)
+        if line is None or self._viewer.sees_all:
+            return 0
+        return sum(not self._sees_item(item) for item in line)
+
+    def _others_before(self, entry: Entry, queue: str) -> int:
+        if self._viewer.sees_all:
+            return 0
+        return next((before for found, before in self._standing(queue) if found is entry), 0)
 
     def _admitted(self) -> dict[str, int]:
         found: dict[str, int] = {}

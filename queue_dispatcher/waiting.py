@@ -56,7 +56,9 @@ def positions(book: Book, item: Item, now_ms: int) -> tuple[int, int]:
         return 0, 0
     own = _standing(item, queue.ageing, now_ms)
     ahead = sum(
-        other.local_queue == item.local_queue and _standing(other, queue.ageing, now_ms) < own
+        other.local_queue == item.local_queue
+        and other.namespace == item.namespace
+        and _standing(other, queue.ageing, now_ms) < own
         for other in line
     )
     return position, ahead + 1

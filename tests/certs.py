@@ -1,6 +1,7 @@
 """Certificate authorities and certificates for tests, quick to make and valid for localhost."""
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -62,10 +63,13 @@ class Authority:
         """The authority's certificate, PEM."""
         return self._certificate.public_bytes(Encoding.PEM)
 
-    def issue(self, common_name: str, *, expires: datetime = NOW + DAY) -> Pair:
-        """A certificate for localhost and 127.0.0.1, good for servers and clients."""
+    def issue(
+        self, common_name: str, *, expires: datetime = NOW + DAY, names: Iterable[str] = ("localhost",)
+    ) -> Pair:
+        """A certificate for these names and 127.0.0.1, good for servers and clients."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        alternatives: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+        alternatives.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
         certificate = (
             x509.CertificateBuilder()
             .subject_name(_name(common_name))
@@ -75,7 +79,7 @@ class Authority:
             .not_valid_before(min(NOW, expires) - DAY)
             .not_valid_after(expires)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
             .sign(self._key, hashes.SHA256())
         )
         return Pair(

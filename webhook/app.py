@@ -17,6 +17,7 @@ from typing import Final
 from aiohttp import web
 
 from fairway.service.addresses import BindAddress
+from fairway.service.connections import limited
 from fairway.service.http import EndpointError
 from webhook.configuration import BINDINGS_PATH, MANAGED_PATH
 from webhook.metrics import WebhookMetrics
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 MAX_BODY_BYTES: Final = 8 << 20
 """An API server takes objects of 3 MiB at most, and a review of an update holds two."""
 MAX_CONNECTIONS: Final = 1000
+MAX_CONNECTIONS_OF_ONE: Final = 500
+"""Of one address: whoever takes all that it gets leaves room for an API server."""
 SMALL_BODY_BYTES: Final = 256 << 10
 MAX_LARGE_BODIES: Final = 16
 """Bodies above that being read at the same time, which bounds the memory; common ones never wait for them."""
@@ -151,6 +154,7 @@ async def serve(
     metrics: WebhookMetrics,
     *,
     max_connections: int = MAX_CONNECTIONS,
+    max_connections_of_one: int = MAX_CONNECTIONS_OF_ONE,
 ) -> AsyncIterator[int]:
     """Serve over TLS on a bound socket while the context is open, then finish what is in flight; the port."""
     runner = web.AppRunner(
@@ -166,12 +170,12 @@ async def serve(
     server = runner.server
     assert server is not None
 
-    def connection() -> asyncio.Protocol:
-        if len(server.connections) >= max_connections:
-            metrics.refused("too_many_connections")
-            return _Refused()
-        return server()
-
+    connection = limited(
+        server,
+        most=max_connections,
+        most_of_one=max_connections_of_one,
+        refused=lambda: metrics.refused("too_many_connections"),
+    )
     try:
         listener = await asyncio.get_running_loop().create_server(
             connection,
@@ -188,14 +192,6 @@ async def serve(
             await app[_FLIGHTS].landed(_FINISH_WITHIN_S)
     finally:
         await runner.cleanup()
-
-
-class _Refused(asyncio.Protocol):
-    """A connection beyond the limit."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.abort()
 
 
 def bind(address: BindAddress) -> socket.socket:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Conflict, KubeError, NotFound
+from fairway.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.patching import Patched, Preconditions, merge_patch
 from webhook.certificates import CertificateError, Issued, renewed, split_bundle
@@ -63,19 +63,36 @@ class CertificateSecret:
         self._name = name
         self._host = host
         self._wall_clock = wall_clock
+        self._problem = ""
 
     async def read(self) -> Serving:
-        """What to serve with now, after whatever step of the rotation is due. Raises KubeError."""
+        """What to serve with now, after whatever step of the rotation is due. Raises KubeError.
+
+        A step that may not be written is not made: what is stored serves on, for as long as it is valid.
+        """
         for _ in range(_TRIES):
             secret = await self._get()
             stored = None if secret is None else self._issued(secret)
             issued = self._renewed(stored)
-            if issued == stored or await self._write(secret, issued):
+            try:
+                is_kept = issued == stored or await self._write(secret, issued)
+            except Forbidden as error:
+                if stored is None:
+                    raise
+                self._tell(error)
+                return Serving(stored.certificate, stored.key, stored.bundle)
+            if is_kept:
+                self._problem = ""
                 return Serving(issued.certificate, issued.key, issued.bundle)
         raise KubeError(
             f"Secret {self._name}: changed {_TRIES} times while it was being renewed: expected it to be ours "
             "alone: does something else write it?"
         )
+
+    def _tell(self, error: Forbidden) -> None:
+        if str(error) != self._problem:
+            logger.error("Secret %s: certificates are not renewed: %s", self._name, error)
+        self._problem = str(error)
 
     async def _get(self) -> _Secret | None:
         try:

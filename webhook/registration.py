@@ -4,6 +4,9 @@ It is read every ten seconds, by every replica: one small read, and no watch, so
 disagree (in the middle of an upgrade) write in turns and not in a storm. The whole list of entries is
 replaced, because an entry or a condition that somebody adds may switch ours off. Labels and annotations are
 left alone.
+
+Where that is not allowed, or an API server is too old for it, reviews are served all the same: `problem` says
+why nobody may be asking.
 """
 
 import asyncio
@@ -13,10 +16,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-import msgspec
-
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Conflict, KubeError, NotFound
+from fairway.kube.errors import Conflict, Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.patching import Patched, Preconditions, merge_patch
 from webhook.configuration import API_VERSION, COLLECTION, KIND, FailurePolicy, Webhook, webhooks
@@ -25,6 +26,8 @@ from webhook.scope import Scope
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 10.0
+_NEEDS: Final = "1.30"
+"""The first Kubernetes with matchConditions in v1 of its stable API."""
 
 
 class Look(StrEnum):
@@ -34,6 +37,8 @@ class Look(StrEnum):
     CREATED = "created"
     REPAIRED = "repaired"
     OVERTAKEN = "overtaken"
+    CUT_SHORT = "cut-short"
+    """The API server does not keep all of it: it is too old."""
     FAILED = "failed"
 
 
@@ -72,7 +77,11 @@ class Registration:
         self._authorities = authorities
         self._on_look = on_look
         self._sleep = sleep
-        self._problem = ""
+        self.problem = "not looked at yet"
+        """Why it is not as it should be, as far as is known; empty when it is."""
+        self._said = ""
+        # What was to be kept, and what the server made of it.
+        self._cut: tuple[tuple[Webhook, ...], tuple[Webhook, ...]] | None = None
 
     async def run(self) -> None:
         """Keep it right until cancelled."""
@@ -90,11 +99,16 @@ class Registration:
         try:
             look = await self._reconcile()
         except KubeError as error:
-            if str(error) != self._problem:
-                logger.error("webhook configuration not checked: %s", error)
-            self._problem = str(error)
+            # What is not allowed has been told by the client.
+            self._say("" if isinstance(error, Denied) else f"webhook configuration not checked: {error}")
+            self.problem = str(error)
             return Look.FAILED
-        self._problem = ""
+        if look is Look.CUT_SHORT:
+            told = self._what_was_cut()
+            self._say(told)
+            self.problem = told
+            return look
+        self.problem = self._said = ""
         if look in (Look.CREATED, Look.REPAIRED):
             log = logger.info if look is Look.CREATED else logger.warning
             log("webhook configuration %s", look, extra={"configuration": self._wanted.name})
@@ -110,9 +124,13 @@ class Registration:
             return await self._create(entries)
         if existing.webhooks == entries:
             return Look.RIGHT
+        if self._cut == (entries, existing.webhooks):
+            return Look.CUT_SHORT
         when = Preconditions.exactly(existing.metadata)
-        written = await merge_patch(self._client, path, {"webhooks": entries}, msgspec.Raw, when)
-        return Look.REPAIRED if isinstance(written, Patched) else Look.OVERTAKEN
+        written = await merge_patch(self._client, path, {"webhooks": entries}, _Existing, when)
+        if not isinstance(written, Patched):
+            return Look.OVERTAKEN
+        return self._kept(entries, written.object) or Look.REPAIRED
 
     async def _create(self, entries: tuple[Webhook, ...]) -> Look:
         obj = {
@@ -122,7 +140,40 @@ class Registration:
             "webhooks": entries,
         }
         try:
-            await self._client.post(COLLECTION, obj, msgspec.Raw)
+            created = await self._client.post(COLLECTION, obj, _Existing)
         except Conflict:
             return Look.OVERTAKEN
-        return Look.CREATED
+        except NotFound as error:
+            raise KubeError(
+                f"{self._client.server}: {COLLECTION} is not served: expected Kubernetes {_NEEDS} or newer "
+                "there; until then nothing is held"
+            ) from error
+        return self._kept(entries, created) or Look.CREATED
+
+    def _kept(self, entries: tuple[Webhook, ...], answer: _Existing) -> Look | None:
+        """`Look.CUT_SHORT` where the server has not kept all of what was written."""
+        self._cut = None
+        if answer.webhooks == entries:
+            return None
+        self._cut = entries, answer.webhooks or ()
+        return Look.CUT_SHORT
+
+    def _what_was_cut(self) -> str:
+        wanted, kept = self._cut or ((), ())
+        lost = {
+            stated
+            for ours, theirs in zip(wanted, kept, strict=False)
+            for name, stated in zip(ours.__struct_fields__, ours.__struct_encode_fields__, strict=True)
+            if getattr(ours, name) != getattr(theirs, name)
+        }
+        named = ", ".join(sorted(lost))
+        return (
+            f"webhook configuration {self._wanted.name}: {self._client.server} does not keep "
+            f"{named or 'all entries'}: expected Kubernetes {_NEEDS} or newer there; it may send us every "
+            "binding, and refuse each while no webhook answers"
+        )
+
+    def _say(self, problem: str) -> None:
+        if problem and problem != self._said:
+            logger.error("%s", problem)
+        self._said = problem

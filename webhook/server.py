@@ -15,11 +15,13 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import CatalogueError
 from fairway.kube.client import KubeClient
+from fairway.kube.denials import Denials
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
 from fairway.service.lifecycle import StallMonitor, tune_interpreter
 from fairway.service.lifecycle import run as run_process
+from fairway.service.permission_metrics import PermissionMetrics
 from fairway.service.version import release
 from webhook.app import application, bind
 from webhook.app import serve as serve_reviews
@@ -27,6 +29,7 @@ from webhook.certificate_files import CertificateFiles
 from webhook.certificate_secret import CertificateSecret
 from webhook.live_certificates import LiveCertificates
 from webhook.metrics import WebhookMetrics
+from webhook.permissions import PERMISSIONS
 from webhook.registration import Registration, Wanted
 from webhook.scope import Scope
 from webhook.settings import ApiSettings, FilesSettings, ScopeSettings, Settings
@@ -72,15 +75,20 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     metrics.watch_stalls(stalls.reading)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(bind(settings.address))
-        client = await stack.enter_async_context(_connect(settings.api))
+        denials = Denials(PERMISSIONS)
+        registry.register(
+            PermissionMetrics(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
+        )
+        client = await stack.enter_async_context(_connect(settings.api, denials))
         certificates = LiveCertificates(_source(settings, client))
         metrics.watch_certificates(certificates.reading)
+        registration = _registration(settings, scope, client, certificates, metrics)
         await stack.enter_async_context(
             serve_endpoints(
                 health=settings.endpoints.health,
                 metrics=settings.endpoints.metrics,
                 profiling=settings.endpoints.profiling,
-                checks=lambda: [_check(certificates)],
+                checks=lambda: [_check(certificates), *_registered(registration)],
                 registry=registry,
             )
         )
@@ -96,18 +104,7 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
                     logger.info("serving", extra={"port": port, "url": settings.url})
                     if started is not None:
                         started(port)
-                    if settings.registration is not None:
-                        registration = Registration(
-                            client,
-                            Wanted(
-                                settings.registration.name,
-                                scope,
-                                settings.url,
-                                settings.registration.failure_policy,
-                            ),
-                            lambda: certificates.authorities,
-                            metrics.looked,
-                        )
+                    if registration is not None:
                         tasks.append(group.create_task(registration.run(), name="registration"))
                     await stop.wait()
             for task in tasks:
@@ -132,12 +129,35 @@ def _check(certificates: LiveCertificates) -> Check:
     return Check("certificate", ready, certificates.problem)
 
 
-def _connect(api: ApiSettings) -> KubeClient:
+def _registered(registration: Registration | None) -> list[Check]:
+    """Whether anybody is going to ask; reviews are answered all the same, so it makes nobody unready."""
+    if registration is None:
+        return []
+    problem = registration.problem
+    return [Check("registration", True, f"not as it should be: {problem}" if problem else "")]
+
+
+def _registration(
+    settings: Settings,
+    scope: Scope,
+    client: KubeClient,
+    certificates: LiveCertificates,
+    metrics: WebhookMetrics,
+) -> Registration | None:
+    if settings.registration is None:
+        return None
+    wanted = Wanted(settings.registration.name, scope, settings.url, settings.registration.failure_policy)
+    return Registration(client, wanted, lambda: certificates.authorities, metrics.looked)
+
+
+def _connect(api: ApiSettings, denials: Denials) -> KubeClient:
     """A client, which does nothing before it is asked to."""
     if api.kubeconfig is None and not api.master:
-        return KubeClient.in_cluster()
+        return KubeClient.in_cluster(denials=denials)
     path = None if api.kubeconfig is None else str(api.kubeconfig)
-    return KubeClient.from_kubeconfig(path, context=api.context or None, master=api.master or None)
+    return KubeClient.from_kubeconfig(
+        path, context=api.context or None, master=api.master or None, denials=denials
+    )
 
 
 def _source(settings: Settings, client: KubeClient) -> CertificateFiles | CertificateSecret:

@@ -24,12 +24,14 @@ class Patch:
 
     ``plane``: the name of the plane it belongs to, as in `Plane.name`. ``body``: a whole manifest in YAML
     where ``target`` is empty, else a JSON merge patch for the object that ``target`` names as kubectl does,
-    such as ``propagationpolicy/train -n vision``.
+    such as ``propagationpolicy/train -n vision``. ``strategic``: it is a strategic merge patch in YAML, which
+    names the entries of a list that it changes.
     """
 
     plane: str
     body: str
     target: str = ""
+    strategic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

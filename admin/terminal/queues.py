@@ -27,7 +27,7 @@ def queue_tables(queues: QueueList) -> Group:
     if queues.unresolved:
         heading = f"{counted(len(queues.unresolved), 'workload')} without a queue"
         parts += [Text(), title(heading), workload_table(queues.unresolved)]
-    return Group(*parts)
+    return Group(*parts, *_kept_back(queues))
 
 
 def queue_page(queue: QueueView) -> Group:
@@ -45,7 +45,7 @@ def queue_page(queue: QueueView) -> Group:
         parts.append(shown(f"admits nothing: {queue.stopped}", 400, "bold red"))
     parts += [shown(problem, 400, "red") for problem in queue.problems]
     parts += [Text(), _usage_table(queue.usage)]
-    return Group(*parts, *_line(queue.workloads, queue.pending))
+    return Group(*parts, *_line(queue.workloads, queue.pending, queue.other_pending))
 
 
 def local_queue_page(queue: LocalQueueView) -> Group:
@@ -59,15 +59,15 @@ def local_queue_page(queue: LocalQueueView) -> Group:
     return Group(*parts, *_line(queue.workloads, queue.pending))
 
 
-def pending_tables(queues: Sequence[QueueView], unresolved: Sequence[WorkloadView]) -> Group:
+def pending_tables(queues: QueueList) -> Group:
     """Everything that waits, queue by queue."""
     parts: list[RenderableType] = []
-    for queue in queues:
+    for queue in queues.queues:
         parts += [title(f"{queue.name}: {queue.pending} pending"), *_reasons(queue)]
-        parts += [workload_table(queue.workloads), *_hidden(len(queue.workloads), queue.pending), Text()]
-    if unresolved:
-        parts += [title("without a queue"), workload_table(unresolved)]
-    return Group(*(parts or [Text("Nothing waits.")]))
+        parts += [*_workloads(queue.workloads, queue.pending, queue.other_pending), Text()]
+    if queues.unresolved:
+        parts += [title("without a queue"), workload_table(queues.unresolved)]
+    return Group(*(parts or [Text("Nothing waits.")]), *_kept_back(queues))
 
 
 def workload_pages(workloads: Iterable[WorkloadView]) -> Group:
@@ -167,15 +167,35 @@ def _usage_cells(usage: Usage) -> list[Text]:
     ]
 
 
-def _line(workloads: Sequence[WorkloadView], pending: int) -> list[RenderableType]:
+def _line(workloads: Sequence[WorkloadView], pending: int, others: int = 0) -> list[RenderableType]:
     if not pending:
         return [Text(), Text("Nothing waits.")]
-    return [Text(), workload_table(workloads), *_hidden(len(workloads), pending)]
+    return [Text(), *_workloads(workloads, pending, others)]
 
 
-def _hidden(shown_lines: int, all_lines: int) -> list[RenderableType]:
-    hidden = all_lines - shown_lines
-    return [Text(f"and {counted(hidden, 'more workload')} (--limit)", style="dim")] if hidden > 0 else []
+def _workloads(workloads: Sequence[WorkloadView], pending: int, others: int) -> list[RenderableType]:
+    """The table, and how many it leaves out."""
+    parts = [workload_table(workloads)] if workloads else []
+    hidden = pending - others - len(workloads)
+    if hidden > 0:
+        parts.append(Text(f"and {counted(hidden, 'more workload')} (--limit)", style="dim"))
+    if others:
+        parts.append(Text(f"and {counted(others, 'workload')} of other namespaces", style="dim"))
+    return parts
+
+
+def _kept_back(queues: QueueList) -> list[RenderableType]:
+    """How much there is that the reader may not see."""
+    told = []
+    if queues.other_queues:
+        told.append(f"{counted(queues.other_queues, 'queue')} of other namespaces only")
+    if queues.other_unresolved:
+        told.append(f"{counted(queues.other_unresolved, 'workload')} of other namespaces without a queue")
+    if queues.unreviewed_namespaces:
+        told.append(
+            f"{counted(queues.unreviewed_namespaces, 'namespace')} not looked at: name yours with --namespace"
+        )
+    return [Text(), *(Text(line, style="dim") for line in told)] if told else []
 
 
 def _reasons(queue: QueueView) -> list[RenderableType]:
@@ -190,7 +210,12 @@ def _facts(workload: WorkloadView) -> Iterable[tuple[str, str]]:
         yield (
             "position",
             f"{workload.position_in_cluster_queue} in the ClusterQueue, "
-            f"{workload.position_in_local_queue} in the LocalQueue",
+            f"{workload.position_in_local_queue} in the LocalQueue"
+            + (
+                f"; {counted(workload.others_before, 'workload')} of other namespaces before it"
+                if workload.others_before
+                else ""
+            ),
         )
     yield (
         "priority",

@@ -76,6 +76,7 @@ def starting_dispatcher(flags: Sequence[str]) -> Iterator[Dispatcher]:
         "--kube-api-qps=-1",
         f"--health-probe-bind-address={_LOOPBACK}:{health}",
         f"--visibility-bind-address={_LOOPBACK}:{visibility}",
+        "--visibility-authorization=none",
         f"--metrics-bind-address={_LOOPBACK}:{metrics}",
     ]
     with running_module(command) as (process, log):

@@ -7,8 +7,8 @@ the value is the true maximum. Reasons are typed, so that metrics, logs and peop
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from estimator.capacity.topology_reasons import TopologyReason
-from fairway.resources import format_amount
+from estimator.capacity.topology_reasons import TopologyReason, counted
+from fairway.resources import PODS, format_amount
 from fairway.taints import Taint
 
 _SHOWN = 5
@@ -49,8 +49,10 @@ class NeverFits:
     largest: int
 
     def __str__(self) -> str:
-        needs, largest = (format_amount(self.resource, amount) for amount in (self.needs, self.largest))
-        return f"never fits: needs {needs} {_shown(self.resource)}, the largest eligible node has {largest}"
+        largest = format_amount(self.resource, self.largest)
+        return (
+            f"never fits: needs {needed(self.resource, self.needs)}, the largest eligible node has {largest}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,8 @@ class HeldForAssumed:
     workloads: int
 
     def __str__(self) -> str:
-        return f"room held for {self.pods} pods of {self.workloads} workloads on their way"
+        pods, workloads = counted(self.pods, "pod"), counted(self.workloads, "workload")
+        return f"room held for {pods} of {workloads} on {'its' if self.workloads == 1 else 'their'} way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,8 @@ class GangLimit:
     fits: int
 
     def __str__(self) -> str:
-        return f"component {_shown(self.component)} needs {self.replicas} pods a set, {self.fits} fit at all"
+        pods, fit = counted(self.replicas, "pod"), _fit(self.fits)
+        return f"component {_shown(self.component)} needs {pods} a set, {fit} at all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class GangShort:
     fits: int
 
     def __str__(self) -> str:
-        return f"the gang needs {self.needs} pods at once, {self.fits} fit"
+        return f"the gang needs {counted(self.needs, 'pod')} at once, {_fit(self.fits)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +265,17 @@ def lowest(first: Answer, *others: Answer) -> Answer:
     bound = min(answer.upper_bound for answer in answers)
     ordered = sorted(answers, key=lambda answer: answer.value)
     return Answer(value, bound, value == bound, tuple(r for answer in ordered for r in answer.reasons))
+
+
+def needed(resource: str, amount: int) -> str:
+    """An amount of a resource in a sentence: ``8 nvidia.com/gpu``, and ``1 pod`` of what is named pods."""
+    if resource == PODS:
+        return counted(amount, "pod")
+    return f"{format_amount(resource, amount)} {_shown(resource)}"
+
+
+def _fit(count: int) -> str:
+    return f"{count} fits" if count == 1 else f"{count} fit"
 
 
 def _nodes(count: int) -> str:

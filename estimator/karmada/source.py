@@ -1,13 +1,12 @@
 """Follows the templates on Karmada's API server, and finds the one that a question is about.
 
-Each kind has a reflector of its own. A kind that the server does not serve (no such CRD yet) or does not let
-us read is left out and looked at again every minute. A question that comes before its kind has been read, or
+Each kind is followed by itself. One that the server does not serve (no such CRD yet) or does not let us read
+is left out and looked at again every minute. A question that comes before its kind has been read, or
 a moment before its workload shows on the watch, waits a little inside its own deadline.
 """
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Self
 
@@ -23,17 +22,14 @@ from estimator.karmada.templates import (
     read_template,
     with_claims,
 )
-from estimator.optional_resource import OptionalResource
+from estimator.permissions import KARMADA
 from estimator.settings import ApiSettings, KarmadaSettings
 from fairway.kube.client import KubeClient
+from fairway.kube.denials import Denials
 from fairway.kube.device_kinds import CLAIM_TEMPLATES, RESOURCE_CLAIMS
-from fairway.kube.errors import Forbidden, KubeError, NotFound, Unauthorized
 from fairway.kube.observation import Phase, ReflectorMetrics
-from fairway.kube.reflector import Reflector
+from fairway.kube.optional_kind import OptionalKind
 
-logger = logging.getLogger(__name__)
-
-_LOOK_AGAIN_S = 60.0
 _RETRY_S = 2.0
 # karmada-scheduler asks after the detector has seen the template; our own watch is seldom behind that.
 _WAIT_FOR_ABSENT_S = 0.25
@@ -56,14 +52,10 @@ class KarmadaSource:
         self._waiting: set[asyncio.Future[None]] = set()
         self._followed = [_Followed(kind, client, read, metrics, self._changed, clock) for kind in kinds]
         self._claim_templates, self._claims = ClaimTexts(self._changed), ClaimTexts(self._changed)
-        self._claims_followed: dict[str, Callable[[], Coroutine[None, None, None]]] = {
-            CLAIM_TEMPLATES[0].name: OptionalResource(
-                client, CLAIM_TEMPLATES, self._claim_templates, metrics, clock=clock
-            ).run,
-            RESOURCE_CLAIMS[0].name: OptionalResource(
-                client, RESOURCE_CLAIMS, self._claims, metrics, clock=clock
-            ).run,
-        }
+        self._claims_followed = (
+            OptionalKind(client, CLAIM_TEMPLATES, self._claim_templates, metrics, clock=clock),
+            OptionalKind(client, RESOURCE_CLAIMS, self._claims, metrics, clock=clock),
+        )
 
     @classmethod
     def connect(
@@ -75,16 +67,23 @@ class KarmadaSource:
         clock: Callable[[], float],
     ) -> Self:
         """A source for the API server that the settings name; nothing is sent yet."""
-        client = KubeClient.from_kubeconfig(str(karmada.kubeconfig), qps=api.qps, burst=api.burst)
+        client = KubeClient.from_kubeconfig(
+            str(karmada.kubeconfig), qps=api.qps, burst=api.burst, denials=Denials(KARMADA)
+        )
         return cls(client, read_template, metrics, clock=clock)
+
+    @property
+    def denials(self) -> Denials:
+        """What Karmada's API server does not let us read."""
+        return self._client.denials
 
     async def run(self) -> None:
         """Follow all kinds until cancelled."""
         async with self._client, asyncio.TaskGroup() as group:
             for followed in self._followed:
-                group.create_task(followed.run(), name=f"karmada/{followed.kind.resource.name}")
-            for name, run in self._claims_followed.items():
-                group.create_task(run(), name=f"karmada/{name}")
+                group.create_task(followed.source.run(), name=f"karmada/{followed.source.name}")
+            for claims in self._claims_followed:
+                group.create_task(claims.run(), name=f"karmada/{claims.name}")
 
     async def find(self, kind: str, namespace: str, name: str, within_s: float) -> Found:
         """The gang of the workload, after at most about ``within_s``.
@@ -142,7 +141,7 @@ class KarmadaSource:
 
 
 class _Followed:
-    """One kind: its reflector, and whether what it holds is complete."""
+    """One kind: its templates, and whether what is held of them is complete."""
 
     def __init__(
         self,
@@ -155,61 +154,33 @@ class _Followed:
     ) -> None:
         self.kind = kind
         self.templates = Templates(kind, read, changed)
-        self.is_left_out = False
-        self._problem = "not read yet"
-        self._client = client
-        self._changed = changed
-        self._reflector = Reflector(
+        self.source = OptionalKind(
             client,
-            kind.resource,
+            (kind.resource,),
             self.templates,
-            metrics=metrics,
-            on_state=lambda state: changed(),
+            metrics,
             clock=clock,
+            changed=changed,
+            retry_s=_RETRY_S,
         )
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether nothing of it is going to be read as things are."""
+        return self.source.is_left_out
 
     @property
     def is_settled(self) -> bool:
         """Whether a workload that is not held does not exist, as far as anybody can tell."""
-        state = self._reflector.state
+        state = self.source.state
         return self.is_left_out or (state.synced_once and state.phase is Phase.WATCHING)
 
     @property
     def is_reading(self) -> bool:
         """Whether it is about to be settled."""
-        return not self._reflector.state.synced_once
+        return not self.source.is_synced
 
     @property
     def detail(self) -> str:
         """Why it is not settled."""
-        return self._reflector.state.last_error or self._problem
-
-    async def run(self) -> None:
-        """Follow the kind until cancelled, once it is served."""
-        while True:
-            if await self._is_served():
-                await self._reflector.run()
-            await asyncio.sleep(_LOOK_AGAIN_S if self.is_left_out else _RETRY_S)
-
-    async def _is_served(self) -> bool:
-        resource = self.kind.resource
-        try:
-            await self._client.get_bytes(resource.path, {"limit": "1"})
-        except NotFound:
-            self._leave_out("")
-            return False
-        except (Unauthorized, Forbidden) as error:
-            self._leave_out(f"{error}; templates of {resource.name} are not heeded until then")
-            return False
-        except KubeError as error:
-            self._problem = str(error)
-            return False
-        self.is_left_out = False
-        return True
-
-    def _leave_out(self, problem: str) -> None:
-        if problem and problem != self._problem:
-            logger.warning("%s", problem)
-        self._problem = problem
-        self.is_left_out = True
-        self._changed()
+        return self.source.problem or "not read yet"

@@ -18,7 +18,9 @@ from fairway.dra.devices import Device
 from fairway.dra.looks import looked_at
 from fairway.dra.selection import Compile, Selector, Undecided, Unknown, Verdict, without_cel
 
-_TEXT = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'")
+# A quote always begins a match, closed or not, so that each character is looked at once: in a comment nobody
+# closes them, and whoever writes thousands there shall not be looked at for seconds.
+_TEXT = re.compile(r"\"((?:[^\"\\\n]|\\.?)*+)\"?|'((?:[^'\\\n]|\\.?)*+)'?")
 _LOOKS_AT_DOMAINS = re.compile(
     r"\bin\s+device\s*\.\s*(?:attributes|capacity)\b(?!\s*[\[.])"
     r"|\bdevice\s*\.\s*(?:attributes|capacity)\s*\.\s*(?:all|exists|exists_one|filter|map|size)\s*\("

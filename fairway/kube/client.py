@@ -16,9 +16,26 @@ import aiohttp
 import msgspec
 
 from fairway.kube.access import Access, AccessKeeper
-from fairway.kube.credentials import CredentialSource, InClusterSource, KubeconfigSource, UrlSource
-from fairway.kube.errors import BadObject, Refused, Silent, Unreachable
+from fairway.kube.credentials import (
+    CredentialSource,
+    InClusterSource,
+    KubeconfigSource,
+    UrlSource,
+    check_source,
+)
+from fairway.kube.denials import Denials
+from fairway.kube.errors import (
+    BadObject,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Refused,
+    Silent,
+    Unreachable,
+)
 from fairway.kube.lines import LineSplitter, LineTooLong
+from fairway.kube.request_attributes import attributes
 from fairway.kube.status import refusal_from_body
 from fairway.kube.throttle import TokenBucket
 from fairway.kube.transport import TimedOut, open_session, read_body, transport_errors
@@ -63,6 +80,7 @@ class KubeClient:
     Constructing does no I/O: the first request loads the credentials. Every method raises KubeError.
     ``qps`` and ``burst`` mean what they do in client-go (see `TokenBucket`). ``clock`` is monotonic,
     ``wall_clock`` in seconds since the epoch. ``server`` is the URL, once credentials have been loaded.
+    ``denials`` are told of what the server does not allow.
     """
 
     def __init__(
@@ -71,14 +89,17 @@ class KubeClient:
         *,
         qps: float = DEFAULT_QPS,
         burst: int = DEFAULT_BURST,
+        denials: Denials | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        self._source = source
         self._keeper = AccessKeeper(source, wall_clock)
         self._bucket = TokenBucket(qps, burst, clock)
         self._sleep = sleep
         self.server = "API server"
+        self.denials = Denials() if denials is None else denials
         self._session: aiohttp.ClientSession | None = None
 
     @classmethod
@@ -90,6 +111,7 @@ class KubeClient:
         master: str | None = None,
         qps: float = DEFAULT_QPS,
         burst: int = DEFAULT_BURST,
+        denials: Denials | None = None,
     ) -> Self:
         """Credentials of a kubeconfig's ``context`` (default: its current one).
 
@@ -97,19 +119,27 @@ class KubeClient:
         ``--master`` does; with ``master`` and no ``path`` requests are anonymous.
         """
         source = UrlSource(master, None) if master and not path else KubeconfigSource(path, context, master)
-        return cls(source, qps=qps, burst=burst)
+        return cls(source, qps=qps, burst=burst, denials=denials)
 
     @classmethod
-    def in_cluster(cls, *, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST) -> Self:
+    def in_cluster(
+        cls, *, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST, denials: Denials | None = None
+    ) -> Self:
         """The service account of the pod we run in; its token is read again whenever its file changes."""
-        return cls(InClusterSource(), qps=qps, burst=burst)
+        return cls(InClusterSource(), qps=qps, burst=burst, denials=denials)
 
     @classmethod
     def from_url(
-        cls, url: str, *, token: str | None = None, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST
+        cls,
+        url: str,
+        *,
+        token: str | None = None,
+        qps: float = DEFAULT_QPS,
+        burst: int = DEFAULT_BURST,
+        denials: Denials | None = None,
     ) -> Self:
         """A fixed server URL, with a bearer token or anonymous."""
-        return cls(UrlSource(url, token), qps=qps, burst=burst)
+        return cls(UrlSource(url, token), qps=qps, burst=burst, denials=denials)
 
     async def __aenter__(self) -> Self:
         return self
@@ -125,6 +155,10 @@ class KubeClient:
     async def authenticate(self) -> str:
         """Load the credentials now, so that a bad configuration shows at start; answers the server's URL."""
         return (await self._access()).credentials.server
+
+    async def check_configuration(self) -> None:
+        """Raises BadConfig for what cannot work whatever else is up or down; asks nobody, runs no plugin."""
+        await check_source(self._source)
 
     async def get_bytes(self, path: str, params: Params | None = None) -> bytes:
         """The body of a GET."""
@@ -215,6 +249,7 @@ class KubeClient:
             response = await self._sent(request, replacement)
         if response.status >= _FIRST_FAILURE:
             raise await self._refusal(request, response)
+        self._was_allowed(request)
         return response
 
     async def _refusal(self, request: _Request, response: aiohttp.ClientResponse) -> Refused:
@@ -222,7 +257,21 @@ class KubeClient:
         async with response:
             with transport_errors(where):
                 body = await read_body(response)
-        return refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
+        refusal = refusal_from_body(where, response.status, body, response.headers.get("Retry-After"))
+        if isinstance(refusal, Denied):
+            asked = attributes(request.method, request.path, request.params)
+            if asked is not None:
+                self.denials.refused(self.server, asked, refusal.user)
+        elif isinstance(refusal, NotFound | Conflict | Invalid):
+            # What comes after the question whether it is allowed.
+            self._was_allowed(request)
+        return refusal
+
+    def _was_allowed(self, request: _Request) -> None:
+        if self.denials:
+            asked = attributes(request.method, request.path, request.params)
+            if asked is not None:
+                self.denials.allowed(self.server, asked)
 
     async def _sent(self, request: _Request, access: Access) -> aiohttp.ClientResponse:
         headers = {"Accept": request.accept, "Accept-Encoding": request.encoding}

@@ -65,6 +65,19 @@ class UrlSource:
     def __init__(self, url: str, token: str | None) -> None:
         self._credentials = Credentials(url.rstrip("/"), f"Bearer {token}" if token else None)
 
+    def check(self) -> None:
+        """Raises BadConfig for what is no URL of a server."""
+        server = self._credentials.server
+        try:
+            parts = urlsplit(server)
+            is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_usable = False
+        if not is_usable:
+            raise BadConfig(
+                f"{server!r} is no address of an API server: expected http(s)://HOST[:PORT] (see --master)"
+            )
+
     async def load(self) -> Credentials:
         """The same each time."""
         return self._credentials
@@ -108,6 +121,10 @@ class KubeconfigSource:
             configuration, kubeconfig.files, expires_at_s=None if expiry is None else expiry.timestamp()
         )
 
+    async def check(self) -> None:
+        """Raises BadConfig for files that are none, or name neither the context nor a server."""
+        await self._current()
+
     async def _current(self) -> Kubeconfig:
         # Taken before reading, so that a change in between is read again next time.
         signature = file_signature(self._paths)
@@ -144,6 +161,23 @@ class InClusterSource:
                 "expected to run in a pod with a mounted service account, otherwise name a kubeconfig"
             ) from error
         return _from_configuration(configuration, (self._token_file, self._ca_file), expires_at_s=None)
+
+
+async def check_source(source: CredentialSource) -> None:
+    """Whether there is any sense in asking the source. Raises BadConfig.
+
+    No: an address that is no URL; a kubeconfig without the context, or that is none; no pod around us. What
+    may come or mend itself (a server, a plugin, a token file that is not written yet) is not looked at.
+    """
+    match source:
+        case UrlSource():
+            source.check()
+        case KubeconfigSource():
+            await source.check()
+        case InClusterSource():
+            await source.load()
+        case _:
+            pass
 
 
 def refresh_at_s(expires_at_s: float, loaded_at_s: float) -> float:

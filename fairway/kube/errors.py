@@ -8,6 +8,7 @@
     ├── Refused                 the server answered with an error status
     │   ├── Unauthorized        401
     │   ├── Forbidden           403
+    │   │   └── Denied          403, for want of a permission
     │   ├── NotFound            404
     │   ├── Conflict            409
     │   ├── Expired             410: the history or the continue token asked for is gone
@@ -20,10 +21,13 @@ Every message names the server and the path (or the file), what was expected and
 carries a credential.
 """
 
+import re
 from typing import ClassVar
 
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _GONE, _TOO_MANY = 401, 403, 404, 409, 410, 429
 _FIRST_SERVER_ERROR = 500
+# k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go, v0.36; the name is quoted as Go does.
+_DENIED = re.compile(r'User "((?:[^"\\]|\\.)*)" cannot ')
 
 
 class KubeError(Exception):
@@ -82,6 +86,16 @@ class Forbidden(Refused):
 
     label = "forbidden"
     remedy = "expected permission: grant this identity the verb on the resource (ClusterRole and its binding)"
+
+
+class Denied(Forbidden):
+    """403 by the authorizer, not by admission: a permission is missing. See `fairway.kube.denials`."""
+
+    @property
+    def user(self) -> str:
+        """Whom the server takes us for; empty if it does not say."""
+        named = _DENIED.search(str(self))
+        return "" if named is None else re.sub(r"\\(.)", r"\1", named[1])
 
 
 class NotFound(Refused):
@@ -145,4 +159,6 @@ _BY_STATUS: dict[int, type[Refused]] = {
 def refusal(where: str, status: int, message: str, retry_after_s: float | None = None) -> Refused:
     """The error for an HTTP status or the code of a Status object; ``where`` says ``server: METHOD path``."""
     kind = _BY_STATUS.get(status, ServerError if status >= _FIRST_SERVER_ERROR else Invalid)
+    if kind is Forbidden and _DENIED.search(message):
+        kind = Denied
     return kind(where, status, message, retry_after_s)

@@ -22,6 +22,7 @@ from fairway.kube.backoff import Backoff
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import (
     Conflict,
+    Denied,
     KubeError,
     NotFound,
     Refused,
@@ -196,7 +197,8 @@ class EventWriter:
         return 0.0
 
     def _failed(self, series: Series, error: KubeError) -> float:
-        if str(error) != self._problem:
+        # Of what is not allowed the client has told, once for all namespaces.
+        if str(error) != self._problem and not isinstance(error, Denied):
             logger.warning("an event was not written: %s", error)
         self._problem = str(error)
         series.failures += 1

@@ -23,7 +23,8 @@ class ReflectorState:
 
     ``synced_once``: a complete list has been delivered at some time. ``since_s``: when the phase was
     entered. ``last_contact_s``: when the server was last heard of (a page, an event, a bookmark).
-    ``last_error``: why it is not watching, or None once it is again. ``objects``: held by the sink.
+    ``last_error``: why it is not watching, or None once it is again; ``is_forbidden``: because that is not
+    allowed. ``objects``: held by the sink.
     """
 
     resource: str
@@ -34,6 +35,7 @@ class ReflectorState:
     last_error: str | None
     resource_version: str
     objects: int
+    is_forbidden: bool = False
 
 
 class ReflectorMetrics(Protocol):

@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 from fairway.kube.backoff import Backoff
 from fairway.kube.client import JSON, METADATA, METADATA_LIST, KubeClient
 from fairway.kube.decoding import Bookmark, Broken, Change, ListPage, ObjectDecoder, Removal, Upsert
-from fairway.kube.errors import BadObject, KubeError, Refused, Silent, Unreachable
+from fairway.kube.errors import BadObject, Denied, Forbidden, KubeError, Refused, Silent, Unreachable
 from fairway.kube.objects import object_key
 from fairway.kube.observation import NullReflectorMetrics, Phase, ReflectorMetrics, ReflectorState
 from fairway.kube.pace import Pace
@@ -98,6 +98,7 @@ class Reflector(Generic[T]):
         self._synced_once = False
         self._last_contact_s: float | None = None
         self._last_error: str | None = None
+        self._is_forbidden = False
 
     @property
     def state(self) -> ReflectorState:
@@ -111,6 +112,7 @@ class Reflector(Generic[T]):
             last_error=self._last_error,
             resource_version=self._position.resource_version,
             objects=len(self._sink.keys()),
+            is_forbidden=self._is_forbidden,
         )
 
     async def run(self) -> None:
@@ -303,8 +305,10 @@ class Reflector(Generic[T]):
         reason = relist_reason(error, self._silent_streams, self._backoff.failures)
         if reason is not None:
             self._give_up_position(reason)
-        logger.log(logging.INFO if reason == "expired" else logging.WARNING, "%s", error)
-        self._disconnected(str(error))
+        if not isinstance(error, Denied):
+            # What is not allowed has been told by the client, once.
+            logger.log(logging.INFO if reason == "expired" else logging.WARNING, "%s", error)
+        self._disconnected(str(error), is_forbidden=isinstance(error, Forbidden))
         return pause_s
 
     def _give_up_position(self, reason: str) -> None:
@@ -314,13 +318,13 @@ class Reflector(Generic[T]):
         self._position.restart("")
         self._silent_streams = 0
 
-    def _disconnected(self, error: str) -> None:
-        self._last_error = error
+    def _disconnected(self, error: str, *, is_forbidden: bool = False) -> None:
+        self._last_error, self._is_forbidden = error, is_forbidden
         self._enter(Phase.DISCONNECTED)
 
     def _enter(self, phase: Phase) -> None:
         if phase is Phase.WATCHING:
-            self._last_error = None
+            self._last_error, self._is_forbidden = None, False
         self._phase = phase
         self._since_s = self._clock()
         self._notify()

@@ -14,7 +14,7 @@ from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.cycle.reasons import NeverFits
 from queue_dispatcher.ledger.cells import CellTable, Charge
-from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.charge import Copies, charge_of
 from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
 
 
@@ -29,7 +29,11 @@ def alternatives_of(
 ) -> tuple[Alternative, ...] | NeverFits:
     """The ways to charge the admission that the state asks for: of all of it, or of the growth alone."""
     if isinstance(state, Pending):
-        return alternatives(binding.demand, state.copies, queue, reaches, permitted, is_accelerator, table)
+        found = alternatives(binding.demand, state.copies, queue, reaches, permitted, is_accelerator, table)
+        if isinstance(found, NeverFits) or state.copies == 1:
+            return found
+        among = Copies(state.copies, permitted)
+        return tuple(_as_charged(one, state, binding, queue, reaches, among, table) for one in found)
     keeps_to, offers = dict(growth_flavors(state, binding, queue, reaches, table)), offered(queue)
     pairs: list[tuple[str, str]] = []
     charge: list[tuple[int, int]] = []
@@ -40,6 +44,30 @@ def alternatives_of(
         pairs += ((resource, flavor) for flavor in flavors)
         charge += ((table.cell(flavor, resource), amount) for flavor in flavors)
     return (Alternative(tuple(pairs), tuple(sorted(charge))),)
+
+
+def _as_charged(
+    alternative: Alternative,
+    state: Pending,
+    binding: Binding,
+    queue: ClusterQueue,
+    reaches: Reaches,
+    copies: Copies,
+    table: CellTable,
+) -> Alternative:
+    """The alternative with what it will be charged: no flavor gets more copies than it has clusters for."""
+    charge = charge_of(
+        state.demand,
+        dict(flavors_of(alternative)),
+        binding.demand,
+        (),
+        (),
+        offered(queue),
+        reaches,
+        table,
+        copies,
+    )
+    return Alternative(alternative.flavors, charge)
 
 
 def growth_flavors(

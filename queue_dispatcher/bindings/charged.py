@@ -40,14 +40,16 @@ def is_charged(state: State, binding: Binding) -> bool:
 def reserved(state: State, binding: Binding) -> Requests:
     """What it holds be it placed or not: the record; and what it wants, where nothing keeps it from that.
 
-    More than the record is wanted by a binding that grew while nobody held it: it will be placed, so it is
-    charged. Empty where only what is placed counts.
+    More than the record is wanted by a binding that grew while nobody held it, or whose placement now permits
+    more clusters, each of which gets a copy: it will be placed, so it is charged. Empty where only what is
+    placed counts.
     """
     record = binding.record
     had: Requests = record.requests if record is not None else ()
     match state:
         case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
-            return largest(had, binding.demand.total(binding.copies(record.copies)))
+            expected = state.copies if isinstance(state, Admitted) else 0
+            return largest(had, binding.demand.total(binding.copies(max(record.copies, expected))))
         case Adopted(copies=copies, restore=False):
             return binding.demand.total(copies)
         case _:

@@ -94,7 +94,7 @@ def read_state(
     if is_skipped or binding.is_deleting:
         return _left_alone(binding, record, queue)
     if record is not None:
-        return _recorded(binding, record, queue)
+        return _recorded(binding, record, queue, copies)
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
@@ -118,18 +118,20 @@ def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolve
     return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
 
 
-def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQueue) -> State:
+def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQueue, expected: int) -> State:
     if binding.problems:
         # What it wants now cannot be told, so it keeps what it has.
         return Admitted(record, _phase(binding, record))
-    copies = binding.copies(record.copies)
+    copies = binding.copies(max(record.copies, expected))
     wanted = binding.demand.total(copies)
     as_wanted = replace(record, replicas=binding.demand.replicas, copies=copies, requests=wanted)
     more_pods = binding.demand.replicas > record.replicas
     if not binding.is_held:
         phase = _phase(binding, record)
         is_less = not more_pods and not beyond(wanted, record.requests)
-        return Shrinking(as_wanted, phase) if is_less and as_wanted != record else Admitted(record, phase)
+        if is_less and as_wanted != record:
+            return Shrinking(as_wanted, phase)
+        return Admitted(record, phase, copies if copies > binding.copies(record.copies) else 0)
     need = beyond(wanted, largest(record.requests, binding.demand.held(binding.placed)))
     runs_as_wanted = binding.demand.is_set and bool(binding.placed)
     if not need and (runs_as_wanted or not more_pods):

@@ -76,11 +76,13 @@ class Admitted:
     """Admitted by the record and free to be placed; charged. No write of its own.
 
     What the dispatcher may do: take an unplaced one back (`patches.take_back`) or kick it, once it is settled
-    or known to be unplaced, and only while nothing of it is placed.
+    or known to be unplaced, and only while nothing of it is placed. ``copies``: on how many clusters all of
+    it is expected by now, where those are more than the record says and nobody holds it; else 0.
     """
 
     record: AdmissionRecord
     phase: Phase
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

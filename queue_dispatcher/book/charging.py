@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.admission import flavors_of
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
-from queue_dispatcher.bindings.state import Adopted, Pending
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending
 from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.fleet import FleetBook
 from queue_dispatcher.book.queues import QueueBook
 from queue_dispatcher.book.shapes import Shapes
 from queue_dispatcher.ledger.cells import CellTable, Charge
-from queue_dispatcher.workloads.charge import FlavorsByResource, charge_of
+from queue_dispatcher.workloads.charge import Copies, FlavorsByResource, charge_of
 from queue_dispatcher.workloads.demand import Requests
 from queue_dispatcher.workloads.flavors import offered, offered_by_all
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -58,8 +59,18 @@ class Charging:
             offers,
             self._fleet.reaches,
             self._table,
+            self._copies(entry, record) if known is not None else None,
         )
         return queue, charge
+
+    def _copies(self, entry: Entry, record: AdmissionRecord | None) -> Copies | None:
+        """How many clusters get all of the workload, and which may; None where it is one at most."""
+        binding, state = entry.binding, entry.state
+        stated = state.copies if isinstance(state, Admitted | Adopted | Growing) else 1
+        count = binding.copies(max(stated, record.copies if record is not None else 1))
+        if count == 1 or binding.placement is None:
+            return None
+        return Copies(count, self._fleet.permitted(binding.placement))
 
     def _best(self, entry: Entry, queue: ClusterQueue, reserve: Requests) -> FlavorsByResource:
         """The flavors of what was never admitted, as if it were now."""

@@ -1,20 +1,26 @@
 """Interpreter: what a binding means among the queues, classes, namespaces and templates that there are."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.derivation import is_in_scope, read_state
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.fleet import FleetBook
+from queue_dispatcher.book.objects import CLUSTER_PROPAGATION_POLICIES, NAMESPACES, PROPAGATION_POLICIES
 from queue_dispatcher.book.queues import QueueBook
 from queue_dispatcher.book.templates import Templates
+from queue_dispatcher.cycle.reasons import NamespaceNotAllowed, QueueNotFound, QueueStopped
 from queue_dispatcher.workloads.priority import PriorityNames, priority_of
-from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, queue_of
+from queue_dispatcher.workloads.queue_of import NoQueue, QueueNames, Resolved, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 _FOREIGN = Foreign()
 _NO_FACTS = TemplateFacts()
+_NAMERS = (NAMESPACES.name, PROPAGATION_POLICIES.name, CLUSTER_PROPAGATION_POLICIES.name)
+"""What may name a queue beside the workload and its binding."""
 
 
 class Interpreter:
@@ -47,7 +53,8 @@ class Interpreter:
         namespace = self._queues.namespace(binding.namespace)
         policy = self._queues.policy(binding.policy)
         names = QueueNames(binding.queue, facts, policy, namespace.default_queue)
-        queue = entry.queue = queue_of(binding.namespace, namespace.labels, names, self._queues.queues)
+        queue = queue_of(binding.namespace, namespace.labels, names, self._queues.queues)
+        queue = entry.queue = self._as_far_as_read(queue, binding.namespace)
         stated = PriorityNames(
             service_class=binding.service_class or facts.service_class,
             local_queue_class=queue.default_class if isinstance(queue, Resolved) else "",
@@ -55,7 +62,9 @@ class Interpreter:
             priority_class=facts.priority_class or _priority_class(binding),
         )
         classes = self._queues.service_classes.values
-        entry.priority = priority_of(stated, classes, self._queues.priority_classes.values)
+        entry.priority = priority_of(
+            stated, classes, self._queues.priority_classes.values, self._queues.unread
+        )
         return read_state(
             binding,
             template,
@@ -63,6 +72,26 @@ class Interpreter:
             in_scope=is_in_scope(binding, names, namespace.is_managed, self._is_accelerator),
             copies=self._fleet.copies(binding.placement, binding.demand),
         )
+
+    def _as_far_as_read(self, queue: Resolved | NoQueue, namespace: str) -> Resolved | NoQueue:
+        """The queue, with what cannot be known of it for want of a permission."""
+        queues = self._queues
+        if not queues.unread:
+            return queue
+        if isinstance(queue, QueueNotFound):
+            why = [queues.unread[one] for one in _NAMERS if one in queues.unread]
+            return replace(queue, problem="; ".join([queue.problem, *why]))
+        why_unknown = queues.unread.get(NAMESPACES.name)
+        if why_unknown is None or not namespace:
+            return queue
+        cluster_queue = queue.queue if isinstance(queue, NamespaceNotAllowed) else queue.cluster_queue
+        selector = queues.queues.cluster_queues[cluster_queue].namespace_selector
+        if selector is None or selector == EVERYTHING:
+            return queue
+        why_stopped = f"whether its namespaceSelector takes namespace {namespace} is not known: {why_unknown}"
+        # What runs is charged to it all the same.
+        resolved = Resolved(cluster_queue) if isinstance(queue, NamespaceNotAllowed) else queue
+        return replace(resolved, stopped=QueueStopped(cluster_queue, why_stopped))
 
 
 def _is_scheduled(binding: Binding) -> bool:

@@ -11,7 +11,7 @@ from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.book.entry import Entry, GroupKey
 from queue_dispatcher.book.groups import Member, group_state
 from queue_dispatcher.book.shapes import Shapes, Together
-from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.items import GROUP_PREFIX, Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 
 
@@ -160,7 +160,7 @@ def _group_item(key: GroupKey, items: Sequence[Item], shape: Shape) -> Item:
     _, namespace, name = key
     return Item(
         id=_item_id(key),
-        name=f"group {namespace}/{name}",
+        name=f"{GROUP_PREFIX}{namespace}/{name}",
         members=tuple(item.id for item in items),
         queue=items[0].queue,
         local_queue=items[0].local_queue,

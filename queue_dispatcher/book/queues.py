@@ -60,6 +60,8 @@ class QueueBook:
         self.known_namespaces = Table[MetadataObject, NamespaceFacts](read_namespace, self._namespace_changed)
         self.policies = Table[MetadataObject, str](read_policy, self._policy_changed)
         self.cluster_policies = Table[MetadataObject, str](read_policy, self._policy_changed)
+        self.unread: dict[str, str] = {}
+        """Why what is not known here may not be read, by resource; such as ``namespaces``."""
         self.namespaces: set[str] = set()
         self.all_bindings = False
         self.reshaped: set[str] = set()
@@ -97,6 +99,15 @@ class QueueBook:
         if not policy.namespace:
             return self.cluster_policies.values.get(policy.name, "")
         return self.policies.values.get(f"{policy.namespace}/{policy.name}", "")
+
+    def cannot_read(self, resource: str, why: str) -> None:
+        """The resource may not be read, for this reason; with an empty one it may be again."""
+        if self.unread.get(resource, "") != why:
+            self.unread.pop(resource, None)
+            if why:
+                self.unread[resource] = why
+            self.all_bindings = True
+            self._changed()
 
     def capacity_changed(self) -> None:
         """Quotas may be percentages of capacities, and Volcano's trees are made of them."""

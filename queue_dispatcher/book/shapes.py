@@ -95,7 +95,7 @@ class Shapes:
         )
         never = found if isinstance(found, NeverFits) else None
         ways = () if isinstance(found, NeverFits) else found
-        probe = self._probe(wanted, permitted) if never is None and isinstance(state, Pending) else ""
+        probe = self._probe(wanted, permitted) if never is None else ""
         self._current.add(wanted)
         if known is None or (known.alternatives, known.never, known.probe) != (ways, never, probe):
             known = Shape(_digest(wanted, probe), wanted.total, ways, never, probe)
@@ -157,14 +157,15 @@ class Shapes:
         if isinstance(state, Pending):
             return Wanted(queue, binding.demand, placement, state.copies, state.demand, question=question)
         held = (binding.placed, state.record.flavors if state.record is not None else None)
-        return Wanted(queue, binding.demand, placement, state.copies, state.need, held)
+        return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
 
     def _probe(self, wanted: Wanted, permitted: frozenset[str]) -> str:
         asks = any(self._is_accelerator(resource) for resource, _ in wanted.total)
         if not (self._probes and asks):
             return ""
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
-        return _digest(wanted.demand, where, wanted.copies, wanted.question)
+        placed = wanted.held[0] if wanted.held is not None else None
+        return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
 
 
 def _sum(demands: Iterable[Requests]) -> Requests:

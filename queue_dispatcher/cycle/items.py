@@ -10,6 +10,9 @@ from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import Charge
 
+GROUP_PREFIX = "group "
+"""How the name of an item begins that stands for a group; no name of an object can."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -43,10 +46,10 @@ class Shape:
 class Item:
     """What is admitted as one: a binding, the growth of one, or a group of bindings.
 
-    ``id``: the binding's uid, or the group's key. ``members``: uids of the bindings that its admission
-    releases. ``enqueued_ms``: since when it has its place in the line, epoch milliseconds, never renewed.
-    ``due_ms``: not to be admitted before; 0 for at once. ``ageing``: that of its ServiceClass; None for the
-    queue's.
+    ``id``: the binding's uid, or the group's key. ``name``: ``NAMESPACE/NAME``, of a group behind
+    `GROUP_PREFIX`. ``members``: uids of the bindings that its admission releases. ``enqueued_ms``: since when
+    it has its place in the line, epoch milliseconds, never renewed. ``due_ms``: not to be admitted before; 0
+    for at once. ``ageing``: that of its ServiceClass; None for the queue's.
     """
 
     id: str
@@ -60,3 +63,9 @@ class Item:
     due_ms: int = 0
     is_growth: bool = False
     ageing: Ageing | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its members; empty for cluster-scoped ones."""
+        namespace, slash, _ = self.name.removeprefix(GROUP_PREFIX).partition("/")
+        return namespace if slash else ""

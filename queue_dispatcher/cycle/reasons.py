@@ -3,6 +3,7 @@
 The kinds are those of the visibility API, of Events and of the metric label ``reason``.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -182,11 +183,12 @@ class WaitingForEstimate:
 
 @dataclass(frozen=True, slots=True)
 class BehindHead:
-    """The queue is StrictFIFO, and the workload at its head waits."""
+    """The queue is StrictFIFO, and the workload at its head waits; ``namespace`` is that one's."""
 
     kind: ClassVar[str] = "BehindHead"
     head: str
     because: str
+    namespace: str = ""
 
     @property
     def text(self) -> str:
@@ -197,6 +199,23 @@ class BehindHead:
     def unblock(self) -> str:
         """What would end the wait."""
         return f"{self.head} starts or is deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class BehindStranger:
+    """`BehindHead` as those are told who may not know who the head is, nor what it asks for."""
+
+    kind: ClassVar[str] = BehindHead.kind
+
+    @property
+    def text(self) -> str:
+        """The sentence for people."""
+        return "a workload of another namespace is at the head of the StrictFIFO queue and waits"
+
+    @property
+    def unblock(self) -> str:
+        """What would end the wait."""
+        return "that workload starts or is deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +287,7 @@ Reason = (
     | WaitingForCapacity
     | WaitingForEstimate
     | BehindHead
+    | BehindStranger
     | WaitingForGangMembers
     | BackingOff
     | ReleaseWindowFull
@@ -290,3 +310,12 @@ KINDS: tuple[str, ...] = tuple(
         ReleaseWindowFull,
     )
 )
+
+
+def told_to(sees: Callable[[str], bool], reason: Reason) -> Reason:
+    """The reason, without names of other namespaces than those that the reader ``sees``.
+
+    Only that of a StrictFIFO queue speaks of another workload; all others name queues, flavors, resources and
+    clusters, and what the workload says itself.
+    """
+    return BehindStranger() if isinstance(reason, BehindHead) and not sees(reason.namespace) else reason

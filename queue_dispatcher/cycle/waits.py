@@ -41,7 +41,7 @@ class Behind:
 
     def why(self, shape: Shape) -> Reason:
         """Who the head is, and why that waits."""
-        return BehindHead(self.head.name, self.refuser.why(self.head.shape).text)
+        return BehindHead(self.head.name, self.refuser.why(self.head.shape).text, self.head.namespace)
 
 
 class Waits(Mapping[ClassKey, Reason]):

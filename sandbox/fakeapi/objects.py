@@ -14,6 +14,7 @@ from aiohttp import web
 from sandbox.fakeapi import answers
 from sandbox.fakeapi.admission import Admission
 from sandbox.fakeapi.forms import form_of
+from sandbox.fakeapi.ownership import Ownership
 from sandbox.fakeapi.patching import apply_patch, json_patch, merge_patch
 from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.store import ApiFault, Draft, Key, Obj, Record, Store, untype
@@ -31,6 +32,7 @@ _WITHOUT_VERSION = ("v1", "apps/v1", "batch/v1", "events.k8s.io/v1")
 class Objects:
     def __init__(self, store: Store, admission: Admission, log: WriteLog) -> None:
         self._store, self._admission, self._log = store, admission, log
+        self._ownership = Ownership()
         self._applied: dict[tuple[str, str, Key, str], tuple[str, Obj]] = {}
 
     async def answer(self, seen: Seen, at: Target, body: bytes) -> web.Response:
@@ -53,8 +55,13 @@ class Objects:
             draft = await self._admission.admitted(seen, at, draft_of())
             if not self._store.is_current(draft):
                 continue
+            if seen.verb == "apply":
+                applied: Obj = _document(body)
+                self._ownership.check(seen, draft, applied)
             write = self._log.begin(seen, at.resource, body)
             record = self._store.commit(draft, dry_run=seen.is_dry_run)
+            if not seen.is_dry_run:
+                self._ownership.note(seen, draft, record)
             if seen.verb == "apply" and not seen.is_dry_run:
                 self._remember(seen, at, body, record)
             self._log.applied(write)
@@ -92,7 +99,7 @@ class Objects:
         if not seen.params.get("fieldManager"):
             text = "fieldManager: Required value: is required for apply patch"
             raise ApiFault(422, "Invalid", f"PatchOptions.meta.k8s.io is invalid: {text}")
-        applied: Obj = yaml.safe_load(body)
+        applied: Obj = _document(body)
         self._store.learn_kind(collection, applied)
         untype(applied)
         if applied["metadata"].get("name", key[1]) != key[1]:
@@ -113,7 +120,7 @@ class Objects:
         return draft
 
     def _remember(self, seen: Seen, at: Target, body: bytes, record: Record) -> None:
-        applied: Obj = yaml.safe_load(body)
+        applied: Obj = _document(body)
         untype(applied)
         self._applied[self._application(seen, at)] = record.decode()["metadata"]["uid"], applied
 
@@ -130,6 +137,15 @@ class Objects:
         if at.object_key not in at.collection.records:
             return answers.json(200, answers.SUCCESS)
         return answers.json(200, form_of(seen.headers).single(at.collection, record))
+
+
+def _document(body: bytes) -> Obj:
+    """The object of an apply: YAML, which nearly always is JSON, and that is read far faster."""
+    try:
+        obj: Obj = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        obj = yaml.safe_load(body)
+    return obj
 
 
 def _new(at: Target, obj: Obj) -> Obj:

@@ -10,8 +10,10 @@ import msgspec
 import yaml
 from aiohttp import web
 
-from sandbox.fakeapi import answers
+from sandbox.fakeapi import answers, discovery
+from sandbox.fakeapi.access import Access
 from sandbox.fakeapi.admission import Admission
+from sandbox.fakeapi.authorization import Authorization
 from sandbox.fakeapi.faults import ConnectionCut, Cut, Fault, Faults
 from sandbox.fakeapi.forms import form_of
 from sandbox.fakeapi.objects import Objects
@@ -19,6 +21,7 @@ from sandbox.fakeapi.paging import Pages
 from sandbox.fakeapi.patching import PatchFailed
 from sandbox.fakeapi.seen import Seen, Which, any_request
 from sandbox.fakeapi.selection import BadSelector, Selection, selection
+from sandbox.fakeapi.self_reviews import SelfReviews
 from sandbox.fakeapi.store import ApiFault, Event, Obj, Store
 from sandbox.fakeapi.targets import Target, target
 from sandbox.fakeapi.watching import Watches
@@ -33,7 +36,8 @@ class FakeApi:
 
     With ``tokens``, requests need one of them as bearer token. Paths are those of the API. ``seen`` lists the
     requests so far and ``writes`` those that changed something (counts only, without ``keeps_requests``);
-    ``watches`` counts the open ones; ``admission`` calls the webhooks whose configurations are stored.
+    ``watches`` counts the open ones; ``admission`` calls the webhooks whose configurations are stored;
+    ``access`` answers who somebody is and what that one may do.
     """
 
     def __init__(
@@ -51,6 +55,9 @@ class FakeApi:
         self.writes = WriteLog(keeps_entries=keeps_requests)
         self.faults = Faults()
         self.admission = Admission(self.store)
+        self.authorization: Authorization | None = None
+        self.access = Access()
+        self.self_reviews = SelfReviews()
         self._tls, self._port, self._keeps_requests = tls, port, keeps_requests
         self._answering = asyncio.Event()
         self._answering.set()
@@ -207,6 +214,8 @@ class FakeApi:
         await self._answering.wait()
         try:
             self._authenticate(seen)
+            if self.authorization is not None:
+                self.authorization.check(seen)
             cut = await self.faults.before(seen)
             answer = await self._answered(request, seen)
             if cut is Cut.AFTER:
@@ -232,6 +241,14 @@ class FakeApi:
         if seen.path == COUNTS_PATH:
             counts = [[*what, count] for what, count in sorted(self.writes.counts.items())]
             return answers.json(200, msgspec.json.encode({"total": self.writes.total, "counts": counts}))
+        if seen.method == "POST":
+            body = await request.read()
+            review = self.access.answer(seen.path, body) or self.self_reviews.answer(seen.path, body)
+            if review is not None:
+                return answers.json(201, review)
+        group_version = discovery.group_version_of(seen.path)
+        if group_version is not None and seen.method == "GET":
+            return answers.json(200, discovery.resources(self.store, group_version))
         at = target(self.store, seen.path)
         if seen.method == "GET" and seen.is_watch:
             return await self._watches.serve(request, seen, at.collection, _selected(seen, at), self._gate)

@@ -25,7 +25,9 @@ FIELDS = (
     "involvedObject.name",
     "involvedObject.namespace",
     "involvedObject.uid",
+    "type",
 )
+_PLAIN_FIELDS = tuple(path for path in FIELDS if "." not in path)
 _FIELDS_BELOW = {
     parent: [(path, path.rpartition(".")[2]) for path in FIELDS if path.startswith(f"{parent}.")]
     for parent in dict.fromkeys(path.partition(".")[0] for path in FIELDS)
@@ -352,7 +354,7 @@ def _now() -> str:
 
 
 def _fields(obj: Obj) -> dict[str, str]:
-    found: dict[str, str] = {}
+    found = {path: str(obj[path]) for path in _PLAIN_FIELDS if path in obj}
     for parent, children in _FIELDS_BELOW.items():
         values = obj.get(parent)
         if isinstance(values, dict):

@@ -18,7 +18,7 @@ from fairway.kube.errors import (
     Unreachable,
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions, Stale
-from queue_dispatcher.executor import ATTEMPTS, Executor, Prepared, Purpose, Write
+from queue_dispatcher.executor import ATTEMPTS, UNREADABLE_S, Executor, Prepared, Purpose, Write
 
 STALE = Stale("changed")
 UNKNOWN = OutcomeUnknown(Unreachable("no answer"))
@@ -86,6 +86,9 @@ class Notes:
 
     def refused(self, write: Write, message: str) -> None:
         self.told.append(f"refused {write.uid}")
+
+    def given_up(self, write: Write, message: str) -> None:
+        self.told.append(f"given up {write.uid}")
 
 
 class Scene:
@@ -166,7 +169,7 @@ def test_only_so_many_are_under_way_at_once() -> None:
         pytest.param([STALE], ["saw a", "saw a", "applied a"], ["stale", "applied"], id="changed: once more"),
         pytest.param(
             [STALE] * ATTEMPTS,
-            ["saw a"] * ATTEMPTS + ["refused a"],
+            ["saw a"] * ATTEMPTS + ["given up a"],
             ["stale"] * ATTEMPTS + ["given_up"],
             id="changed again and again",
         ),
@@ -208,6 +211,34 @@ def test_an_unknown_outcome_is_read_until_it_is_known() -> None:
         await scene.settle()
         assert scene.desk.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
         assert scene.now_s > 1.0
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_object_that_may_not_be_read_is_left_for_later_and_holds_up_no_other_line() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [STALE]
+        scene.server.reads["a"] = [Forbidden("GET", 403, "no")]
+        scene.executor.submit([admit("a"), admit("b"), admit("x", "other")])
+        await scene.settle()
+        assert sorted(scene.desk.told) == ["applied x", "dropped b", "refused a", "saw x"]
+        assert scene.now_s < 1.0
+
+    asyncio.run(scenario())
+
+
+def test_an_unknown_outcome_that_may_not_be_read_is_waited_for() -> None:
+    """Whether it was applied must be known before anything else is concluded."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.server.reads["a"] = [Forbidden("GET", 403, "no")] * 3
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.desk.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
+        assert scene.now_s >= 3 * UNREADABLE_S
 
     asyncio.run(scenario())
 

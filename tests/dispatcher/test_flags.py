@@ -23,7 +23,10 @@ def test_the_defaults() -> None:
     assert found.election.is_on
     assert (found.election.namespace, found.election.name) == ("karmada-system", "fairway-dispatcher")
     assert found.election.identity == "me"
-    assert str(found.visibility) == ":8082"
+    assert found.visibility is not None
+    assert str(found.visibility.address) == "127.0.0.1:8082"
+    assert found.visibility.authorizes
+    assert found.visibility.tls is None
     assert found.writes_events
     assert not found.volcano_queues
     assert any("no estimators" in notice for notice in found.notices)
@@ -69,8 +72,33 @@ def test_all_others() -> None:
 
 
 @pytest.mark.parametrize(
+    "address", [":8082", "0.0.0.0:8082", "10.0.0.1:8082", "[::]:8082", "visibility.example:1"]
+)
+def test_visibility_beyond_loopback_is_encrypted_and_asks_who_reads(address: str) -> None:
+    bind = f"--visibility-bind-address={address}"
+    tls = ["--visibility-tls-cert-file=crt", "--visibility-tls-private-key-file=key"]
+    with pytest.raises(FlagError, match="beyond loopback tokens and names would go in plaintext"):
+        settings(bind)
+    with pytest.raises(FlagError, match="beyond loopback everybody could read everything"):
+        settings(bind, *tls, "--visibility-authorization=none")
+    served = settings(bind, *tls).visibility
+    assert served is not None
+    assert served.authorizes
+    assert served.tls is not None
+    meant = settings(bind, "--visibility-authorization=none", "--visibility-insecure").visibility
+    assert meant is not None
+    assert not meant.authorizes
+    for loopback in ("127.0.0.1:1", "localhost:1", "[::1]:1"):
+        near = settings(f"--visibility-bind-address={loopback}", "--visibility-authorization=none").visibility
+        assert near is not None
+        assert not near.authorizes
+
+
+@pytest.mark.parametrize(
     ("argv", "words"),
     [
+        (["--visibility-authorization=some"], "expected karmada or none"),
+        (["--visibility-tls-cert-file=crt"], "expected both or neither"),
         (["--kubeconfig=missing"], "no such file: expected the kubeconfig of Karmada's API server"),
         (["--estimator=m1"], "expected CLUSTER=HOST:PORT"),
         (["--estimator=m1=host:0"], "expected a port between 1 and 65535"),

@@ -9,8 +9,15 @@ import pytest
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimators import Room
-from queue_dispatcher.questions import Question, StatedBinding, is_readable, question_of, verdict_of
-from queue_dispatcher.workloads.demand import Component, Demand
+from queue_dispatcher.questions import (
+    Question,
+    StatedBinding,
+    growth_question_of,
+    is_readable,
+    question_of,
+    verdict_of,
+)
+from queue_dispatcher.workloads.demand import Component, Demand, Placed
 from queue_dispatcher.workloads.placement import Placement
 from tests.dispatcher.scenarios import objects
 
@@ -138,3 +145,74 @@ def test_a_refusal_says_why_cluster_by_cluster() -> None:
     verdict, _ = verdict_of(q(2), [Room("m1", 1, why="too few GPUs"), Room("m2", 0)])
     assert verdict is not None
     assert verdict.reasons == ("m1: 1 of 2 fit: too few GPUs", "m2: no room")
+
+
+def grown(placement: Placement, replicas: int, **placed: int) -> Binding:
+    """A binding that wants ``replicas`` and has so many in each cluster."""
+    shares = tuple(Placed(cluster, count) for cluster, count in placed.items())
+    return replace(bound(placement, replicas), placed=shares)
+
+
+@pytest.mark.parametrize("source", [template(6), stated()], ids=["template", "binding"])
+@pytest.mark.parametrize(
+    ("binding", "clusters", "needed", "adds_up", "clusters_needed"),
+    [
+        (grown(DIVIDED, 6, m1=4), ("m1", "m2"), 2, True, 1),
+        (grown(DIVIDED, 6, m1=2, m2=1), ("m1", "m2"), 3, True, 1),
+        (grown(ONE, 6, m1=4), ("m1",), 2, True, 1),
+        (grown(Placement(max_clusters=2), 6, m1=4), ("m1", "m2"), 2, True, 1),
+        (grown(DUPLICATED, 6, m1=4, m2=5), ("m1", "m2"), 2, False, 2),
+        (grown(DUPLICATED, 6, m1=4), ("m1",), 2, False, 1),
+    ],
+)
+def test_of_growth_only_the_difference_is_asked_about(
+    source: bytes | StatedBinding,
+    binding: Binding,
+    clusters: tuple[str, ...],
+    needed: int,
+    adds_up: bool,
+    clusters_needed: int,
+) -> None:
+    question = growth_question_of(binding, BOTH, 1, source)
+    assert question is not None
+    assert (question.clusters, question.needed) == (clusters, needed)
+    assert (question.adds_up, question.clusters_needed) == (adds_up, clusters_needed)
+    (pods,) = question.gang.pod_sets
+    assert (pods.count, question.gang.copies) == (1, needed)
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        grown(DIVIDED, 4, m1=4),
+        grown(DIVIDED, 4, m1=5),
+        grown(DUPLICATED, 4, m1=4, m2=4),
+        replace(grown(DIVIDED, 4, m1=0), demand=Demand((Component("a", 4),), is_set=True)),
+        replace(grown(DIVIDED, 6, m1=4), placement=None),
+    ],
+    ids=["nothing", "less", "nothing in any", "a set", "no placement"],
+)
+def test_growth_that_is_there_already_is_no_question(binding: Binding) -> None:
+    assert growth_question_of(binding, BOTH, 1, template()) is None
+
+
+def test_growth_of_replicas_of_several_pods_each_is_no_question() -> None:
+    made = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "serve"},
+        "spec": {
+            "replicas": 3,
+            "leaderWorkerTemplate": {
+                "size": 2,
+                "leaderTemplate": {"spec": {"containers": [{"name": "l"}]}},
+                "workerTemplate": {"spec": {"containers": [{"name": "w"}]}},
+            },
+        },
+    }
+    assert growth_question_of(grown(DIVIDED, 6, m1=4), BOTH, 1, json.dumps(made).encode()) is None
+
+
+def test_growth_before_anything_is_placed_is_asked_about_whole() -> None:
+    whole = question_of(bound(DIVIDED), BOTH, 1, template())
+    assert growth_question_of(bound(DIVIDED), BOTH, 1, template()) == whole

@@ -7,6 +7,7 @@ from estimator.capacity.answer import (
     Cordoned,
     Doubt,
     GangLimit,
+    GangShort,
     HeldForAssumed,
     Insufficient,
     Mismatched,
@@ -49,6 +50,21 @@ SAID: dict[str, tuple[Reason, str]] = {
     "component": (GangLimit("worker", 4, 3), "component worker needs 4 pods a set, 3 fit at all"),
     "doubt": (Doubt("stale", "no contact for 130 s"), "in doubt (stale): no contact for 130 s"),
 }
+
+
+ONE: list[tuple[Reason, str]] = [
+    (NeverFits("pods", 1, 0), "never fits: needs 1 pod, the largest eligible node has 0"),
+    (NeverFits("pods", 2, 1), "never fits: needs 2 pods, the largest eligible node has 1"),
+    (HeldForAssumed(1, 1), "room held for 1 pod of 1 workload on its way"),
+    (GangLimit("head", 1, 1), "component head needs 1 pod a set, 1 fits at all"),
+    (GangShort(1, 0), "the gang needs 1 pod at once, 0 fit"),
+    (GangShort(2, 1), "the gang needs 2 pods at once, 1 fits"),
+]
+
+
+@pytest.mark.parametrize(("reason", "text"), ONE)
+def test_one_is_said_in_the_singular(reason: Reason, text: str) -> None:
+    assert str(reason) == text
 
 
 @pytest.mark.parametrize(("kind", "said"), SAID.items(), ids=SAID)

@@ -170,12 +170,12 @@ class TestAssumedGangs:
         ("assumed", "fits", "held"),
         [
             ([], 16, None),
-            ([workers(1, gpu=5)], 11, "room held for 1 pods of 1 workloads on their way"),
-            ([workers(2, 2, gpu=2)], 8, "room held for 4 pods of 1 workloads on their way"),
+            ([workers(1, gpu=5)], 11, "room held for 1 pod of 1 workload on its way"),
+            ([workers(2, 2, gpu=2)], 8, "room held for 4 pods of 1 workload on its way"),
             ([workers(1, gpu=5), workers(1, gpu=5)], 6, "room held for 2 pods of 2 workloads on their way"),
             ([workers(3, gpu=8)], 16, None),  # does not fit whole: takes nothing
-            ([workload(example("paddle-job"))], 8, "room held for 4 pods of 1 workloads on their way"),
-            ([workload(example("paddle-job"), 2)], 0, "room held for 8 pods of 1 workloads on their way"),
+            ([workload(example("paddle-job"))], 8, "room held for 4 pods of 1 workload on its way"),
+            ([workload(example("paddle-job"), 2)], 0, "room held for 8 pods of 1 workload on its way"),
         ],
     )
     def test_hold_their_room(

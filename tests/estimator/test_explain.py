@@ -65,7 +65,7 @@ def held(on: str, gpus: int, **more: str) -> PodBuilder:
         (
             gpu_node("x").pods(0).label(zone="z1"),
             "never_fits",
-            "never fits: needs 1 pods, the largest of these",
+            "never fits: needs 1 pod, the largest of these",
         ),
         (gpu_node("used").label(zone="z1"), "insufficient", f"insufficient {GPU} on 1 node"),
         (gpu_node("busy").label(zone="z1"), "insufficient", "insufficient cpu on 1 node"),

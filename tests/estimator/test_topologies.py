@@ -20,10 +20,10 @@ from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.topologies import TopologyMirror
 from estimator.live_source import LiveSource
 from estimator.member import NODES, PODS, RESOURCES, MemberCluster
-from estimator.optional_resource import LOOK_AGAIN_S, RETRY_S, OptionalResource
 from estimator.snapshot_source import SnapshotSource
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import NullReflectorMetrics
+from fairway.kube.optional_kind import LOOK_AGAIN_S, RETRY_S, OptionalKind
 from fairway.kube.resource import KUEUE_TOPOLOGIES
 from fairway.kube.topologies import KueueTopology
 from sandbox.fakeapi import FakeApi
@@ -235,7 +235,7 @@ class Pauses:
 async def following(api: FakeApi, sink: TopologyMirror) -> AsyncIterator[Pauses]:
     pauses = Pauses()
     client = KubeClient.from_url(api.url, qps=-1)
-    resource = OptionalResource(
+    resource = OptionalKind(
         client, KUEUE_TOPOLOGIES, sink, NullReflectorMetrics(), clock=time.monotonic, sleep=pauses.sleep
     )
     async with client:

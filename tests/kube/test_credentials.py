@@ -365,7 +365,7 @@ GOOD: Obj = {
 }
 NO_PEM = {"server": "https://10.0.0.1", "certificate-authority-data": "eHh4"}
 BAD_CONFIGS = {
-    "not YAML": ("{", "while parsing"),
+    "not YAML": ("{", "no YAML from line 1"),
     "a list": ("[]", "Expected `object`, got `array`"),
     "empty": ("", "Expected `object`, got `null`"),
     "wrong type": (json.dumps(GOOD | {"clusters": [{"name": 3}]}), r"\$\.clusters\[0\]"),

@@ -6,6 +6,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
+from fairway.service.permission_metrics import PermissionMetrics
 from queue_dispatcher.metrics import DispatcherMetrics, Readings, UsageReading
 from webhook.metrics import WebhookMetrics
 
@@ -36,6 +37,9 @@ def shown() -> dict[str, frozenset[str]]:
     webhook = WebhookMetrics(registries[2], version="1")
     webhook.watch_stalls(lambda: _STALLS)
     webhook.watch_certificates(lambda: _CERTIFICATES)
+    permissions = CollectorRegistry()
+    permissions.register(PermissionMetrics(lambda: [("karmada", "list", "clusters")]))
+    registries.append(permissions)
     found: dict[str, frozenset[str]] = {}
     for registry in registries:
         for collector in list(registry._collector_to_names):

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.service.addresses import BindAddress
 from tests.certs import Authority, Pair
-from webhook.app import ANSWER_WITHIN_S, MAX_CONNECTIONS, application, bind, serve
+from webhook.app import ANSWER_WITHIN_S, MAX_CONNECTIONS, MAX_CONNECTIONS_OF_ONE, application, bind, serve
 from webhook.metrics import WebhookMetrics
 from webhook.scope import Scope
 from webhook.tls import Serving, install, serving_context
@@ -65,7 +65,10 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    *, answer_within_s: float = ANSWER_WITHIN_S, max_connections: int = MAX_CONNECTIONS
+    *,
+    answer_within_s: float = ANSWER_WITHIN_S,
+    max_connections: int = MAX_CONNECTIONS,
+    max_connections_of_one: int = MAX_CONNECTIONS_OF_ONE,
 ) -> AsyncIterator[Running]:
     authority = Authority("webhook-ca")
     context = serving_context()
@@ -75,7 +78,14 @@ async def running(
     app = application(Scope(builtin_catalogue()), metrics, answer_within_s=answer_within_s)
     connector = aiohttp.TCPConnector(ssl=trusting(authority.pem))
     async with (
-        serve(app, bind(LOOPBACK), context, metrics, max_connections=max_connections) as port,
+        serve(
+            app,
+            bind(LOOPBACK),
+            context,
+            metrics,
+            max_connections=max_connections,
+            max_connections_of_one=max_connections_of_one,
+        ) as port,
         aiohttp.ClientSession(connector=connector) as session,
     ):
         yield Running(f"https://localhost:{port}", port, context, registry, session, authority)

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import yaml
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError, NotFound, Refused
 from fairway.names import MANAGED, SKIP
-from tests.envtest import NOBODY, RealApi, assets, real_api
+from tests.envtest import RealApi, assets, real_api
 from tests.webhook.builders import CPU, GPU, Obj, binding, component, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES
 from webhook.configuration import COLLECTION, NAME
@@ -31,9 +31,7 @@ pytestmark = pytest.mark.envtest
 CRDS = Path(__file__).parent / "crds"
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "webhook"
 POLICIES = MANIFESTS / "mutating-admission-policies.yaml"
-RBAC = MANIFESTS / "rbac.yaml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-AUTHORIZATION = "/apis/rbac.authorization.k8s.io/v1"
 PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
@@ -94,11 +92,11 @@ async def policies(api: RealApi) -> AsyncIterator[KubeClient]:
 
 
 @contextmanager
-def process(api: RealApi, tmp_path: Path, user: str = "admin") -> Iterator[subprocess.Popen[bytes]]:
+def process(api: RealApi, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The webhook as a process, which registers itself and makes its own certificates."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "webhook", f"--kubeconfig={api.kubeconfig}", f"--karmada-context={user}"]
+    command = [sys.executable, "-m", "webhook", f"--kubeconfig={api.kubeconfig}"]
     command += ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--url=https://127.0.0.1:{port}"]
     command += ["--health-probe-bind-address=0", "--metrics-bind-address=0", "-v=4"]
     with (tmp_path / "webhook.log").open("wb") as log:
@@ -111,11 +109,9 @@ def process(api: RealApi, tmp_path: Path, user: str = "admin") -> Iterator[subpr
 
 
 @asynccontextmanager
-async def webhook(
-    api: RealApi, tmp_path: Path, user: str = "admin"
-) -> AsyncIterator[tuple[KubeClient, subprocess.Popen[bytes]]]:
+async def webhook(api: RealApi, tmp_path: Path) -> AsyncIterator[tuple[KubeClient, subprocess.Popen[bytes]]]:
     """The process, and its registration in force; both gone afterwards."""
-    with process(api, tmp_path, user) as running:
+    with process(api, tmp_path) as running:
         async with _admin(api) as client:
             try:
                 await _in_force(client)
@@ -315,27 +311,6 @@ def test_the_registration_is_repaired_and_certificates_survive(api: RealApi, tmp
             assert again[0]["clientConfig"]["caBundle"] == bundle
 
     run(scenario())
-
-
-def test_it_needs_no_more_than_its_roles_allow(api: RealApi, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with _admin(api) as client:
-            with suppress(NotFound):
-                await client.delete("/api/v1/namespaces/karmada-system/secrets/fairway-webhook", dict)
-            for obj in yaml.safe_load_all(RBAC.read_text("utf-8")):
-                namespace = obj["metadata"].get("namespace")
-                for subject in obj.get("subjects", ()):
-                    subject["name"] = NOBODY
-                where = f"/namespaces/{namespace}" if namespace else ""
-                await client.post(f"{AUTHORIZATION}{where}/{obj['kind'].lower()}s", obj, dict)
-        async with webhook(api, tmp_path, NOBODY) as (client, _):
-            entries = (await client.get_json(f"{COLLECTION}/{NAME}", dict))["webhooks"]
-            edit = {"webhooks": entries[:1]}
-            await client.patch(f"{COLLECTION}/{NAME}", edit, dict, content_type=MERGE)
-            await _until_equal(client, entries)
-
-    run(scenario())
-    assert "403" not in (tmp_path / "webhook.log").read_text("utf-8")
 
 
 async def _until_equal(client: KubeClient, entries: object) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from estimator.capacity.answer import Answer, Cordoned, Insufficient, Reason, Untolerated
+from estimator.capacity.answer import Answer, Cordoned, Insufficient, Reason, Untolerated, needed
 from estimator.capacity.budget import Expired
 from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
@@ -119,11 +119,9 @@ def _asked(requirement: Requirement) -> str:
 
 
 def _never(resource: str, amount: int, has: IntVector) -> Cause:
-    needs = format_amount(resource, amount)
     largest = format_amount(resource, int(has.max(initial=0)))
-    return Cause(
-        "never_fits", f"never fits: needs {needs} {resource}, the largest of these nodes has {largest}"
-    )
+    told = f"never fits: needs {needed(resource, amount)}, the largest of these nodes has {largest}"
+    return Cause("never_fits", told)
 
 
 def _distance(alone: Answer) -> Cause:

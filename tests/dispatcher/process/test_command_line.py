@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -57,7 +58,28 @@ def test_an_address_that_is_taken_is_told_in_one_line_and_exits_with_1() -> None
     assert address in error
 
 
-def the_error_of(*flags: str) -> str:
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--master=nonsense"], "'nonsense' is no address of an API server: expected http(s)://HOST"),
+        (["--master=http://"], "'http:' is no address of an API server"),
+        (["--master=ftp://host"], "'ftp://host' is no address of an API server"),
+        (["--kubeconfig={file}", "--master=nonsense"], "expected an http(s) URL, got 'nonsense'"),
+        (["--kubeconfig={file}", "--karmada-context=other"], "contexts: expected an entry named 'other'"),
+        (["--kubeconfig={broken}"], "expected a kubeconfig as kubectl reads it"),
+        ([], "expected to run in a pod with a mounted service account, otherwise name a kubeconfig"),
+    ],
+)
+def test_what_no_waiting_mends_is_told_in_one_line_and_exits_with_2(
+    flags: list[str], told: str, tmp_path: Path
+) -> None:
+    kubeconfig(tmp_path / "file", "http://127.0.0.1:9", "token")
+    (tmp_path / "broken").write_text("a: [")
+    named = [flag.format(file=tmp_path / "file", broken=tmp_path / "broken") for flag in flags]
+    assert told in the_error_of(*named, *QUIET, code=2)
+
+
+def the_error_of(*flags: str, code: int = 1) -> str:
     """The only error in the log of a dispatcher that does not start."""
     ended = subprocess.run(
         [sys.executable, "-m", "queue_dispatcher", *flags],
@@ -66,17 +88,19 @@ def the_error_of(*flags: str) -> str:
         timeout=WITHIN_S,
         check=False,
     )
-    assert ended.returncode == 1, ended.stderr
+    assert ended.returncode == code, ended.stderr
     assert "Traceback" not in ended.stderr
     (error,) = (line for line in ended.stderr.splitlines() if " ERROR " in line)
     return error
 
 
-def test_a_kubeconfig_that_cannot_be_used_is_told_and_read_again_once_it_can(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_cannot_be_used_yet_is_told_and_read_again_once_it_can(tmp_path: Path) -> None:
     async def run() -> None:
         async with control_plane(tmp_path) as plane:
-            file = tmp_path / "late.json"
-            file.write_text("a: [")
+            file = kubeconfig(tmp_path / "late.json", plane.api.url, "late")
+            late = json.loads(file.read_text())
+            late["users"][0]["user"] = {"tokenFile": "token-that-comes-later"}
+            file.write_text(json.dumps(late))
             child = await Interpreters().start((f"--kubeconfig={file}", *ALONE), tmp_path / "late.log")
             plane.children.append(child)
             await said(child, f"kubeconfig {file}")

@@ -137,6 +137,7 @@ class Plane:
         flags = (
             f"--health-probe-bind-address=127.0.0.1:{health}",
             f"--visibility-bind-address=127.0.0.1:{visibility}",
+            "--visibility-authorization=none",
             "--metrics-bind-address=0",
             *LEASE,
         )

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from queue_dispatcher.executor import ATTEMPTS
 from sandbox.fakeapi.faults import Cut
 from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
@@ -50,6 +51,26 @@ def test_refused_for_good_is_told_and_the_others_go_on() -> None:
         before = len([seen for seen in world.api.seen if is_patch(seen)])
         await world.passes(120)
         assert len([seen for seen in world.api.seen if is_patch(seen)]) - before <= 8
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("code", "is_told"), [(403, True), (409, False)])
+def test_people_are_told_of_what_is_refused_and_not_of_what_only_keeps_changing(
+    code: int, is_told: bool
+) -> None:
+    """A binding that others keep writing is as it should be: there is nothing to mend."""
+
+    async def scenario(world: World) -> None:
+        world.api.fail(code, ATTEMPTS, when=lambda seen: is_patch(seen) and seen.path.endswith("/w0-job"))
+        keys = await waiting(world)
+        entries = world.dispatcher.book.bindings.entries
+        await world.until(lambda: keys[0] in entries and bool(entries[keys[0]].failures))
+        assert world.is_held(keys[0])
+        assert (("w0-job", "WriteRefused") in world.told.told) is is_told
+        # It is tried again all the same.
+        await world.until(lambda: world.is_placed(keys[0]), within_s=300)
+        assert entries[keys[0]].failures == 0
 
     run(scenario)
 

@@ -8,6 +8,8 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.dispatcher import Estimation
 from queue_dispatcher.estimators import Room
 from queue_dispatcher.questions import StatedBinding
+from tests.dispatcher.scenarios.test_growth import replicas_of, scaled
+from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.test_queues import reason
 from tests.dispatcher.scenarios.world import World, run
 
@@ -178,5 +180,71 @@ def test_what_needs_no_accelerator_is_not_asked_about() -> None:
         key = world.submit("plain", gpus=0)
         await world.until(lambda: world.is_placed(key))
         assert estimators.asked == []
+
+    run(scenario)
+
+
+def test_growth_waits_until_the_estimators_find_room_for_the_difference() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=16, m2=16)
+        world.queue("main", {"m1": 16, "m2": 16})
+        estimators = Estimators(world, {"m1": 4, "m2": 0})
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("web", gpus=1, replicas=2, clusters=("m1",))
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        estimators.room["m1"] = 2
+        estimators.asked.clear()
+        scaled(world, key, 5, held=True)
+        await world.passes(5)
+        assert world.is_held(key)
+        told = reason(world, key)
+        assert told is not None
+        assert told.kind == "WaitingForCapacity"
+        assert "m1: 2 of 3 fit" in told.text
+        ((clusters, gang), *_) = estimators.asked
+        assert (clusters, gang.copies) == (("m1",), 3)
+        estimators.room["m1"] = 3
+        await world.until(lambda: replicas_of(world, key) == 5, within_s=60)
+        assert charged(world) == 5
+
+    run(scenario)
+
+
+def test_growth_on_its_way_is_told_without_a_name_that_is_of_what_runs() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=16)
+        world.queue("main", {"m1": 16})
+        estimators = Estimators(world, {"m1": 4})
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("web", gpus=1, replicas=2)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(10)
+        world.karmada.is_stopped = True
+        scaled(world, key, 5, held=True)
+        await world.passes(2)
+        assert not world.is_held(key)
+        world.submit("other", gpus=2)
+        await world.passes(1)
+        ((growth,),) = estimators.assumed[-1].values()
+        assert (growth.copies, growth.name) == (3, "")
+
+    run(scenario)
+
+
+def test_growth_that_the_estimators_do_not_know_of_goes_without_in_the_end() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=16)
+        world.queue("main", {"m1": 16})
+        estimators = Estimators(world, {"m1": 4})
+        await world.start(estimation=estimators.estimation(wait_s=30))
+        key = world.submit("web", gpus=1, replicas=2)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        estimators.room.clear()
+        scaled(world, key, 5, held=True)
+        await world.passes(9)
+        assert world.is_held(key)
+        await world.until(lambda: replicas_of(world, key) == 5, within_s=60)
 
     run(scenario)

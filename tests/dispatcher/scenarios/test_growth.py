@@ -1,6 +1,6 @@
 """Workloads that grow and shrink after they were admitted."""
 
-from tests.dispatcher.scenarios.objects import GPU, Obj
+from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, service_class
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, run
 
@@ -16,12 +16,12 @@ def scaled(world: World, key: str, replicas: int, *, held: bool) -> None:
     world.edit(key, scale)
 
 
-async def running(world: World, quota: int, replicas: int) -> str:
+async def running(world: World, quota: int, replicas: int, template: Obj | None = None) -> str:
     world.fleet(m1=32)
     world.queue("main", {"m1": quota})
     await world.start()
     key = world.submit("web", gpus=1, replicas=replicas, kind="Deployment", api_version="apps/v1")
-    world.add("/apis/apps/v1/namespaces/team/deployments", deployment("web"))
+    world.add("/apis/apps/v1/namespaces/team/deployments", template or deployment("web"))
     await world.until(lambda: world.is_placed(key))
     await world.passes(1)
     return key
@@ -131,5 +131,70 @@ def test_a_flag_set_by_hand_on_what_runs_is_cleared() -> None:
         key = await running(world, 6, 2)
         scaled(world, key, 2, held=True)
         await world.until(lambda: not world.is_held(key))
+
+    run(scenario)
+
+
+def test_growth_admitted_without_its_template_keeps_what_it_was_admitted_as() -> None:
+    async def scenario(world: World) -> None:
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("gold", 7))
+        made = deployment("web")
+        made["metadata"]["labels"]["fairway.dev/class"] = "gold"
+        key = await running(world, 8, 2, made)
+        world.api.delete("/apis/apps/v1/namespaces/team/deployments/web")
+        await world.passes(1)
+        scaled(world, key, 6, held=True)
+        await world.until(lambda: replicas_of(world, key) == 6)
+        record = world.record(key) or {}
+        assert record["requests"] == {GPU: 6}
+        assert (record["class"], record["priority"]) == ("gold", 7)
+        assert (record["queue"], record["localQueue"]) == ("main", "main")
+
+    run(scenario)
+
+
+def test_growth_takes_over_the_class_that_its_template_names_now() -> None:
+    async def scenario(world: World) -> None:
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("gold", 7))
+        key = await running(world, 8, 2)
+
+        def promote(obj: Obj) -> None:
+            obj["metadata"]["labels"]["fairway.dev/class"] = "gold"
+
+        world.api.update("/apis/apps/v1/namespaces/team/deployments/web", promote)
+        await world.passes(1)
+        scaled(world, key, 6, held=True)
+        await world.until(lambda: replicas_of(world, key) == 6)
+        assert (world.record(key) or {})["class"] == "gold"
+
+    run(scenario)
+
+
+def test_a_wider_placement_is_charged_before_the_further_copies_are_placed() -> None:
+    """Each cluster that the placement comes to permit gets a copy, and nobody holds those."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8, m2=8)
+        world.queue("main", {"m1": 4, "m2": 4})
+        await world.start()
+        key = world.submit("copies", gpus=2, duplicated=True, clusters=("m1",))
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        assert charged(world) == 2
+        world.karmada.is_stopped = True
+
+        def widen(obj: Obj) -> None:
+            obj["spec"]["placement"]["clusterAffinity"] = {"clusterNames": ["m1", "m2"]}
+
+        world.edit(key, widen)
+        await world.passes(1)
+        assert charged(world) == 4
+        other = world.submit("other", gpus=4, clusters=("m1",))
+        await world.passes(2)
+        assert world.is_held(other)
+        world.karmada.is_stopped = False
+        await world.passes(2)
+        assert len(world.binding(key)["spec"]["clusters"]) == 2
+        assert charged(world) == 4
 
     run(scenario)

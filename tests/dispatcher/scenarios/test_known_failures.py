@@ -68,7 +68,6 @@ import pytest
 
 from queue_dispatcher.metrics import Readings
 from queue_dispatcher.readings import readings_of
-from queue_dispatcher.sources import ApiResource
 from queue_dispatcher.views import Views
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
 from tests.dispatcher.scenarios.test_life import charged
@@ -391,9 +390,7 @@ def test_a_kind_that_nobody_knows_is_queued_by_its_components() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=16)
         world.queue("main", {"m1": 8})
-        running = await world.start()
-        # The fake API server answers no discovery.
-        running.sources._resources["example.com/v1"] = {"Swarm": ApiResource("swarms", "Swarm")}
+        await world.start()
         request = {"replicaRequirements": {"resourceRequest": {GPU: "2"}}}
         components = [
             {"name": "leader", "replicas": 1, **request},

@@ -169,12 +169,13 @@ def test_cluster_scoped_workloads_name_a_cluster_queue_directly() -> None:
 def test_duplicated_work_is_charged_for_every_cluster() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8, m2=8)
-        world.queue("main", {"m1": 6, "m2": 6})
+        world.queue("main", {"m1": 6, "m2": 5})
         await world.start()
         key = world.submit("copies", gpus=3, duplicated=True)
         await world.until(lambda: world.is_placed(key))
         await world.passes(1)
         assert charged(world) == 6
+        # One cluster has quota for its copy, and the other has not.
         other = world.submit("other", gpus=3, duplicated=True)
         await world.passes(5)
         assert world.is_held(other)

@@ -273,3 +273,32 @@ def test_a_strict_queue_waits_behind_its_head_and_a_best_effort_one_does_not() -
         assert kind(world, small[0]) == "BehindHead"
 
     run(scenario)
+
+
+def test_each_copy_of_duplicated_work_is_charged_to_the_flavor_of_its_own_cluster() -> None:
+    """Two flavors of one cluster each: neither has to have room for both copies."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8, m2=8)
+        world.queue("main", {"m1": 4, "m2": 4})
+        world.karmada.is_stopped = True
+        await world.start()
+        key = world.submit("copies", gpus=2, replicas=2, duplicated=True)
+        await world.until(lambda: not world.is_held(key))
+        book = world.dispatcher.book
+
+        def by_flavor() -> dict[str, int]:
+            totals = book.charges.ledger.totals
+            return {book.table.name(cell).flavor: amount for cell, amount in totals.items() if amount}
+
+        assert by_flavor() == {"m1": 4, "m2": 4}
+        world.karmada.is_stopped = False
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        world.check()
+        assert by_flavor() == {"m1": 4, "m2": 4}
+        late = world.submit("late", gpus=1)
+        await world.passes(2)
+        assert world.is_held(late)
+
+    run(scenario)

@@ -15,7 +15,7 @@ from queue_dispatcher.events import BindingEvents
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.readings import readings_of
 from queue_dispatcher.status import QueueStatuses
-from queue_dispatcher.visibility import VisibilityServer
+from queue_dispatcher.visibility.server import VisibilityServer
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue
 from tests.dispatcher.scenarios.world import World, run
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.cycle.reasons import NeverFits
 from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.charge import Copies, charge_of
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
 from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
 from queue_dispatcher.workloads.node_claim import NodeClaim
@@ -38,11 +38,12 @@ def charged(
     finished: Collection[str] = (),
     reserved: Requests = RESERVED,
     admitted_to: tuple[str, ...] = ("h100",),
+    copies: Copies | None = None,
 ) -> dict[str, int]:
     """Charged GPUs by flavor."""
     table = CellTable()
     flavors = {GPU: admitted_to} if admitted_to else {}
-    charge = charge_of(reserved, flavors, demand, placed, finished, OFFERED, REACHES, table)
+    charge = charge_of(reserved, flavors, demand, placed, finished, OFFERED, REACHES, table, copies)
     assert all(amount > 0 for _, amount in charge)
     return {table.name(cell).flavor: amount for cell, amount in charge}
 
@@ -151,3 +152,89 @@ def test_wherever_karmada_places_it_no_flavor_is_charged_more_than_at_admission(
         admitted_to = {GPU: tuple(flavor for _, flavor in alternative.flavors)}
         after = charge_of(demand.total(4), admitted_to, demand, placed, (), offered(team), REACHES, table)
         assert all(amount <= dict(alternative.charge).get(cell, 0) for cell, amount in after)
+
+
+ALL = ("h100", "a100", "spot")
+"""Clusters a (first found in h100), b (in a100 alone) and c (in spot)."""
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        # Until they are placed, each flavor the most that it may get.
+        (charged(reserved=((GPU, 18),), admitted_to=ALL, copies=Copies(3, "abc")), dict.fromkeys(ALL, 6)),
+        (charged(reserved=((GPU, 12),), admitted_to=ALL, copies=Copies(2, "abc")), dict.fromkeys(ALL, 6)),
+        (charged(reserved=((GPU, 12),), admitted_to=ALL, copies=Copies(2, "ac")), {"h100": 6, "spot": 6}),
+        # One flavor has all clusters.
+        (charged(reserved=((GPU, 12),), admitted_to=("a100",), copies=Copies(2, "ab")), {"a100": 12}),
+        # One is placed, and where the other goes is not known.
+        (
+            charged(
+                placed=(Placed("a", 6),), reserved=((GPU, 12),), admitted_to=ALL, copies=Copies(2, "abc")
+            ),
+            dict.fromkeys(ALL, 6),
+        ),
+        (
+            charged(placed=(Placed("a", 6),), reserved=((GPU, 12),), admitted_to=ALL, copies=Copies(2, "ac")),
+            {"h100": 6, "spot": 6},
+        ),
+        # All are placed.
+        (
+            charged(
+                placed=(Placed("a", 6), Placed("c", 6)),
+                reserved=((GPU, 12),),
+                admitted_to=ALL,
+                copies=Copies(2, "abc"),
+            ),
+            {"h100": 6, "spot": 6},
+        ),
+        # Grown in each of its clusters, and not placed so yet.
+        (
+            charged(
+                placed=(Placed("a", 4), Placed("c", 4)),
+                reserved=((GPU, 12),),
+                admitted_to=("h100", "spot"),
+                copies=Copies(2, "ac"),
+            ),
+            {"h100": 6, "spot": 6},
+        ),
+        # A cluster has gone since: the copy for it is kept, wherever it may go.
+        (
+            charged(reserved=((GPU, 18),), admitted_to=("h100", "spot"), copies=Copies(3, "ac")),
+            {"h100": 18, "spot": 18},
+        ),
+    ],
+)
+def test_each_copy_is_charged_where_it_can_go(case: dict[str, int], expected: dict[str, int]) -> None:
+    assert case == expected
+
+
+@LAW
+@given(
+    permitted=st.sets(st.sampled_from("abc"), min_size=1),
+    count=st.integers(1, 3),
+    chosen=st.permutations("abc"),
+    flavors=st.permutations(ALL).map(tuple),
+    finished=st.sets(st.sampled_from("abc")),
+)
+def test_wherever_copies_go_no_flavor_is_charged_more_than_before_and_none_less_than_it_has(
+    permitted: set[str], count: int, chosen: list[str], flavors: tuple[str, ...], finished: set[str]
+) -> None:
+    count = min(count, len(permitted))
+    reserved: Requests = ((GPU, 6 * count),)
+    copies = Copies(count, permitted)
+    places = [cluster for cluster in chosen if cluster in permitted][:count]
+    before = charged(reserved=reserved, admitted_to=flavors, copies=copies)
+    assert sum(before.values()) >= 6 * count
+    for number in range(1, count + 1):
+        placed = tuple(Placed(cluster, 6) for cluster in places[:number])
+        now = charged(placed=placed, reserved=reserved, admitted_to=flavors, copies=copies)
+        alone = charged(placed=placed, reserved=(), admitted_to=flavors)
+        assert all(now.get(flavor, 0) <= amount for flavor, amount in before.items())
+        assert now.keys() <= before.keys()
+        assert all(now.get(flavor, 0) >= amount for flavor, amount in alone.items())
+        ended = charged(
+            placed=placed, finished=finished, reserved=reserved, admitted_to=flavors, copies=copies
+        )
+        assert all(ended.get(flavor, 0) <= now.get(flavor, 0) for flavor in ended)
+        before = now

@@ -1,0 +1,196 @@
+"""Checks of where and how policies place what is queued: are estimates heeded, can it be placed at all?
+
+Karmada asks the estimators for every policy and heeds them for few (karmada-scheduler 1.19: division.go and
+estimation of components under pkg/scheduler/core). All else is released by the queues when it fits, and
+then placed by Karmada as if it always did.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from admin.doctor.check import Check
+from admin.doctor.evidence import Evidence
+from admin.doctor.finding import Finding, Verdict
+from admin.doctor.karmada_kinds import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES, SpreadBounds
+from admin.doctor.objects.policies import Policy, division, is_estimated
+from admin.doctor.objects.seen import seen
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
+from queue_dispatcher.workloads.fleet import Cluster
+from queue_dispatcher.workloads.placement import copies
+
+_AGGREGATED: Final[Mapping[str, object]] = {
+    "replicaSchedulingType": "Divided",
+    "replicaDivisionPreference": "Aggregated",
+    "weightPreference": None,
+}
+_ONE_CLUSTER: Final[Mapping[str, object]] = {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}
+_NEEDED = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+_ALL = (*_NEEDED, RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
+
+
+def _replicas(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_ALL)
+    for policy in found.queued_policies:
+        scheduling = policy.spec.placement.replica_scheduling
+        if policy.gangs or is_estimated(scheduling):
+            continue
+        told = f"spec.placement.replicaScheduling: {division(scheduling)}"
+        yield Finding(
+            Verdict.WARNING,
+            policy.title,
+            f"{told}: Karmada asks the estimators and ignores what they say, so work lands on clusters that "
+            "are full; expected Divided with Aggregated or dynamicWeight",
+            "apply the patch, which fills as few clusters as possible; to spread by free room instead, state "
+            "replicaDivisionPreference Weighted with weightPreference {dynamicWeight: AvailableReplicas}",
+            policy.patch(found.name, {"placement": {"replicaScheduling": _AGGREGATED}}),
+        )
+
+
+def _gangs(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_ALL, CLUSTERS)
+    fleet = found.book.fleet.clusters.values()
+    for policy in found.queued_policies:
+        lacking = _lacking_for_gangs(policy) if policy.gangs else ""
+        if not lacking:
+            continue
+        where = copies(policy.placement, True, fleet)
+        becomes = (
+            f"each of {where} clusters gets a whole copy of every such workload"
+            if where > 1
+            else "whether a whole one fits is not asked, or asked and ignored"
+        )
+        others = [one for one in policy.spreads if not _is_by_cluster(one)]
+        kept = [one for one in others if one.min_groups <= 1]
+        besides = "; constraints that ask for several groups contradict it and go" if kept != others else ""
+        yield Finding(
+            Verdict.ERROR if where > 1 else Verdict.WARNING,
+            policy.title,
+            f"propagates {', '.join(sorted(policy.gangs))}, whose components have to be in one cluster, and "
+            f"spec.placement has {lacking}: {becomes}",
+            f"apply the patch: one cluster, chosen by what the estimators say{besides}",
+            policy.patch(
+                found.name,
+                {
+                    "placement": {
+                        "replicaScheduling": _AGGREGATED,
+                        "spreadConstraints": [*map(_stated, kept), _ONE_CLUSTER],
+                    }
+                },
+            ),
+        )
+
+
+def _lacking_for_gangs(policy: Policy) -> str:
+    """What a placement lacks to put each set of components into one cluster where it fits."""
+    lacking = []
+    if not any(_is_by_cluster(one) and one.max_groups == 1 and one.min_groups <= 1 for one in policy.spreads):
+        lacking.append("no spreadConstraints of {spreadByField: cluster, minGroups: 1, maxGroups: 1}")
+    scheduling = policy.spec.placement.replica_scheduling
+    if not is_estimated(scheduling):
+        lacking.append(f"replicaScheduling {division(scheduling)} instead of Divided, Aggregated")
+    return " and ".join(lacking)
+
+
+def _is_by_cluster(spread: SpreadBounds) -> bool:
+    return not spread.spread_by_label and spread.spread_by_field in ("", "cluster")
+
+
+def _stated(spread: SpreadBounds) -> dict[str, object]:
+    return {name: value for name, value in msgspec.to_builtins(spread).items() if value}
+
+
+def _clusters(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_ALL, CLUSTERS)
+    fleet = found.book.fleet.clusters
+    for policy in found.queued_policies:
+        for message, remedy in _contradictions(policy, fleet):
+            yield Finding(Verdict.ERROR, policy.title, message, remedy)
+        absent = sorted(_named(policy) - fleet.keys())
+        if absent:
+            yield Finding(
+                Verdict.WARNING,
+                policy.title,
+                f"spec.placement names clusters that are not joined: {', '.join(absent[:8])}",
+                "correct the names, or join the clusters",
+            )
+
+
+def _named(policy: Policy) -> set[str]:
+    return {name for group in policy.placement.groups for affinity in group for name in affinity.names}
+
+
+def _contradictions(policy: Policy, fleet: Mapping[str, Cluster]) -> Iterator[tuple[str, str]]:
+    there = [cluster for cluster in fleet.values() if policy.placement.permits(cluster)]
+    if not there:
+        yield (
+            f"spec.placement permits none of the {len(fleet)} clusters: their names and labels, their "
+            "taints, "
+            "or the fields that spreadConstraints want rule them out",
+            "let clusterAffinity select clusters that there are, and clusterTolerations cover their taints",
+        )
+        return
+    if policy.placement.groups:
+        groups = [[c for c in there if any(a.matches(c) for a in group)] for group in policy.placement.groups]
+    else:
+        groups = [there]
+    for index, spread in enumerate(policy.spreads):
+        field = f"spec.placement.spreadConstraints[{index}]"
+        if 0 < spread.max_groups < spread.min_groups:
+            yield (
+                f"{field}: maxGroups {spread.max_groups} is below minGroups {spread.min_groups}",
+                "raise maxGroups, or lower minGroups",
+            )
+        most = max(_groups(spread, group) for group in groups)
+        if spread.min_groups > most:
+            by = spread.spread_by_label or spread.spread_by_field or "cluster"
+            yield (
+                f"{field}: minGroups {spread.min_groups} by {by[:63]}, and what clusterAffinity permits is "
+                f"{most} of them: nothing is ever placed",
+                f"lower minGroups to {most} or less, or let clusterAffinity permit more",
+            )
+
+
+def _groups(spread: SpreadBounds, clusters: Iterable[Cluster]) -> int:
+    """How many groups the constraint makes of these clusters."""
+    if spread.spread_by_label:
+        return len({value for c in clusters if (value := c.labels.get(spread.spread_by_label)) is not None})
+    match spread.spread_by_field:
+        case "provider":
+            return len({c.provider for c in clusters if c.provider})
+        case "region":
+            return len({c.region for c in clusters if c.region})
+        case "zone":
+            return len({zone for c in clusters for zone in c.zones})
+        case _:
+            return sum(1 for _ in clusters)
+
+
+def _fields(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_NEEDED)
+    for policy in found.policies:
+        for problem in policy.problems:
+            yield Finding(Verdict.ERROR, policy.title, problem, "correct the field")
+
+
+POLICY_FIELDS = Check("policy-fields", "Can the policies be read?", "all policies can be read", _fields)
+POLICY_REPLICAS = Check(
+    "policy-replicas",
+    "Do the policies of accelerator workloads heed the estimators?",
+    "Karmada places accelerator workloads by what the estimators say",
+    _replicas,
+)
+POLICY_GANGS = Check(
+    "policy-gangs",
+    "Do the policies of gangs put each into one cluster where all of it fits?",
+    "every gang goes to one cluster where all of it fits",
+    _gangs,
+)
+POLICY_CLUSTERS = Check(
+    "policy-clusters",
+    "Can what the policies propagate be placed at all?",
+    "affinities and spread constraints of the policies fit the clusters",
+    _clusters,
+)

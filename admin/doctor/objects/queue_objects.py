@@ -1,0 +1,208 @@
+"""Checks of the queues' own objects: fields, the tree, flavors, classes.
+
+What is wrong with a field or a tree is what the dispatcher itself finds when it reads them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from admin.doctor.check import Check
+from admin.doctor.evidence import Evidence
+from admin.doctor.finding import Finding, Verdict
+from admin.doctor.objects.gathered import Case, gathered
+from admin.doctor.objects.seen import Seen, seen, title
+from fairway.resources import format_amount
+from queue_dispatcher.api.kinds import (
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    SERVICE_CLASSES,
+)
+from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.resource_flavor import ResourceFlavor
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+
+_PARENT = "spec.parent"
+
+
+def _fields(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
+    queues = found.book.queues
+    read: Iterable[tuple[str, Sequence[Problem]]] = chain(
+        ((_queue_title(found, name), one.problems) for name, one in queues.queues.cluster_queues.items()),
+        ((f"LocalQueue {one.key}", one.problems) for one in queues.queues.local_queues.values()),
+        ((f"ResourceFlavor {name}", one.problems) for name, one in found.book.flavors.values.items()),
+        ((f"ServiceClass {name}", one.problems) for name, one in queues.service_classes.values.items()),
+    )
+    for subject, problems in read:
+        for problem in problems:
+            yield Finding(
+                Verdict.WARNING,
+                subject,
+                str(problem),
+                f"correct the field: kubectl edit {subject.split()[0].lower()}",
+            )
+
+
+def _tree(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES)
+    resolved = found.book.resolved
+    for name, problems in resolved.problems.items():
+        for problem in problems:
+            yield Finding(
+                Verdict.ERROR if problem.field == _PARENT else Verdict.WARNING,
+                _queue_title(found, name),
+                str(problem),
+                f"kubectl edit clusterqueue {name}",
+            )
+    for name in sorted(resolved.inner):
+        queue = found.book.queues.queues.cluster_queues[name]
+        if name not in found.volcano and any(group.flavors for group in queue.groups):
+            yield Finding(
+                Verdict.NOTE,
+                _queue_title(found, name),
+                "spec.resourceGroups: it has queues below it, so its own quota is a pool that they borrow "
+                "from, on top of theirs",
+                "leave it if that is meant; else move the quota to the queues below",
+            )
+
+
+def _flavors(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES, RESOURCE_FLAVORS, CLUSTERS)
+    fleet, flavors = found.book.fleet, found.book.fleet.flavors
+    for name, queue in found.book.queues.queues.cluster_queues.items():
+        for group_index, group in enumerate(queue.groups):
+            for index, quotas in enumerate(group.flavors):
+                if quotas.flavor not in flavors:
+                    yield Finding(
+                        Verdict.ERROR,
+                        _queue_title(found, name),
+                        f"spec.resourceGroups[{group_index}].flavors[{index}].name: there is no "
+                        "ResourceFlavor "
+                        f"{quotas.flavor[:253]}: its quota is never given",
+                        "create the ResourceFlavor, or name another",
+                    )
+    for name, flavor in found.book.flavors.values.items():
+        if not fleet.reaches[name].clusters:
+            yield Finding(
+                Verdict.ERROR,
+                f"ResourceFlavor {name}",
+                f"{_selecting(flavor)} selects none of the {len(fleet.clusters)} clusters: quota of it is "
+                "never given",
+                "correct it: kubectl get clusters --show-labels shows what there is to select",
+            )
+        else:
+            absent = sorted(set(flavor.cluster_names) - fleet.clusters.keys())
+            if absent:
+                yield Finding(
+                    Verdict.WARNING,
+                    f"ResourceFlavor {name}",
+                    f"spec.clusterNames: no such cluster: {', '.join(absent[:8])}",
+                    "correct the names, or join the clusters",
+                )
+
+
+def _selecting(flavor: ResourceFlavor) -> str:
+    fields = []
+    if flavor.cluster_names:
+        fields.append("spec.clusterNames")
+    if flavor.cluster_selector is not None:
+        fields.append("spec.clusterSelector")
+    return " with ".join(fields) or "spec"
+
+
+def _capacity(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES, RESOURCE_FLAVORS, CLUSTERS)
+    book, tree = found.book, found.book.resolved.tree
+    for cell in range(len(book.table)):
+        name = book.table.name(cell)
+        capacity = book.fleet.capacity(name.flavor)
+        if name.flavor not in book.fleet.flavors or not book.fleet.reaches[name.flavor].clusters:
+            continue
+        if capacity is None:
+            continue
+        nominal = tree.limits(cell).nominal
+        there, wanted = capacity.get(name.resource, 0), sum(nominal)
+        if wanted <= there:
+            continue
+        owners = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own]
+        yield Finding(
+            Verdict.WARNING,
+            f"ResourceFlavor {name.flavor}",
+            f"nominalQuota of {name.resource} adds up to {format_amount(name.resource, wanted)} in "
+            f"{_some(owners)}, and there are {format_amount(name.resource, there)} on its Ready clusters: "
+            "what "
+            "is within its quota may wait for room",
+            "lower the quotas, state them as percentages, or add nodes; see also capacityPolicy of the "
+            "flavor",
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"ClusterQueue {', '.join(names[:4])}{more}"
+
+
+def _classes(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, SERVICE_CLASSES, LOCAL_QUEUES, RESOURCE_BINDINGS)
+    classes = found.book.queues.service_classes.values
+    defaults = sorted(name for name, one in classes.items() if one.is_default)
+    if len(defaults) > 1:
+        used = min(defaults, key=lambda name: (classes[name].priority, name))
+        yield Finding(
+            Verdict.WARNING,
+            f"ServiceClass {used}",
+            f"spec.globalDefault is true of {', '.join(defaults[:8])}: {used} counts, as the least in "
+            "priority",
+            "leave globalDefault to one of them",
+        )
+    remedy = "create the ServiceClass, or name another; meanwhile it is passed over"
+    missing: list[tuple[Case, str]] = []
+    for local in found.book.queues.queues.local_queues.values():
+        if local.default_class and local.default_class not in classes:
+            told = f"spec.defaultServiceClass: there is no ServiceClass {local.default_class[:253]}"
+            missing.append((Case(Verdict.WARNING, told, remedy), f"LocalQueue {local.key}"))
+    for entry in found.entries.values():
+        name = entry.binding.service_class or entry.facts.service_class
+        if name and name not in classes:
+            told = f"fairway.dev/class: there is no ServiceClass {name[:253]}"
+            missing.append((Case(Verdict.WARNING, told, remedy), title(entry.binding)))
+    yield from gathered(missing)
+
+
+def _queue_title(found: Seen, name: str) -> str:
+    is_ours = name in found.book.queues.cluster_queues.values
+    return f"ClusterQueue {name}" if is_ours else f"Queue {name}"
+
+
+QUEUE_FIELDS = Check(
+    "queue-fields",
+    "Can every field of queues, flavors and classes be read?",
+    "every field of queues, flavors and classes can be read",
+    _fields,
+)
+QUEUE_TREE = Check(
+    "queue-tree",
+    "Do the ClusterQueues form trees, with limits that can hold?",
+    "the ClusterQueues form trees",
+    _tree,
+)
+QUEUE_FLAVORS = Check(
+    "queue-flavors",
+    "Is there capacity behind every flavor?",
+    "every flavor is there and selects clusters",
+    _flavors,
+)
+QUEUE_CAPACITY = Check(
+    "queue-capacity",
+    "Are there as many devices as the quotas promise?",
+    "the quotas promise no more than there is",
+    _capacity,
+)
+QUEUE_CLASSES = Check(
+    "queue-classes",
+    "Is every ServiceClass there that is named?",
+    "every ServiceClass that is named is there",
+    _classes,
+)

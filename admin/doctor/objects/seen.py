@@ -1,0 +1,276 @@
+"""What is on karmada-apiserver as the dispatcher understands it.
+
+The one idea: the objects are fed to the dispatcher's own `Book`, so that what the doctor says of a queue or a
+binding is what the dispatcher makes of it, and no rule is written twice. A hundred thousand bindings are read
+once for all checks.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol, TypeVar
+
+from admin.doctor.evidence import Evidence, NotRead, Plane
+from admin.doctor.karmada_kinds import (
+    CLUSTER_PROPAGATION_POLICIES,
+    PROPAGATION_POLICIES,
+    WORKLOADS,
+    WorkloadObject,
+)
+from admin.doctor.objects.policies import Policy, read_policy
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.kube.objects import object_key
+from fairway.kube.resource import KubeObjectLike, ResourceKind
+from queue_dispatcher.api.kinds import (
+    CLUSTER_QUEUES,
+    LOCAL_QUEUES,
+    RESOURCE_FLAVORS,
+    SERVICE_CLASSES,
+    VOLCANO_QUEUES,
+)
+from queue_dispatcher.bindings.binding import Binding, PolicyReference
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import (
+    CLUSTER_RESOURCE_BINDINGS,
+    RESOURCE_BINDINGS,
+    ResourceBinding,
+)
+from queue_dispatcher.book.book import Book
+from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.book.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
+from queue_dispatcher.book.templates import Kind, template_key
+from queue_dispatcher.cycle.items import Shape
+from queue_dispatcher.cycle.reasons import NeverFits, Reason
+from queue_dispatcher.cycle.room import QueueRoom, Room
+from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.workloads.finished import is_finished
+
+T = TypeVar("T", bound=KubeObjectLike)
+
+SCHEDULED_BY = (
+    "propagationpolicy.karmada.io/permanent-id",
+    "clusterpropagationpolicy.karmada.io/permanent-id",
+    "binding.karmada.io/managed-by",
+)
+"""Labels of which karmada-scheduler wants one, not empty, before it looks at a binding."""
+
+
+class Seen:
+    """One karmada-apiserver, understood."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._known: dict[str, bool] = {}
+        self.not_read: dict[str, NotRead] = {}
+        """Why a kind was not read, by its name."""
+        self.unlabelled: set[str] = set()
+        """Uids of bindings that karmada-scheduler never looks at."""
+        self.finished_templates: set[str] = set()
+        """Uids of bindings whose workload's own object says that it has ended."""
+        self.book = Book(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
+        self._rooms: dict[str, QueueRoom] = {}
+        self._never: dict[tuple[str, Shape], Reason | None] = {}
+        self._feed()
+
+    @property
+    def name(self) -> str:
+        """The plane's name, for patches."""
+        return self._plane.name
+
+    @property
+    def volcano(self) -> Collection[str]:
+        """Names of the queues that are Volcano's, and of the root above them."""
+        return self.book.queues.queues.volcano
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """All bindings, by uid."""
+        return self.book.entries
+
+    @cached_property
+    def queued_policies(self) -> tuple[Policy, ...]:
+        """The policies of what is queued: accelerators, gangs, and whatever else names a queue."""
+        return tuple(
+            one
+            for one in self.policies
+            if one.queue or one.gangs or any(self.asks_accelerators(entry) for entry in one.users)
+        )
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """All policies, with the bindings that they made."""
+        users: dict[PolicyReference, list[Entry]] = {}
+        for entry in self.entries.values():
+            if entry.binding.policy is not None:
+                users.setdefault(entry.binding.policy, []).append(entry)
+        stated = (*self._listed(PROPAGATION_POLICIES), *self._listed(CLUSTER_PROPAGATION_POLICIES))
+        return tuple(read_policy(one, users) for one in stated)
+
+    def is_accelerator(self, resource: str) -> bool:
+        """Whether the catalogue calls the resource an accelerator."""
+        known = self._known.get(resource)
+        if known is None:
+            found = builtin_catalogue().lookup(resource)
+            known = self._known[resource] = found is not None and found.is_accelerator
+        return known
+
+    def accelerators(self, binding: Binding) -> frozenset[str]:
+        """The accelerators that a workload asks for."""
+        return frozenset(
+            resource
+            for component in binding.demand.components
+            for resource, _ in component.requests
+            if self.is_accelerator(resource)
+        )
+
+    def asks_accelerators(self, entry: Entry) -> bool:
+        """Whether a workload asks for any accelerator."""
+        return bool(self.accelerators(entry.binding))
+
+    def never(self, entry: Entry) -> Reason | None:
+        """Why what waits could not be admitted even if nothing else ran; None if it could."""
+        if entry.item is None:
+            return entry.waits if isinstance(entry.waits, NeverFits) else None
+        item = entry.item
+        key = (item.queue, item.shape)
+        if key not in self._never:
+            room = self._rooms.get(item.queue)
+            if room is None and item.queue in self.book.resolved.tree.paths:
+                room = self._rooms[item.queue] = QueueRoom(self._room, item.queue)
+            is_possible = room is None or room.can_ever_admit(item.shape)
+            self._never[key] = None if is_possible or room is None else room.why(item.shape)
+        return self._never[key]
+
+    @cached_property
+    def _room(self) -> Room:
+        book = self.book
+        return Room(Snapshot(book.charges.ledger, {}, envelope=book.envelope()))
+
+    def knows_template(self, entry: Entry) -> bool:
+        """Whether workloads of the entry's kind were read, so that one that is not there is gone."""
+        workload = entry.binding.workload
+        return self._kind_trouble((workload.group, workload.kind)) == ""
+
+    def _listed(self, kind: ResourceKind[T]) -> tuple[T, ...]:
+        try:
+            return self._plane.listed(kind)
+        except NotRead as why:
+            # Told by the checks that need the kind.
+            self.not_read[kind.name] = why
+            return ()
+
+    def _feed(self) -> None:
+        book = self.book
+        for cluster in self._listed(CLUSTERS):
+            book.clusters.upsert(cluster)
+        for flavor in self._listed(RESOURCE_FLAVORS):
+            book.flavors.upsert(flavor)
+        queues = book.queues
+        for queue in self._listed(CLUSTER_QUEUES):
+            queues.cluster_queues.upsert(queue)
+        for local in self._listed(LOCAL_QUEUES):
+            queues.local_queues.upsert(local)
+        for service_class in self._listed(SERVICE_CLASSES):
+            queues.service_classes.upsert(service_class)
+        for volcano in self._listed(VOLCANO_QUEUES):
+            queues.volcano_queues.upsert(volcano)
+        for priority in self._listed(PRIORITY_CLASSES):
+            queues.priority_classes.upsert(priority)
+        for namespace in self._listed(NAMESPACES):
+            queues.known_namespaces.upsert(namespace)
+        for policy in self._listed(PROPAGATION_POLICIES):
+            queues.policies.upsert(MetadataObject(policy.metadata))
+        for policy in self._listed(CLUSTER_PROPAGATION_POLICIES):
+            queues.cluster_policies.upsert(MetadataObject(policy.metadata))
+        for binding in self._listed(RESOURCE_BINDINGS):
+            self._read_binding(binding, book.bindings.upsert)
+        for binding in self._listed(CLUSTER_RESOURCE_BINDINGS):
+            self._read_binding(binding, book.cluster_bindings.upsert)
+        self._read_templates()
+        while not book.settle():
+            pass
+
+    def _read_binding(self, stated: ResourceBinding, upsert: Callable[[ResourceBinding], None]) -> None:
+        upsert(stated)
+        labels = stated.metadata.labels or {}
+        if not any(labels.get(label) for label in SCHEDULED_BY):
+            self.unlabelled.add(stated.metadata.uid)
+
+    def _read_templates(self) -> None:
+        ended: dict[Kind, set[str]] = {}
+        for name, kind in self.book.templates.kinds.items():
+            trouble = self._kind_trouble(name)
+            if trouble:
+                self.book.kind_in_trouble(name, trouble)
+                continue
+            for template in self._listed(WORKLOADS[name]):
+                kind.upsert(template)
+                if _has_ended(name, template):
+                    ended.setdefault(name, set()).add(object_key(template.metadata))
+        for entry in self.entries.values():
+            workload = entry.binding.workload
+            if template_key(workload) in ended.get((workload.group, workload.kind), ()):
+                self.finished_templates.add(entry.uid)
+
+    def _kind_trouble(self, name: Kind) -> str:
+        group, kind = name
+        listed = WORKLOADS.get(name)
+        if listed is None:
+            return f"objects of kind {kind} of {group or 'the core group'} are not among those that are read"
+        if (why := self._plane.unread.get(listed.name)) is not None:
+            return f"{listed.name} could not be read: {why}"
+        if listed.name not in self._plane.objects:
+            return f"{listed.name} were not read"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """A plane as a key: equal only to itself."""
+
+    plane: Plane
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.plane is self.plane
+
+    def __hash__(self) -> int:
+        return id(self.plane)
+
+
+@lru_cache(maxsize=1)
+def _seen(held: _Held) -> Seen:
+    return Seen(held.plane)
+
+
+class Named(Protocol):
+    """A `ResourceKind`, of whatever type."""
+
+    @property
+    def name(self) -> str:
+        """Its plural."""
+
+
+def seen(evidence: Evidence, *needed: Named) -> Seen:
+    """What is on karmada-apiserver. Raises NotRead if that, or one of the kinds ``needed``, was not read."""
+    found = _seen(_Held(evidence.on_karmada()))
+    for kind in needed:
+        if (why := found.not_read.get(kind.name)) is not None:
+            raise NotRead(why.plane, why.why, why.remedy)
+    return found
+
+
+def title(binding: Binding) -> str:
+    """How findings call a binding."""
+    kind = "ResourceBinding" if binding.namespace else "ClusterResourceBinding"
+    return f"{kind} {binding.key}"
+
+
+def target(binding: Binding) -> str:
+    """How kubectl calls a binding."""
+    if not binding.namespace:
+        return f"clusterresourcebinding/{binding.name}"
+    return f"resourcebinding/{binding.name} -n {binding.namespace}"
+
+
+def _has_ended(name: Kind, template: WorkloadObject) -> bool:
+    return is_finished(*name, template.status)

@@ -1,0 +1,46 @@
+"""``--config FILE``: flags of a command in a file, under the same names. Flags on the command line win."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+import yaml
+
+from admin.cli import Failed
+
+_SCALARS: Final = (str, int, float, bool)
+
+
+def read_config(context: click.Context, parameter: click.Parameter, file: Path | None) -> None:
+    """Take the file's values as defaults of the command. Raises Failed, naming file and key."""
+    del parameter
+    if file is None:
+        return
+    try:
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Failed(f"--config {file}: {error}; expected YAML") from None
+    if not isinstance(values, dict):
+        raise Failed(f"--config {file}: expected flags as keys, such as 'karmada-server: https://...'")
+    known = {
+        option.removeprefix("--"): each
+        for each in context.command.params
+        for option in each.opts
+        if option.startswith("--") and option not in ("--config", "--help")
+    }
+    defaults: dict[str, object] = {}
+    for key, value in values.items():
+        flag = known.get(str(key))
+        if flag is None or flag.name is None:
+            raise Failed(f"--config {file}: {key}: no such flag; expected one of {', '.join(sorted(known))}")
+        defaults[flag.name] = _value(f"--config {file}: {key}", value, flag)
+    context.default_map = {**defaults, **(context.default_map or {})}
+
+
+def _value(where: str, value: object, flag: click.Parameter) -> object:
+    is_repeated = isinstance(flag, click.Option) and flag.multiple
+    if is_repeated and isinstance(value, list) and all(isinstance(each, _SCALARS) for each in value):
+        return [str(each) for each in value]
+    if not is_repeated and isinstance(value, _SCALARS):
+        return value if isinstance(value, bool) else str(value)
+    raise Failed(f"{where}: expected {'a list of texts' if is_repeated else 'one value'}")

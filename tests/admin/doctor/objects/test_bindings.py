@@ -1,0 +1,491 @@
+"""Bindings that leak, are stuck, or got past the queues."""
+
+from collections.abc import Callable
+
+import pytest
+
+from admin.doctor.evidence import Evidence
+from admin.doctor.finding import Verdict
+from fairway.kube.lease import LEASES
+from fairway.names import ADMISSION, REQUEUE
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
+from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
+from queue_dispatcher.bindings.timestamp import format_ms
+from tests.admin.doctor.objects.builders import (
+    CREATED_MS,
+    DEPLOYMENTS,
+    GPU,
+    JOBS,
+    NOW_MS,
+    Obj,
+    World,
+    admitted,
+    apply,
+    binding,
+    components,
+    ended,
+    job,
+    lease,
+    unscheduled,
+    well,
+)
+
+Change = Callable[[World], object]
+REQUEUED = f'{{"count":1,"notBefore":"{format_ms(NOW_MS)}","enqueuedAt":"{format_ms(CREATED_MS)}"}}'
+
+
+def add(world: World, name: str, labels: dict[str, str] | None = None, **of: object) -> Obj:
+    """A Job and its binding; answers the binding."""
+    world.add(JOBS, job(name, labels=labels))
+    return world.add(RESOURCE_BINDINGS, binding(name, **of))  # type: ignore[arg-type]  # the arguments of binding
+
+
+def unbound(world: World) -> object:
+    """A workload that Karmada's scheduler never sees."""
+    add(world, "odd", held=True)["metadata"]["labels"] = {}
+    return None
+
+
+BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
+    (
+        "no queue",
+        lambda w: add(w, "odd", labels={}),
+        "bindings-held",
+        Verdict.WARNING,
+        "held for ever: the workload names no queue",
+    ),
+    (
+        "a queue that is not there",
+        lambda w: add(w, "odd", labels={"fairway.dev/queue": "gone"}),
+        "bindings-held",
+        Verdict.WARNING,
+        "LocalQueue team/gone does not exist",
+    ),
+    (
+        "no template",
+        lambda w: w.add(RESOURCE_BINDINGS, binding("odd")),
+        "bindings-held",
+        Verdict.WARNING,
+        "Job team/odd, which the binding is about, is not there",
+    ),
+    (
+        "a demand that cannot be read",
+        lambda w: add(w, "odd", replicas=-3),
+        "bindings-held",
+        Verdict.WARNING,
+        "spec.replicas: -3",
+    ),
+    (
+        "a placement that is in no flavor",
+        lambda w: (
+            w.one(RESOURCE_FLAVORS)["spec"].update(clusterNames=["m1"]),
+            add(w, "odd", placement={"clusterAffinity": {"clusterNames": ["m2"]}}),
+        ),
+        "bindings-held",
+        Verdict.WARNING,
+        "the clusters that its placement permits are in no flavor",
+    ),
+    (
+        "more than the queue can ever give",
+        lambda w: add(w, "odd", gpus=5),
+        "bindings-held",
+        Verdict.WARNING,
+        "more than",
+    ),
+    (
+        "held and ended",
+        lambda w: add(w, "odd", placed={"m1": 2}, annotations=admitted("odd"), status=ended("m1")),
+        "bindings-finished",
+        Verdict.NOTE,
+        "has ended in every cluster that had it",
+    ),
+    (
+        "held, and its template has ended",
+        lambda w: (
+            w.add(JOBS, job("odd", status={"conditions": [{"type": "Complete", "status": "True"}]})),
+            w.add(RESOURCE_BINDINGS, binding("odd")),
+        ),
+        "bindings-finished",
+        Verdict.WARNING,
+        "once released it would run again",
+    ),
+    (
+        "admitted long ago and not placed",
+        lambda w: add(w, "odd", held=False, annotations=admitted("odd", ago_s=400)),
+        "bindings-unplaced",
+        Verdict.ERROR,
+        "not placed within its startTimeout of 300 s",
+    ),
+    (
+        "admitted long ago, and Karmada says why not",
+        lambda w: add(
+            w,
+            "odd",
+            held=False,
+            annotations=admitted("odd", ago_s=400),
+            status=unscheduled("NoClusterFit"),
+        ),
+        "bindings-unplaced",
+        Verdict.ERROR,
+        "Karmada says NoClusterFit",
+    ),
+    (
+        "parked by Karmada",
+        lambda w: add(w, "odd", held=False, annotations=admitted("odd"), status=unscheduled("Unschedulable")),
+        "bindings-unschedulable",
+        Verdict.WARNING,
+        "Karmada finds no place for it: Unschedulable",
+    ),
+    (
+        "taken back and placed again",
+        lambda w: add(w, "odd", placed={"m1": 2}, annotations={REQUEUE: REQUEUED}),
+        "bindings-placed",
+        Verdict.ERROR,
+        "placed again by Karmada while it is held",
+    ),
+    (
+        "taken back and placed again where it is preserved",
+        lambda w: add(
+            w,
+            "odd",
+            placed={"m1": 2},
+            annotations={REQUEUE: REQUEUED},
+            preserveResourcesOnDeletion=True,
+        ),
+        "bindings-placed",
+        Verdict.WARNING,
+        "preserves its pods",
+    ),
+    (
+        "held for nothing",
+        lambda w: add(w, "odd", placed={"m1": 2}, annotations=admitted("odd")),
+        "bindings-placed",
+        Verdict.WARNING,
+        "held although it wants no more than it has",
+    ),
+    (
+        "ended in a way that Fairway does not know",
+        lambda w: w.add(
+            RESOURCE_BINDINGS,
+            binding(
+                "odd",
+                kind="Build",
+                api_version="example.com/v1",
+                held=False,
+                placed={"m1": 2},
+                annotations=admitted("odd"),
+                status=ended("m1", condition="Succeeded"),
+            ),
+        ),
+        "bindings-charged",
+        Verdict.WARNING,
+        "Fairway knows no end of kind Build.example.com",
+    ),
+    (
+        "a record that is no JSON",
+        lambda w: add(w, "odd", held=False, placed={"m1": 2}, annotations={ADMISSION: "{"}),
+        "bindings-records",
+        Verdict.ERROR,
+        "metadata.annotations[fairway.dev/admission]",
+    ),
+    (
+        "a record of somebody else's",
+        lambda w: add(w, "odd", held=False, placed={"m1": 2}, annotations=admitted("runs")),
+        "bindings-records",
+        Verdict.ERROR,
+        "is of another binding",
+    ),
+    (
+        "a requeue record that is no record",
+        lambda w: add(w, "odd", annotations={REQUEUE: '{"count":-1}'}),
+        "bindings-records",
+        Verdict.ERROR,
+        "metadata.annotations[fairway.dev/requeue]",
+    ),
+    (
+        "a record of a queue that is gone",
+        lambda w: add(w, "odd", held=False, placed={"m1": 2}, annotations=admitted("odd", queue="gone")),
+        "bindings-records",
+        Verdict.ERROR,
+        "admitted by ClusterQueue gone, which is not there",
+    ),
+    ("no label of its policy", unbound, "bindings-labels", Verdict.ERROR, "never looks at it"),
+    (
+        "placed without having been held",
+        lambda w: add(w, "odd", held=False, placed={"m1": 2}),
+        "bindings-slipped",
+        Verdict.WARNING,
+        "it is running",
+    ),
+    (
+        "free without having been held",
+        lambda w: add(w, "odd", held=False),
+        "bindings-slipped",
+        Verdict.WARNING,
+        "it is free to be placed",
+    ),
+    (
+        "skipped by its template",
+        lambda w: add(w, "odd", labels={"fairway.dev/skip": ""}, held=False, placed={"m1": 2}),
+        "bindings-skipped",
+        Verdict.NOTE,
+        "asks for accelerators and is skipped",
+    ),
+    (
+        "skipped by its binding",
+        lambda w: add(w, "odd", annotations={"fairway.dev/skip": "true"}, held=False),
+        "bindings-skipped",
+        Verdict.NOTE,
+        "asks for accelerators and is skipped",
+    ),
+    (
+        "a gang without components",
+        lambda w: w.add(
+            RESOURCE_BINDINGS,
+            binding(
+                "odd",
+                kind="PyTorchJob",
+                api_version="kubeflow.org/v1",
+                held=False,
+                replicas=0,
+                replicaRequirements=None,
+            ),
+        ),
+        "bindings-components",
+        Verdict.ERROR,
+        "neither replicas nor components of this PyTorchJob",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "verdict", "told"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN]
+)
+def test_a_stray_turns_its_line_and_no_other(change: Change, check: str, verdict: Verdict, told: str) -> None:
+    world = well()
+    change(world)
+    said = world.findings()
+    assert said.keys() == {check}
+    (finding,) = said[check]
+    assert finding.verdict is verdict
+    assert finding.subject.startswith("ResourceBinding team/odd-")
+    assert told in finding.message
+    assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("waits for its backoff", {"annotations": {REQUEUE: REQUEUED}}),
+        ("admitted a moment ago", {"held": False, "annotations": admitted("odd")}),
+        ("placed", {"held": False, "placed": {"m1": 2}, "annotations": admitted("odd")}),
+        (
+            "waits to grow",
+            {"placed": {"m1": 2}, "annotations": admitted("odd"), "replicas": 3},
+        ),
+        (
+            "ended in one cluster of two",
+            {
+                "held": False,
+                "placed": {"m1": 1, "m2": 1},
+                "annotations": admitted("odd"),
+                "status": ended("m1"),
+            },
+        ),
+    ],
+)
+def test_what_is_as_it_should_be_is_well(name: str, made: dict[str, object]) -> None:
+    world = well()
+    world.add(JOBS, job("odd"))
+    world.add(RESOURCE_BINDINGS, binding("odd", **made))  # type: ignore[arg-type]  # the arguments of binding
+    assert world.findings() == {}, name
+
+
+def test_a_binding_that_somebody_else_manages_is_looked_at() -> None:
+    world = well()
+    add(world, "odd")["metadata"]["labels"] = {"binding.karmada.io/managed-by": "me"}
+    assert world.findings() == {}
+
+
+def test_a_gang_with_components_is_seen() -> None:
+    world = well()
+    made = binding("odd", kind="PyTorchJob", api_version="kubeflow.org/v1", held=False)
+    made["spec"] |= components("master", "worker")
+    world.add(RESOURCE_BINDINGS, made)
+    assert "bindings-components" not in world.findings()
+
+
+def test_three_thousand_of_a_kind_are_one_finding() -> None:
+    world = well()
+    for number in range(3000):
+        add(world, f"lost{number}", labels={"fairway.dev/queue": "gone"})
+    (finding,) = world.findings()["bindings-held"]
+    assert finding.subject == "3,000 ResourceBindings"
+    assert "(team/lost0-job, team/lost1-job" in finding.message
+    assert "and 2,995 more)" in finding.message
+    assert finding.patch is None
+
+
+def test_workloads_that_were_not_read_leave_their_queue_unknown() -> None:
+    world = well()
+    del world.objects[JOBS.name]
+    (finding,) = world.findings()["bindings-held"]
+    assert finding.verdict is Verdict.UNKNOWN
+    assert "jobs.batch were not read" in finding.message
+
+
+def test_workloads_that_may_not_be_read_leave_their_queue_unknown() -> None:
+    world = well()
+    world.unread[JOBS.name] = "forbidden"
+    (finding,) = world.findings()["bindings-held"]
+    assert (finding.verdict, "forbidden" in finding.message) == (Verdict.UNKNOWN, True)
+
+
+def test_a_kind_that_is_not_among_those_read_leaves_its_queue_unknown() -> None:
+    world = well()
+    world.add(RESOURCE_BINDINGS, binding("odd", kind="Build", api_version="example.com/v1"))
+    (finding,) = world.findings()["bindings-held"]
+    assert finding.verdict is Verdict.UNKNOWN
+    assert "objects of kind Build of example.com" in finding.message
+
+
+def test_a_queue_on_the_binding_itself_needs_no_template_to_be_told() -> None:
+    world = well()
+    del world.objects[JOBS.name]
+    world.empty(RESOURCE_BINDINGS)
+    world.add(RESOURCE_BINDINGS, binding("odd", labels={"fairway.dev/queue": "gone"}))
+    assert world.findings()["bindings-held"][0].verdict is not Verdict.OK
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict", "told"),
+    [
+        (None, Verdict.ERROR, "no such Lease"),
+        (lease(holder=""), Verdict.ERROR, "nobody holds it"),
+        (lease(renewed_ago_s=600), Verdict.ERROR, "has not renewed it for 600 s"),
+        ({**lease(), "spec": {"holderIdentity": "a", "renewTime": "never"}}, Verdict.ERROR, "is no time"),
+        ({**lease(), "spec": {"holderIdentity": "a"}}, Verdict.ERROR, "is no time"),
+    ],
+)
+def test_without_a_leader_that_is_told(made: Obj | None, verdict: Verdict, told: str) -> None:
+    world = well()
+    world.empty(LEASES)
+    if made is not None:
+        world.add(LEASES, made)
+    said = world.findings()
+    assert said.keys() == {"dispatcher-leads"}
+    (finding,) = said["dispatcher-leads"]
+    assert finding.verdict is verdict
+    assert told in finding.message
+    assert "held workloads that wait for it: 1" in finding.message
+
+
+def test_without_a_leader_and_without_work_it_is_a_warning() -> None:
+    world = well()
+    world.empty(LEASES, RESOURCE_BINDINGS)
+    assert [f.verdict for f in world.findings()["dispatcher-leads"]] == [Verdict.WARNING]
+
+
+def test_of_several_leases_one_that_is_held_is_enough() -> None:
+    world = well()
+    stale = lease(renewed_ago_s=90_000)
+    stale["metadata"]["namespace"] = "karmada-system"
+    world.add(LEASES, stale)
+    assert world.findings() == {}
+
+
+def test_what_an_uninstall_left_held_is_told_and_released() -> None:
+    world = well()
+    world.empty(LEASES, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, RESOURCE_BINDINGS)
+    world.add(RESOURCE_BINDINGS, binding("odd"))
+    world.add(CLUSTER_RESOURCE_BINDINGS, binding("wide", ""))
+    said = world.findings()
+    assert said.keys() == {"bindings-left"}
+    (finding,) = said["bindings-left"]
+    assert finding.verdict is Verdict.ERROR
+    assert finding.subject == "2 ClusterResourceBindings and ResourceBindings"
+
+
+def test_what_an_uninstall_left_is_released_by_the_patch() -> None:
+    world = well()
+    world.empty(LEASES, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, RESOURCE_BINDINGS)
+    world.add(RESOURCE_BINDINGS, binding("odd"))
+    apply(world, world.findings()["bindings-left"])
+    assert "bindings-left" not in world.findings()
+
+
+@pytest.mark.parametrize("check", ["bindings-placed", "bindings-records"])
+def test_patches_of_bindings_mend_them(check: str) -> None:
+    changes = [row[1] for row in BROKEN if row[2] == check and "preserved" not in row[0]]
+    mended = 0
+    for change in changes:
+        world = well()
+        change(world)
+        found = world.findings()[check]
+        if found[0].patch is not None:
+            apply(world, found)
+            assert check not in world.findings()
+            mended += 1
+    assert mended >= 2
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "text",
+        {"clusters": "all", "placement": {}},
+        {"components": [{"replicas": 1e300}], "placement": {}},
+        {"replicas": 2**63, "placement": {}, "suspension": {"scheduling": True}},
+        {"placement": [[[[[[]]]]]]},
+        {"resource": {"kind": "K" * 5000}},
+    ],
+)
+def test_hostile_bindings_cost_nobody_else(spec: object) -> None:
+    world = well()
+    made = binding("odd")
+    made["spec"] = spec
+    world.add(RESOURCE_BINDINGS, made)
+    for name, findings in world.findings().items():
+        for finding in findings:
+            assert "odd" in finding.subject, name
+            assert len(finding.message) < 6000
+
+
+def test_hostile_statuses_cost_nobody_else() -> None:
+    world = well()
+    made = add(world, "odd", held=False, placed={"m1": 2}, annotations=admitted("odd"))
+    made["status"] = {"aggregatedStatus": [{"clusterName": 3}], "conditions": "none"}
+    assert world.findings() == {}
+
+
+def test_growth_of_what_was_deployed_is_not_taken_for_stuck() -> None:
+    world = well()
+    world.add(DEPLOYMENTS, job("web"))
+    made = binding("web", kind="Deployment", api_version="apps/v1", replicas=4, placed={"m1": 2})
+    made["metadata"]["annotations"] |= admitted("web")
+    world.add(RESOURCE_BINDINGS, made)
+    assert world.findings() == {}
+
+
+def test_the_same_server_is_understood_once() -> None:
+    from admin.doctor.objects.seen import seen
+
+    evidence = well().evidence()
+    again = Evidence(evidence.now_ms + 1, karmada=evidence.karmada)
+    assert seen(evidence) is seen(again)
+    assert seen(well().evidence()) is not seen(evidence)
+    assert GPU
+
+
+def test_a_dump_without_leases_does_not_say_who_leads() -> None:
+    world = well()
+    del world.objects[LEASES.name]
+    said = world.findings()
+    assert [(name, f.verdict) for name, (f,) in said.items()] == [("dispatcher-leads", Verdict.UNKNOWN)]
+
+
+def test_a_dump_without_queues_and_leases_does_not_say_that_they_are_gone() -> None:
+    world = well()
+    for kind in (LEASES, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS):
+        del world.objects[kind.name]
+    assert [f.verdict for f in world.findings()["bindings-left"]] == [Verdict.UNKNOWN]

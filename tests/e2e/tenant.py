@@ -1,0 +1,209 @@
+"""One test's share of the plane: a namespace with a queue, and what is submitted there."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from fairway.kube.errors import Conflict, NotFound
+from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, Binding, Obj
+from tests.e2e.plane import Plane
+from tests.e2e.watching import PATIENCE_S, eventually
+from tests.e2e.workloads import LOCAL_QUEUE, Workload, policy
+
+
+@dataclass(slots=True)
+class Tenant:
+    """``namespace`` has the LocalQueue ``main`` of a ClusterQueue and a flavor that are named as it is."""
+
+    plane: Plane
+    namespace: str
+    submitted: dict[str, Workload] = field(default_factory=dict)
+
+    async def begin(self, quota: int) -> None:
+        """Make them all; the quota is in GPUs, of whatever cluster."""
+        client = self.plane.karmada.client
+        await client.post("/api/v1/namespaces", {"metadata": {"name": self.namespace}}, dict)
+        for path, kind, name, spec in (
+            ("resourceflavors", "ResourceFlavor", self.namespace, {}),
+            ("clusterqueues", "ClusterQueue", self.namespace, self._queue(quota)),
+            (
+                f"namespaces/{self.namespace}/localqueues",
+                "LocalQueue",
+                LOCAL_QUEUE,
+                {"clusterQueue": self.namespace},
+            ),
+        ):
+            metadata = {"name": name}
+            made = {"apiVersion": "fairway.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+            await client.post(f"{FAIRWAY}/{path}", made, dict, STRICT)
+
+    async def quota(self, gpus: int) -> None:
+        """Change it."""
+        path = f"{FAIRWAY}/clusterqueues/{self.namespace}"
+        await self.plane.karmada.client.patch(path, {"spec": self._queue(gpus)}, dict, content_type=MERGE)
+
+    async def end(self) -> None:
+        """Remove everything, and wait until its GPUs are free again."""
+        client = self.plane.karmada.client
+        for name in list(self.submitted):
+            await self.delete(name)
+        await self.empty()
+        for path in (
+            f"{FAIRWAY}/clusterqueues/{self.namespace}",
+            f"{FAIRWAY}/resourceflavors/{self.namespace}",
+            f"/api/v1/namespaces/{self.namespace}",
+        ):
+            with suppress(NotFound):
+                await client.delete(path, dict)
+
+    async def empty(self) -> None:
+        """Wait until nothing is left of what was deleted; something that was not is waited for in vain."""
+        bindings, members = self.plane.karmada.bindings, self.plane.members.values()
+        await self.plane.changes.until(
+            lambda: not list(bindings.within(self.namespace)), "bindings gone with their templates"
+        )
+        await self.plane.changes.until(
+            lambda: not any(list(member.kubelet.pods.within(self.namespace)) for member in members),
+            "pods gone with their workloads",
+        )
+
+    # What tenants do.
+
+    async def submit(self, workload: Workload, placement: Obj) -> str:
+        """Its policy and its template; the key of the binding that Karmada is going to make."""
+        client = self.plane.karmada.client
+        path = f"{POLICIES}/namespaces/{self.namespace}/propagationpolicies"
+        with suppress(Conflict):
+            await client.post(path, policy(self.namespace, workload, placement), dict, STRICT)
+        await client.post(workload.path(self.namespace), workload.body, dict, STRICT)
+        self.submitted[workload.binding] = workload
+        return self.key(workload)
+
+    def key(self, workload: Workload) -> str:
+        return f"{self.namespace}/{workload.binding}"
+
+    async def scale(self, workload: Workload, replicas: int) -> None:
+        """Change the template."""
+        path = f"{workload.path(self.namespace)}/{workload.name}"
+        await self.plane.karmada.client.patch(
+            path, {"spec": {"replicas": replicas}}, dict, content_type=MERGE
+        )
+
+    async def delete(self, binding: str) -> None:
+        """Take a template away."""
+        workload = self.submitted.pop(binding)
+        with suppress(NotFound):
+            await self.plane.karmada.client.delete(
+                f"{workload.path(self.namespace)}/{workload.name}",
+                dict,
+                params={"propagationPolicy": "Background"},
+            )
+
+    async def finish(self, workload: Workload, *, well: bool = True) -> None:
+        """Let a Job's pods end, in whatever cluster they run; all of them run already."""
+        ended = 0
+        for member in self.plane.members.values():
+            ended += await member.kubelet.finish(self.namespace, workload.name, well=well)
+        assert ended, f"{workload.name}: no pod runs"
+
+    # What is seen.
+
+    def binding(self, key: str) -> Binding:
+        return self.plane.karmada.bindings.now[key]
+
+    def knows(self, key: str) -> bool:
+        """Is there such a binding?"""
+        return key in self.plane.karmada.bindings.now
+
+    def versions(self, key: str) -> list[Binding]:
+        """The binding as it stood, in order."""
+        return self.plane.karmada.bindings.versions(key)
+
+    async def born_held(self, key: str) -> Binding:
+        """Its first version, which must be held."""
+        bindings = self.plane.karmada.bindings
+        await self.plane.changes.until(lambda: bindings.past.get(key), f"binding {key}")
+        first = bindings.past[key][0].object
+        assert first.is_held, f"{key} was not held when it was made"
+        assert not first.is_placed
+        return first
+
+    async def placed(self, key: str, within_s: float = PATIENCE_S) -> dict[str, int]:
+        """Wait until Karmada has placed all of it; replicas by cluster."""
+        await self.plane.karmada.bindings.until_of(
+            key, lambda binding: binding.is_placed and not binding.is_held, "placed", within_s
+        )
+        return self.binding(key).shares
+
+    async def running(self, workload: Workload, pods: int) -> dict[str, int]:
+        """Wait until so many pods of it run; how many in each cluster."""
+        await self.plane.changes.until(
+            lambda: sum(self.pods(workload).values()) == pods,
+            f"{pods} pods of {workload.name} running",
+        )
+        return self.pods(workload)
+
+    def pods(self, workload: Workload | None = None) -> dict[str, int]:
+        """Running pods by cluster, of one workload or of all, without clusters that have none."""
+        name = workload.name if workload is not None else ""
+        counts = {
+            cluster: len(member.kubelet.running(self.namespace, name))
+            for cluster, member in self.plane.members.items()
+        }
+        return {cluster: count for cluster, count in counts.items() if count}
+
+    def pod_uids(self, workload: Workload) -> set[str]:
+        """Of its running pods: a pod that was replaced has another."""
+        return {
+            pod.metadata.uid
+            for member in self.plane.members.values()
+            for pod in member.kubelet.running(self.namespace, workload.name)
+        }
+
+    async def waits_for(self, workload: Workload, *kinds: str, saying: str = "") -> str:
+        """Wait until people are told that it waits for one of these; the text that they read."""
+        texts: list[str] = []
+
+        async def told() -> bool:
+            # The one that leads: the other one does not ask the estimators.
+            dispatcher = self.plane.fairway.dispatchers[await self.plane.fairway.leader()]
+            views = await dispatcher.workloads(self.namespace, workload.name)
+            waiting = [view.waiting for view in views if view.waiting is not None]
+            texts[:] = [f"{each.kind}: {each.text}" for each in waiting]
+            return any(each.kind in kinds and saying in each.text for each in waiting)
+
+        try:
+            # What a cycle finds is written nowhere that could be watched.
+            await eventually(told, f"{workload.name} waits for one of {kinds}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; people are told {texts}") from None
+        return texts[0]
+
+    def most_charged(self, since_s: float = 0.0) -> int:
+        """The largest sum of charges of this namespace's bindings at any moment, in GPUs."""
+        past = self.plane.karmada.bindings.past
+        versions = sorted(
+            (version.at_s, key, version.object.charge)
+            for key, history in past.items()
+            if key.startswith(f"{self.namespace}/")
+            for version in history
+        )
+        charges: dict[str, int] = {}
+        most = 0
+        for at_s, key, charge in versions:
+            charges[key] = charge
+            if at_s >= since_s:
+                most = max(most, sum(charges.values()))
+        return most
+
+    def admissions(self, key: str) -> int:
+        """How often it was released with another record than before."""
+        versions = self.versions(key)
+        return sum(
+            after.is_released and after.record != before.record for before, after in pairwise(versions)
+        )
+
+    def _queue(self, quota: int) -> Obj:
+        resources = [{"name": GPU, "nominalQuota": str(quota)}]
+        flavors = [{"name": self.namespace, "resources": resources}]
+        return {"resourceGroups": [{"coveredResources": [GPU], "flavors": flavors}]}

@@ -1,0 +1,141 @@
+"""What tenants submit, and the placements that they ask Karmada for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fairway.names import QUEUE, SERVICE_CLASS
+from tests.e2e.objects import GPU, Obj
+
+LOCAL_QUEUE: Final = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A template, and the collection on Karmada's API server that it goes to, below ``/apis``."""
+
+    kind: str
+    name: str
+    group_version: str
+    plural: str
+    body: Obj
+
+    @property
+    def binding(self) -> str:
+        """The name that Karmada gives its binding."""
+        return f"{self.name}-{self.kind.lower()}"
+
+    def path(self, namespace: str) -> str:
+        """Its collection."""
+        return f"/apis/{self.group_version}/namespaces/{namespace}/{self.plural}"
+
+
+def job(
+    name: str,
+    pods: int = 1,
+    gpus: int = 1,
+    *,
+    gang: bool = False,
+    service_class: str = "",
+    queue: str = LOCAL_QUEUE,
+) -> Workload:
+    """So many pods, which a gang needs all at once; each asks for so many GPUs."""
+    spec = {
+        "parallelism": pods,
+        "completions": pods,
+        "backoffLimit": 0,
+        "template": _pods(name, gpus, restartPolicy="Never"),
+    }
+    annotations = {"fairway.dev/gang": "true"} if gang else {}
+    named = {QUEUE: queue, SERVICE_CLASS: service_class}
+    labels = {label: value for label, value in named.items() if value}
+    return _workload("Job", name, "batch/v1", spec, annotations, labels)
+
+
+def deployment(name: str, replicas: int = 1, gpus: int = 1) -> Workload:
+    """Pods that run until they are deleted."""
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": name}},
+        "template": _pods(name, gpus),
+    }
+    return _workload("Deployment", name, "apps/v1", spec)
+
+
+def job_set(name: str, workers: int, gpus: int = 1) -> Workload:
+    """A driver without GPUs and some workers: two components."""
+    replicated = [
+        _replicated("driver", 1, 0, name),
+        _replicated("workers", workers, gpus, name),
+    ]
+    return _workload("JobSet", name, "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": replicated})
+
+
+def volcano_job(name: str, workers: int, gpus: int = 1) -> Workload:
+    """A master without GPUs and some workers: two components."""
+    tasks = [
+        {"name": "master", "replicas": 1, "template": _pods(name, 0, restartPolicy="Never")},
+        {"name": "worker", "replicas": workers, "template": _pods(name, gpus, restartPolicy="Never")},
+    ]
+    return _workload("Job", name, "batch.volcano.sh/v1alpha1", {"minAvailable": workers + 1, "tasks": tasks})
+
+
+def _workload(
+    kind: str,
+    name: str,
+    group_version: str,
+    spec: Obj,
+    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Workload:
+    named = {QUEUE: LOCAL_QUEUE} if labels is None else dict(labels)
+    metadata = {"name": name, "labels": named, "annotations": dict(annotations or {})}
+    body = {"apiVersion": group_version, "kind": kind, "metadata": metadata, "spec": spec}
+    return Workload(kind, name, group_version, f"{kind.lower()}s", body)
+
+
+def _replicated(name: str, pods: int, gpus: int, app: str) -> Obj:
+    spec = {"parallelism": pods, "completions": pods, "template": _pods(app, gpus, restartPolicy="Never")}
+    return {"name": name, "replicas": 1, "template": {"spec": spec}}
+
+
+def _pods(app: str, gpus: int, **spec: str) -> Obj:
+    amounts = {GPU: str(gpus)} if gpus else {"cpu": "1"}
+    container = {"name": "main", "image": "registry.example/train:1", "resources": {"limits": amounts}}
+    return {"metadata": {"labels": {"app": app}}, "spec": {"containers": [container], **spec}}
+
+
+def aggregated(*clusters: str) -> Obj:
+    """Divided, over as few clusters as hold it."""
+    return _placement(clusters, {"replicaDivisionPreference": "Aggregated"})
+
+
+def divided(*clusters: str) -> Obj:
+    """Divided, in proportion to how much fits in each."""
+    weights = {"dynamicWeight": "AvailableReplicas"}
+    return _placement(clusters, {"replicaDivisionPreference": "Weighted", "weightPreference": weights})
+
+
+def whole(*clusters: str) -> Obj:
+    """All of it in one of the clusters: what gangs want."""
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    return {**aggregated(*clusters), "spreadConstraints": spread}
+
+
+def _placement(clusters: tuple[str, ...], division: Obj) -> Obj:
+    return {
+        "clusterAffinity": {"clusterNames": list(clusters)},
+        "replicaScheduling": {"replicaSchedulingType": "Divided", **division},
+    }
+
+
+def policy(namespace: str, workload: Workload, placement: Obj) -> Obj:
+    """A PropagationPolicy for one workload."""
+    selector = {"apiVersion": workload.group_version, "kind": workload.kind, "name": workload.name}
+    return {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        # A Job of Kubernetes and one of Volcano may share a name.
+        "metadata": {"name": f"{workload.plural}-{workload.name}", "namespace": namespace},
+        "spec": {"resourceSelectors": [selector], "placement": placement},
+    }

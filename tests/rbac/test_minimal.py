@@ -1,0 +1,110 @@
+"""The roles give what the programs need, and nothing else: every verb on every resource is used."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from estimator import permissions as estimator_permissions
+from fairway.kube.permissions import Permission, permission_for
+from queue_dispatcher import permissions as dispatcher_permissions
+from sandbox.fakeapi.authorization import Attributes, Authorization, Rule
+from tests.rbac import recorded, roles
+from tests.rbac.recorded import Requests
+from tests.rbac.roles import DISPATCHER, ESTIMATOR, WEBHOOK
+from webhook import permissions as webhook_permissions
+
+
+def atoms(authorization: Authorization) -> list[Rule]:
+    """One verb on one resource each, of every role that a program has."""
+    found = [atom for rules in authorization.rules.values() for rule in rules for atom in rule.atoms()]
+    return list(dict.fromkeys(found))
+
+
+def name(atom: Rule) -> str:
+    (verb,), (group,), (resource,) = atom.verbs, atom.groups, atom.resources
+    return f"{atom.source.replace(' ', '-')}-{verb}-{resource}.{group}"
+
+
+def unmet(requests: Mapping[str, Requests], authorization: Authorization) -> list[tuple[str, Attributes]]:
+    return [(user, one) for user, of in requests.items() for one in of if not authorization.allows(user, one)]
+
+
+def without(authorization: Authorization, atom: Rule) -> Authorization:
+    for user in tuple(authorization.rules):
+        if atom in [each for rule in authorization.rules[user] for each in rule.atoms()]:
+            authorization.without(user, atom)
+    return authorization
+
+
+def test_the_roles_suffice() -> None:
+    assert unmet(recorded.karmada(), roles.karmada()) == []
+    assert unmet({ESTIMATOR: recorded.member()}, roles.member()) == []
+
+
+@pytest.mark.parametrize("atom", atoms(roles.karmada()), ids=name)
+def test_nothing_can_be_taken_away_on_karmada(atom: Rule) -> None:
+    assert unmet(recorded.karmada(), without(roles.karmada(), atom))
+
+
+@pytest.mark.parametrize("atom", atoms(roles.member()), ids=name)
+def test_nothing_can_be_taken_away_in_a_member(atom: Rule) -> None:
+    assert unmet({ESTIMATOR: recorded.member()}, without(roles.member(), atom))
+
+
+def test_what_has_a_name_is_allowed_under_that_name_only() -> None:
+    authorization = roles.karmada()
+    named = [rule for rules in authorization.rules.values() for rule in rules if rule.names]
+    assert {rule.resources for rule in named} == {
+        ("mutatingwebhookconfigurations",),
+        ("secrets",),
+        ("leases",),
+    }
+    for user, requests in recorded.karmada().items():
+        for one in requests:
+            if (one.resource,) in {rule.resources for rule in named} and one.name:
+                assert not authorization.allows(user, replace(one, name="another"))
+                if one.namespace:
+                    assert not authorization.allows(user, replace(one, namespace="karmada-system"))
+
+
+@pytest.mark.parametrize(
+    ("user", "authorization", "permissions"),
+    [
+        (WEBHOOK, roles.karmada(), webhook_permissions.PERMISSIONS),
+        (DISPATCHER, roles.karmada(), dispatcher_permissions.PERMISSIONS),
+        (ESTIMATOR, roles.karmada(), estimator_permissions.KARMADA),
+        (ESTIMATOR, roles.member(), estimator_permissions.MEMBER),
+    ],
+    ids=["webhook", "dispatcher", "estimator on karmada", "estimator in members"],
+)
+def test_each_program_knows_what_it_loses_without(
+    user: str, authorization: Authorization, permissions: tuple[Permission, ...]
+) -> None:
+    """Its table and its roles say the same, down to the file."""
+    used = set()
+    for rule in authorization.rules[user]:
+        for atom in rule.atoms():
+            (verb,), (group,), (resource,) = atom.verbs, atom.groups, atom.resources
+            plural, slash, part = resource.partition("/")
+            known = permission_for(permissions, verb, f"{plural}.{group}{slash}{part}" if group else resource)
+            if verb == "get" and user == ESTIMATOR:
+                # In the role that it shares with the dispatcher.
+                assert atom.source == "ClusterRole fairway-template-reader"
+                continue
+            assert known is not None, (verb, resource)
+            assert _grants(known.manifest, rule), (known.manifest, verb, resource)
+            used.add((known, verb))
+    assert used == {(one, verb) for one in permissions for verb in one.verbs}
+
+
+def _grants(manifest: str, rule: Rule) -> bool:
+    names = {
+        "manifests/karmada/rbac/webhook.yaml": "fairway-webhook",
+        "manifests/karmada/rbac/dispatcher.yaml": "fairway-dispatcher",
+        "manifests/karmada/rbac/visibility.yaml": "fairway-dispatcher-visibility",
+        "manifests/karmada/rbac/estimator.yaml": "fairway-estimator",
+        "manifests/karmada/rbac/templates.yaml": "fairway-template-reader",
+        "manifests/member/rbac.yaml": "fairway-estimator",
+    }
+    return rule.source.partition(" ")[2] == names[manifest]

@@ -1,0 +1,1 @@
+"""Each claim of docs/threat-model.md, tested."""
