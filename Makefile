@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 600
 CRASH_SCHEDULES ?= 100
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports proto proto-check manifests unit fuzz crash bench image-check lock clean
+.PHONY: help demo test lint types imports proto proto-check manifests unit fuzz crash e2e bench image-check lock clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -49,6 +49,9 @@ fuzz: $(VENV)/.dev ## Random and hostile requests against a real server, FUZZ_SE
 
 crash: $(VENV)/.dev ## Kill the dispatcher at each of its writes in turn, CRASH_SCHEDULES=100 times over
 	$(BIN)/python -m tests.crash --schedules $(CRASH_SCHEDULES)
+
+e2e: $(VENV)/.dev ## Against a whole real Karmada; needs KUBEBUILDER_ASSETS and KARMADA_ASSETS
+	$(BIN)/python -m pytest -n 0 tests/e2e
 
 bench: $(VENV)/.dev ## All benchmarks, about six minutes; BENCH='--quick' for one
 	$(BIN)/python -m benchmarks $(BENCH)
