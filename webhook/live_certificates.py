@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 from fairway.kube.errors import KubeError
 from fairway.service.certificates import CertificateReading, TlsError
-from webhook.tls import Serving, install, serving_context
+from fairway.service.serving import serving_context
+from webhook.tls import Serving, install
 
 logger = logging.getLogger(__name__)
 

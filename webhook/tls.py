@@ -4,14 +4,12 @@ Established connections keep what they have. A pair that does not work is refuse
 touched, since a context that failed half way has no certificate at all.
 """
 
-import os
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from fairway.service.certificates import TlsError, expiry_s
+from fairway.service.serving import as_files
 
 _END: Final = "-----END CERTIFICATE-----"
 
@@ -37,17 +35,9 @@ class Serving:
             raise TlsError(f"the certificate cannot be read: {error}") from None
 
 
-def serving_context() -> ssl.SSLContext:
-    """A server's context, TLS 1.3 only, still without a certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
 def install(context: ssl.SSLContext, serving: Serving) -> None:
     """Serve with this from the next handshake on. Raises TlsError, and then nothing has changed."""
-    with _as_files(serving.certificate, serving.key) as (certificate, key):
+    with as_files(serving.certificate, serving.key) as (certificate, key):
         _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), certificate, key)
         _load(context, certificate, key)
 
@@ -59,16 +49,3 @@ def _load(context: ssl.SSLContext, certificate: str, key: str) -> None:
     except (OSError, ValueError) as error:
         reason = error.reason if isinstance(error, ssl.SSLError) else str(error)
         raise TlsError(f"the certificate and its key cannot be used: {reason}") from None
-
-
-@contextmanager
-def _as_files(*contents: bytes) -> Iterator[list[str]]:
-    """Paths for a library that reads files only; nothing reaches a disk."""
-    descriptors = [os.memfd_create("pem", os.MFD_CLOEXEC) for _ in contents]
-    try:
-        for descriptor, content in zip(descriptors, contents, strict=True):
-            os.write(descriptor, content)
-        yield [f"/proc/self/fd/{descriptor}" for descriptor in descriptors]
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)

@@ -4,13 +4,12 @@ What is served is looked up at each handshake, at most once a second; connection
 have. Files that do not fit together leave the last good pair in force (`fairway.service.tls`).
 """
 
-import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from fairway.service.certificates import CertificateSet, TlsFiles
+from fairway.service.serving import as_files, serving_context
 from fairway.service.tls import ServerCertificates
 
 
@@ -36,22 +35,7 @@ def following_context(files: TlsFiles, *, clock: Callable[[], float] = time.mono
 
 
 def _context(current: CertificateSet) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["http/1.1"])
-    with _as_files(current.certificate_pem, current.key_pem) as (certificate, key):
+    context = serving_context()
+    with as_files(current.certificate_pem, current.key_pem) as (certificate, key):
         context.load_cert_chain(certificate, key, password="")
     return context
-
-
-@contextmanager
-def _as_files(*contents: bytes) -> Iterator[list[str]]:
-    """Paths for a library that reads files only; nothing reaches a disk."""
-    descriptors = [os.memfd_create("pem", os.MFD_CLOEXEC) for _ in contents]
-    try:
-        for descriptor, content in zip(descriptors, contents, strict=True):
-            os.write(descriptor, content)
-        yield [f"/proc/self/fd/{descriptor}" for descriptor in descriptors]
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
