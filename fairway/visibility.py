@@ -1,7 +1,7 @@
 """What the dispatcher's visibility API says: the JSON documents, shared by the server and those who read it.
 
-A reader who may not see everything is told names of its own namespaces only. What waits beside that is counted:
-fields whose names begin with ``other`` are 0 for a reader who sees everything.
+A reader who may not see everything is told names of its own namespaces only. What waits beside that is
+counted: fields whose names begin with ``other`` are 0 for a reader who sees everything.
 
 ``GET /visibility/v1/queues`` answers `QueueList`, ``/visibility/v1/queues/NAME`` a `QueueView` with
 its pending workloads (``offset`` and ``limit``, at most 1,000), ``/visibility/v1/namespaces/NS/queues/NAME``
@@ -73,8 +73,8 @@ class QueueView(View, frozen=True):
     """One ClusterQueue. ``share_milli``: its weighted dominant share, thousandths; 0 within its quota.
 
     ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
-    ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told with
-    the workloads.
+    ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told
+    with the workloads.
     """
 
     name: str

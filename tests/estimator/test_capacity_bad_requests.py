@@ -252,7 +252,7 @@ def test_truncated_requests_are_answered_or_refused(nodes: Path) -> None:
     async def scenario() -> set[grpc.StatusCode]:
         async with estimator(snapshot("m", nodes)) as caller:
             own = CapacityCaller(caller.channel)
-            # One after the other: a client that has not heard of the limit yet may go beyond it and be refused.
+            # One after the other: a client that has not heard of the limit yet may go beyond it.
             return {await own.call("Place", data[:length]).code() for length in range(len(data))}
 
     assert asyncio.run(scenario()) <= {grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT}
