@@ -30,6 +30,8 @@ class Karmada:
         self._refusals = {key: workload.refusals for key, workload in self._workloads.items()}
         self._placed = {key: asyncio.Event() for key in self._workloads}
         self._queued: set[str] = set()
+        self._takes = dict.fromkeys(self._workloads, 0)
+        """How often each was taken up."""
         self._parked: set[str] = set()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._tasks: asyncio.TaskGroup | None = None
@@ -118,6 +120,7 @@ class Karmada:
 
     def _take_up(self, key: str) -> None:
         self._queued.add(key)
+        self._takes[key] += 1
         self._spawn(self._schedule_one(key))
 
     async def _schedule_one(self, key: str) -> None:
@@ -133,16 +136,22 @@ class Karmada:
             self._set_scheduled(key, None)
             if not seen.held:
                 self._parked.add(key)
-            self._spawn(self._flush(key))
+            self._spawn(self._flush(key, self._takes[key]))
             return
         generation = self._place(key, targets)
         await asyncio.sleep(chance.uniform(0.0, 0.02))
         # What somebody wrote meanwhile it has not looked at.
         self._set_scheduled(key, generation)
 
-    async def _flush(self, key: str) -> None:
-        """A parked binding comes back, even if it has been taken back in the meantime."""
+    async def _flush(self, key: str, take: int) -> None:
+        """A parked binding comes back, even if it has been taken back in the meantime.
+
+        Not if it has been taken up again: that removes it from what is parked, as ``Push`` of Karmada's
+        scheduling queue does.
+        """
         await asyncio.sleep(self._chance[key].uniform(*FLUSH_S))
+        if self._takes[key] != take:
+            return
         was_parked = key in self._parked
         self._parked.discard(key)
         seen = self._view(key)
