@@ -191,17 +191,23 @@ async def _install(planes: "PlaneFlags", settings: "Settings", scope: "Scope", r
     from admin.install.installing import install as carry_out
     from admin.install.package import packaged
     from admin.install.planes import opened
+    from admin.install.resolving import resolved
     from admin.install.session import prepare
     from admin.install.telling import waited
     from admin.terminal import install as terminal
     from admin.terminal.console import errors
     from admin.terminal.console import output as standard_output
+    from fairway.kube.errors import KubeError
 
     console = standard_output()
     async with opened(planes.sources()) as clients:
         prepared = await prepare(clients, packaged(), settings, scope)
         if run.output == "yaml":
-            click.echo(terminal.manifests_text(prepared.steps), nl=False)
+            try:
+                steps = await resolved(clients, prepared.steps)
+            except KubeError as error:
+                raise Failed(str(error)) from None
+            click.echo(terminal.manifests_text(steps), nl=False)
             return
         if run.dry_run:
             done = await preview(prepared.steps, clients, force=run.force)

@@ -27,6 +27,7 @@ from queue_dispatcher.cycle.reasons import QueueStopped, Reason
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.desk import BindingDesk
 from queue_dispatcher.executor import Write
+from queue_dispatcher.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.kicks import Parked, due_kicks
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.metrics import DispatcherMetrics
@@ -56,12 +57,13 @@ class Releases(Protocol):
 @dataclass(slots=True)
 class View:
     """What the last cycle found, for those who ask. ``full_since_ms``: by class, since when it only waits for
-    the release window; times are of the monotonic clock.
+    the release window; times are of the monotonic clock. ``undecided``: of what is not in ``waits``.
     """
 
     waits: Mapping[ClassKey, Reason] = field(default_factory=dict)
     decided_ms: int = 0
     full_since_ms: dict[ClassKey, int] = field(default_factory=dict)
+    undecided: Reason = NOT_DECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ class Controller:
         self._room_ms: dict[str, int] = {}
         self._next_due_ms: int | None = None
         self._decided: _Decided | None = None
+        self._leader: Callable[[], str] = str
+
+    def led_by(self, leader: Callable[[], str]) -> None:
+        """Where to look for the identity of whoever leads, empty for nobody."""
+        self._leader = leader
 
     def changed(self) -> None:
         """Something may have to be decided anew."""
@@ -274,6 +281,7 @@ class Controller:
             verdicts=self._probes.verdicts.current(elapsed_ms) if self._probes is not None else {},
             tokens=max(0, self._window.size - in_flight),
             in_flight=in_flight,
+            elsewhere=None if self.is_leading else asked_by(self._leader()),
         )
 
     def stopped(self, queue: ClusterQueue) -> Reason | None:
@@ -392,7 +400,8 @@ class Controller:
     def _see(self, decision: Decision, elapsed_ms: int) -> None:
         since = self.view.full_since_ms
         full = {key: since.get(key, elapsed_ms) for key in decision.window_full}
-        self.view = View(decision.waits, elapsed_ms, full)
+        undecided = NOT_DECIDED if self.is_leading else released_by(self._leader())
+        self.view = View(decision.waits, elapsed_ms, full, undecided)
 
     def _log_start(self) -> None:
         """Say once what was found, above all where more is charged than the quota allows."""

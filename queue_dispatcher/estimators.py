@@ -1,50 +1,36 @@
 """The estimators of the member clusters as the dispatcher asks them: `Place` of fairway.capacity.v1.
 
-One connection per address, opened when first used and kept; estimators that serve several clusters are asked
-about all of them in one call. An estimator that does not answer is no error: the rooms of its clusters are
-then not known, and why is told.
+One connection per address, opened when first used and kept until the certificates change
+(`queue_dispatcher.connections`); estimators that serve several clusters are asked about all of them in one
+call. An estimator that does not answer is no error: the rooms of its clusters are then not known, and why is
+told.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
-from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
-
-if TYPE_CHECKING:
-    # Generic in their stubs, not at run time.
-    Channel = grpc.aio.Channel
-    Method = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
+from queue_dispatcher.connections import Connections
+from queue_dispatcher.settings import EstimatorSettings
 
 logger = logging.getLogger(__name__)
 
 _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
-_MAX_BYTES: Final = 16 << 20
 _DOUBT: Final = "doubt"
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", _MAX_BYTES),
-    ("grpc.enable_http_proxy", 0),
-    # An estimator that is back is to be noticed within seconds, not after gRPC's two minutes.
-    ("grpc.max_reconnect_backoff_ms", 5_000),
-)
 _REMEDIES: Final = {
     grpc.StatusCode.UNAVAILABLE: "is it running there, and are the TLS flags as it needs them?",
     grpc.StatusCode.UNIMPLEMENTED: "expected fairway.capacity.v1: it is no Fairway estimator, or an old one",
     grpc.StatusCode.DEADLINE_EXCEEDED: "expected an answer in time: see --scheduler-estimator-timeout",
     grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question: is it of another version?",
 }
-
-
-class EstimatorTlsError(ValueError):
-    """A file of the TLS flags cannot be read; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +49,10 @@ class Room:
 class Estimators:
     """All estimators; use it as an async context manager, or close it."""
 
-    def __init__(self, settings: EstimatorSettings) -> None:
-        """Nothing is sent yet. Raises EstimatorTlsError."""
+    def __init__(self, settings: EstimatorSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is sent yet; ``clock`` gives seconds and paces the looks at the files. Raises TlsError."""
         self._settings = settings
-        self._credentials = _credentials(settings.tls)
-        self._channels: dict[str, Channel] = {}
+        self._connections = Connections(settings.tls, clock=clock)
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,9 +62,7 @@ class Estimators:
 
     async def close(self) -> None:
         """Close every connection."""
-        channels, self._channels = self._channels, {}
-        for channel in channels.values():
-            await channel.close()
+        await self._connections.close()
 
     def has(self, cluster: str) -> bool:
         """Whether an estimator of the cluster is configured."""
@@ -123,9 +106,11 @@ class Estimators:
 
     async def _count(self, address: str, clusters: list[str]) -> dict[str, dict[str, int]]:
         request = pb.SummaryRequest(clusters=clusters)
-        method: Method = self._channel(address).unary_unary(f"/{SERVICE}/Summary")
+        method = f"/{SERVICE}/Summary"
         try:
-            data = await method(request.SerializeToString(), timeout=_SUMMARY_TIMEOUT_S)
+            data = await self._connections.ask(
+                address, method, request.SerializeToString(), _SUMMARY_TIMEOUT_S
+            )
             response = pb.SummaryResponse.FromString(data)
         except (grpc.aio.AioRpcError, DecodeError) as error:
             logger.warning("estimator %s: no summary of %s: %s", address, ", ".join(clusters), error)
@@ -136,9 +121,11 @@ class Estimators:
         self, address: str, clusters: list[str], gang: pb.Gang, assumed: Sequence[pb.Gang]
     ) -> list[Room]:
         request = pb.PlaceRequest(clusters=clusters, gang=gang, assumed=assumed)
-        method: Method = self._channel(address).unary_unary(f"/{SERVICE}/Place")
+        method = f"/{SERVICE}/Place"
         try:
-            data = await method(request.SerializeToString(), timeout=self._settings.timeout_s)
+            data = await self._connections.ask(
+                address, method, request.SerializeToString(), self._settings.timeout_s
+            )
             response = pb.PlaceResponse.FromString(data)
         except grpc.aio.AioRpcError as error:
             remedy = _REMEDIES.get(error.code(), "look at its log")
@@ -152,16 +139,6 @@ class Estimators:
             answered.get(cluster, Room(cluster, 0, unknown=f"estimator {address}: no answer about {cluster}"))
             for cluster in clusters
         ]
-
-    def _channel(self, address: str) -> "Channel":
-        channel = self._channels.get(address)
-        if channel is None:
-            if self._credentials is None:
-                channel = grpc.aio.insecure_channel(address, _OPTIONS)
-            else:
-                channel = grpc.aio.secure_channel(address, self._credentials, _OPTIONS)
-            self._channels[address] = channel
-        return channel
 
 
 def _room(placement: pb.ClusterPlacement) -> Room:
@@ -180,21 +157,6 @@ def _devices(summary: pb.ClusterSummary) -> dict[str, int]:
         )
         total[product.resource] = total.get(product.resource, 0) + max(0, usable)
     return total
-
-
-def _credentials(tls: EstimatorTls) -> grpc.ChannelCredentials | None:
-    if tls.ca is None:
-        return None
-    files = [None if file is None else _read(file) for file in (tls.ca, tls.key, tls.certificate)]
-    credentials: grpc.ChannelCredentials = grpc.ssl_channel_credentials(*files)
-    return credentials
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise EstimatorTlsError(f"{file}: {error.strerror or error}; expected a PEM file") from None
 
 
 def _short(text: str | None) -> str:

@@ -18,7 +18,6 @@ from queue_dispatcher.waiting import waiting_of
 API_VERSION = "work.karmada.io/v1alpha2"
 LOOK_EVERY_S = 15.0
 STAYS_MS = 30_000
-_PASSING = (ReleaseWindowFull, WaitingForEstimate)
 
 
 class BindingEvents:
@@ -65,7 +64,7 @@ class BindingEvents:
             kind, since_ms, is_told = seen.get(entry.uid, ("", now_ms, False))
             if kind != reason.kind:
                 since_ms, is_told = now_ms, False
-            if not is_told and now_ms - since_ms >= STAYS_MS and not isinstance(reason, _PASSING):
+            if not is_told and now_ms - since_ms >= STAYS_MS and not _is_passing(reason):
                 # Whoever reads the Events of this namespace may know nothing of others.
                 told = told_to(entry.binding.namespace.__eq__, reason)
                 self.tell(entry, told.kind, f"{told.text}; {told.unblock}")
@@ -84,3 +83,10 @@ class BindingEvents:
                 reason = waiting_of(book, view, entry, now_ms)
                 if reason is not None and entry.waits is None:
                     yield entry, reason
+
+
+def _is_passing(reason: Reason) -> bool:
+    """Whether the wait ends by itself, so that nobody need hear of it."""
+    if isinstance(reason, WaitingForEstimate):
+        return not reason.ends
+    return isinstance(reason, ReleaseWindowFull)

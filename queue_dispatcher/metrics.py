@@ -107,6 +107,11 @@ class DispatcherMetrics:
         self._statuses = counter(
             f"{_P}status_writes_total", "Statuses of queues, by kind and outcome", "kind", "outcome"
         )
+        self._visibility = counter(
+            f"{_P}visibility_requests_total",
+            "Questions to the visibility API, by what became of them",
+            "outcome",
+        )
         self._probes = counter(f"{_P}probes_total", "Questions to the estimators, by answer", "answer")
         self._probe_s = Histogram(
             f"{_P}probe_seconds",
@@ -155,6 +160,10 @@ class DispatcherMetrics:
     def status(self, kind: str, outcome: str) -> None:
         """One status of a queue was written, or not."""
         self._statuses(kind, outcome).inc()
+
+    def visibility_request(self, outcome: str) -> None:
+        """One question about queues, answered or refused."""
+        self._visibility(outcome).inc()
 
     def probe(self, answer: str, took_s: float) -> None:
         """One question to the estimators was answered: fits, waits, unknown."""

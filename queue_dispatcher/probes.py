@@ -139,7 +139,8 @@ class Probes:
                 answer = await self._answer(probe, subjects)
             except Exception:
                 logger.exception("question %s failed", probe)
-                answer = self._unanswered(probe, subjects, ("a defect of the dispatcher; see its log",))
+                told = ("a defect of the dispatcher; see its log",)
+                answer = self._unanswered(probe, subjects, told, "that defect is mended")
             finally:
                 self._asked.discard(probe)
             self._observe(answer, (self._elapsed_ms() - started_ms) / 1000)
@@ -149,14 +150,15 @@ class Probes:
         try:
             questions = await self._questions_of(probe, subjects)
         except KubeError as error:
-            return self._unanswered(probe, subjects, (str(error),))
+            return self._unanswered(probe, subjects, (str(error),), "karmada-apiserver answers")
         verdicts: list[Verdict] = []
         assumed: dict[str, list[pb.Gang]] = self._assumed()
         for question in questions:
             rooms = await self._ask(question.clusters, question.gang, assumed)
             verdict, unknown = verdict_of(question, rooms)
             if verdict is None:
-                return self._unanswered(probe, subjects, unknown)
+                ends = "that estimator answers" if len(unknown) == 1 else "one of those estimators answers"
+                return self._unanswered(probe, subjects, unknown, ends)
             verdicts.append(verdict)
             if verdict.fits <= 0:
                 break
@@ -184,7 +186,9 @@ class Probes:
         self._questions[probe] = tuple(questions)
         return self._questions[probe]
 
-    def _unanswered(self, probe: str, subjects: tuple[Subject, ...], unknown: tuple[str, ...]) -> str:
+    def _unanswered(
+        self, probe: str, subjects: tuple[Subject, ...], unknown: tuple[str, ...], ends: str
+    ) -> str:
         now_ms = self._elapsed_ms()
         since_ms = self._unanswered_ms.setdefault(probe, now_ms)
         clusters = _clusters(subjects)
@@ -194,7 +198,7 @@ class Probes:
             return "without"
         left_s = (self._wait_ms - (now_ms - since_ms)) // 1000
         told = f"whether it fits is not known ({'; '.join(unknown[:2])}); goes without in {left_s} s"
-        self.verdicts.put(probe, Verdict(0, reasons=(told,)), clusters, now_ms)
+        self.verdicts.put(probe, Verdict(0, reasons=(told,), unanswered=ends), clusters, now_ms)
         return "unknown"
 
     def _assumed(self) -> dict[str, list[pb.Gang]]:

@@ -33,7 +33,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.capacities import Capacities
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation, Nobody
-from queue_dispatcher.estimators import Estimators, EstimatorTlsError
+from queue_dispatcher.estimators import Estimators
 from queue_dispatcher.events import BindingEvents
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
@@ -67,7 +67,7 @@ def run(settings: Settings) -> int:
     tune_interpreter()
     try:
         return run_process(lambda stop: serve(settings, stop))
-    except (StartError, EndpointError, EstimatorTlsError, TlsError) as error:
+    except (StartError, EndpointError, TlsError) as error:
         logger.error("cannot start: %s", error)
         return 1
 
@@ -77,8 +77,7 @@ async def serve(
 ) -> int:
     """Dispatch until ``stop`` is set; the exit code, which is 2 for a configuration that can never work.
 
-    ``started`` is called once all endpoints listen. Raises StartError, EndpointError, EstimatorTlsError,
-    TlsError.
+    ``started`` is called once all endpoints listen. Raises StartError, EndpointError, TlsError.
     """
     for notice in settings.notices:
         logger.warning(notice)
@@ -120,7 +119,9 @@ async def serve(
         )
         if settings.visibility is not None:
             reviewer = _client(settings.api, denials, _REVIEW_PACE)
-            await stack.enter_async_context(_visibility(settings.visibility, reviewer, dispatcher, clock))
+            await stack.enter_async_context(
+                _visibility(settings.visibility, reviewer, dispatcher, clock, metrics)
+            )
         if started is not None:
             started(dispatcher)
         async with asyncio.TaskGroup() as group:
@@ -193,9 +194,9 @@ class _Parts:
             return
         timing = Timing(int(election.lease_duration_s), election.renew_deadline_s, election.retry_period_s)
         async with _client(self._settings.api, self._denials, _ELECTION_PACE) as client:
-            await Election(client, election.namespace, election.name, election.identity, timing=timing).run(
-                self._led
-            )
+            candidate = Election(client, election.namespace, election.name, election.identity, timing=timing)
+            self.dispatcher.controller.led_by(lambda: candidate.leader)
+            await candidate.run(self._led)
 
     async def _led(self, leadership: Leadership) -> None:
         await self._lead(leadership.may_write)
@@ -210,7 +211,11 @@ class _Parts:
 
 @asynccontextmanager
 async def _visibility(
-    settings: VisibilitySettings, reviewer: KubeClient, dispatcher: Dispatcher, clock: SteadyClock
+    settings: VisibilitySettings,
+    reviewer: KubeClient,
+    dispatcher: Dispatcher,
+    clock: SteadyClock,
+    metrics: DispatcherMetrics,
 ) -> AsyncIterator[BindAddress]:
     """Visibility served. Raises EndpointError, TlsError."""
     tls = None if settings.tls is None else following_context(settings.tls)
@@ -219,7 +224,7 @@ async def _visibility(
         if settings.authorizes:
             client = await stack.enter_async_context(reviewer)
             reviews = Reviews(client, _Complaints().tell)
-        server = VisibilityServer(dispatcher, clock, reviews)
+        server = VisibilityServer(dispatcher, clock, reviews, observe=metrics.visibility_request)
         yield await stack.enter_async_context(server.serve(settings.address, tls))
 
 

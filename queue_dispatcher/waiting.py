@@ -11,9 +11,7 @@ from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import rank
-from queue_dispatcher.cycle.reasons import BackingOff, Reason, WaitingForEstimate
-
-NOT_DECIDED = WaitingForEstimate("it has not been its turn to be looked at yet")
+from queue_dispatcher.cycle.reasons import BackingOff, Reason
 
 
 def class_key(item: Item) -> ClassKey:
@@ -32,7 +30,7 @@ def waiting_of(book: Book, view: View, entry: Entry, now_ms: int) -> Reason | No
         return None
     if item.due_ms > now_ms:
         return _backing_off(entry, item.due_ms)
-    return view.waits.get(class_key(item), NOT_DECIDED)
+    return view.waits.get(class_key(item), view.undecided)
 
 
 def _backing_off(entry: Entry, due_ms: int) -> BackingOff:
@@ -74,7 +72,7 @@ def counts(book: Book, view: View, now_ms: int) -> Iterator[tuple[str, str, int]
     """Queue, kind of reason, and how many items in its line wait for that; more than once where it varies."""
     for name, line in book.lines.queues.items():
         for pending in line.classes(now_ms):
-            reason = view.waits.get(pending.key, NOT_DECIDED)
+            reason = view.waits.get(pending.key, view.undecided)
             yield name, reason.kind, len(pending.items)
         later = len(line.later(now_ms))
         if later:

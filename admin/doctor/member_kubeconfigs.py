@@ -11,10 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
-import yaml
 
 from admin.doctor.evidence import Plane
 from admin.doctor.kinds import SECRETS
+from fairway.kube.yaml_text import NoYaml, yaml_value
 
 _SUFFIX: Final = "-kubeconfig"
 _CLUSTER_KEYS: Final = frozenset(
@@ -56,11 +56,10 @@ def member_kubeconfigs(host: Plane, namespace: str) -> dict[str, bytes]:
 def check_self_contained(text: bytes) -> None:
     """Raises BadMember for a kubeconfig that names a program, a file or a proxy, or is none."""
     try:
-        file = msgspec.convert(yaml.safe_load(text), _File)
+        file = msgspec.convert(yaml_value(text), _File)
     except msgspec.ValidationError as error:
         raise BadMember(f"expected a kubeconfig: {error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
-        # The parser quotes the lines where it stopped, and those hold credentials.
+    except NoYaml:
         raise BadMember("expected a kubeconfig, found what is no YAML") from None
     for section, allowed, entries in (
         ("clusters", _CLUSTER_KEYS, [(each.name, each.cluster) for each in file.clusters or ()]),

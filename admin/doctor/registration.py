@@ -58,7 +58,7 @@ class Wanted:
         url, authorities = _ANY_URL, None
         for entry in existing:
             if entry.client_config.url:
-                url = "/".join(entry.client_config.url.split("/", 3)[:3])
+                url = server_of(entry.client_config.url)
                 authorities = entry.client_config.ca_bundle
                 break
         return webhooks(self.scope, url, authorities, "Fail")
@@ -79,6 +79,11 @@ def registered(evidence: Evidence) -> Registered:
         found,
         tuple(each for each in karmada.listed(POLICY_BINDINGS) if each.spec.policy_name in names),
     )
+
+
+def server_of(url: str) -> str:
+    """The URL without its path: several webhooks may be at one server."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 def is_ours(entry: Webhook) -> bool:

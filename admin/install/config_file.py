@@ -1,13 +1,15 @@
 """``--config FILE``: flags of a command in a file, under the same names. Flags on the command line win."""
 
+import re
 from pathlib import Path
 from typing import Final
 
 import click
-import yaml
 
 from admin.cli import Failed
+from fairway.kube.yaml_text import NoYaml, yaml_value
 
+_FLAG: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _SCALARS: Final = (str, int, float, bool)
 
 
@@ -17,8 +19,8 @@ def read_config(context: click.Context, parameter: click.Parameter, file: Path |
     if file is None:
         return
     try:
-        values = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        values = yaml_value(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, NoYaml) as error:
         raise Failed(f"--config {file}: {error}; expected YAML") from None
     if not isinstance(values, dict):
         raise Failed(f"--config {file}: expected flags as keys, such as 'karmada-server: https://...'")
@@ -29,10 +31,14 @@ def read_config(context: click.Context, parameter: click.Parameter, file: Path |
         if option.startswith("--") and option not in ("--config", "--help")
     }
     defaults: dict[str, object] = {}
-    for key, value in values.items():
+    for number, (key, value) in enumerate(values.items(), 1):
         flag = known.get(str(key))
         if flag is None or flag.name is None:
-            raise Failed(f"--config {file}: {key}: no such flag; expected one of {', '.join(sorted(known))}")
+            # A file given by mistake may hold credentials.
+            named = key if isinstance(key, str) and _FLAG.fullmatch(key) else f"entry {number}"
+            raise Failed(
+                f"--config {file}: {named}: no such flag; expected one of {', '.join(sorted(known))}"
+            )
         defaults[flag.name] = _value(f"--config {file}: {key}", value, flag)
     context.default_map = {**defaults, **(context.default_map or {})}
 

@@ -1,6 +1,7 @@
 """What would change in an object, field by field, as people read it, without what servers keep.
 
-Contents of Secrets are never shown: only that they differ.
+Contents of Secrets are never shown, nor are their annotations, where kubectl keeps a copy: only that they
+differ.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +81,7 @@ def _text(value: object) -> str:
 
 
 def _hidden(difference: Difference) -> Difference:
-    if not difference.field.startswith((".data", ".stringData")):
+    if not difference.field.startswith((".data", ".stringData", ".metadata.annotations")):
         return difference
     return Difference(
         difference.field,

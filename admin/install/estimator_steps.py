@@ -10,7 +10,17 @@ from admin.install.manifest import Manifest
 from admin.install.package import ESTIMATOR, EXAMPLE_CLUSTER
 from admin.install.parts import Parts, applied, port_of
 from admin.install.settings import EstimatorMode
-from admin.install.step import HOST, Action, Apply, Available, Condition, IssueKubeconfig, Replace, Step
+from admin.install.step import (
+    HOST,
+    Action,
+    Apply,
+    Available,
+    Condition,
+    IssueKubeconfig,
+    Protect,
+    Replace,
+    Step,
+)
 
 _MEMBERS: Final = "/etc/fairway/members"
 _STOCK: Final = "karmada-scheduler-estimator"
@@ -65,13 +75,16 @@ class EstimatorSteps:
         record = stock.record_of(self.parts.settings.karmada_namespace, cluster)
         actions: list[Action] = []
         until: list[Condition] = []
-        for each in self.parts.ours(self.parts.package.per_member):
-            manifest = with_names(each, names)
+        manifests = [with_names(each, names) for each in self.parts.ours(self.parts.package.per_member)]
+        deployment = next(each for each in manifests if each.kind.kind == "Deployment")
+        for manifest in manifests:
             if manifest.kind.kind == "Deployment":
                 secret = {"secret": _secret(kubeconfig_secret(cluster), {"kubeconfig": "kubeconfig"})}
-                manifest = self._serving(with_volume(manifest, "member", secret))
-                actions.append(Replace(manifest, stock.our_pods_in, record, "deployment.json"))
+                with_certificates = self._serving(with_volume(manifest, "member", secret))
+                actions.append(Replace(with_certificates, stock.our_pods_in, record, "deployment.json"))
                 until.append(Available(manifest))
+            elif manifest.kind.kind == "PodDisruptionBudget":
+                actions.append(Protect(manifest, deployment))
             elif manifest.kind.kind == "Service":
                 actions.append(Replace(manifest, stock.as_it_is, record, "service.json"))
             else:

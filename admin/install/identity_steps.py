@@ -39,6 +39,13 @@ class IdentitySteps:
             does = "make the identities of our programs, with what they may do"
             yield Step("identities", does, plane, applied(wanted), tokens)
 
+    def of(self, component: str) -> list[Manifest]:
+        """What one program is and may do on Karmada's API server, its token too."""
+        found = [
+            each for each in self.parts.ours(self.parts.package.karmada) if component_of(each) == component
+        ]
+        return [*found, *self._missing_tokens(found)]
+
     def _is_wanted(self, manifest: Manifest) -> bool:
         """Whether an object on Karmada's API server or a member serves a program that is installed."""
         component = component_of(manifest)
@@ -66,13 +73,14 @@ class IdentitySteps:
         names = [DISPATCHER]
         if self.parts.settings.hold is Hold.WEBHOOK:
             names.append(WEBHOOK)
-        made = [self._karmada_kubeconfig(name, self.parts.settings.namespace) for name in names]
+        made = [self.karmada_kubeconfig(name, self.parts.settings.namespace) for name in names]
         if self.parts.estimated():
-            made.append(self._karmada_kubeconfig(ESTIMATOR, self.parts.settings.karmada_namespace))
+            made.append(self.karmada_kubeconfig(ESTIMATOR, self.parts.settings.karmada_namespace))
         does = "hand our programs their credentials for Karmada's API server"
         return Step("kubeconfigs", does, HOST, tuple(made))
 
-    def _karmada_kubeconfig(self, component: str, namespace: str) -> IssueKubeconfig:
+    def karmada_kubeconfig(self, component: str, namespace: str) -> IssueKubeconfig:
+        """The Secret on the host that one program reaches Karmada's API server with."""
         return self.parts.issued(
             self.parts.built(
                 "Secret", namespace, f"fairway-karmada-{component}", {"type": "Opaque"}, component

@@ -11,16 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-import yaml
-
-try:
-    # Ten times as fast, where libyaml is.
-    from yaml import CSafeLoader as _Loader
-except ImportError:
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]  # either reads the same
 
 from admin.install.kinds import Kind, kind_named
 from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.yaml_text import NoYaml, yaml_values
 
 Json = Mapping[str, object]
 
@@ -107,8 +101,8 @@ def manifest_of(body: Json, where: str) -> Manifest:
 def manifests_in(text: str, where: str) -> Iterator[Manifest]:
     """Every object of a YAML file; kustomize's own are left out. Raises ManifestError."""
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
-    except yaml.YAMLError as error:
+        documents = yaml_values(text)
+    except NoYaml as error:
         raise ManifestError(f"{where}: {error}; expected YAML") from None
     for number, document in enumerate(documents):
         if document is None or isinstance(document, list):

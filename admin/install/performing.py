@@ -5,6 +5,7 @@ again, and the second run of an installation that is complete writes nothing.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -12,11 +13,12 @@ from typing import Final
 from admin.install import stock
 from admin.install.difference import Difference, differences
 from admin.install.kubeconfig import filled, filled_with_text, has_token, kubeconfig, secret_data
+from admin.install.leftovers import is_leftover, uid_of
 from admin.install.manifest import Manifest, ManifestError, manifest_of
-from admin.install.step import Action, Apply, CopyCertificates, IssueKubeconfig, Replace
-from admin.install.writing import Body, Conflicting, applied, created, read, replaced
+from admin.install.step import Action, Apply, CopyCertificates, IssueKubeconfig, Protect, Remove, Replace
+from admin.install.writing import Body, Conflicting, applied, created, deleted, read, replaced
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Conflict, KubeError
+from fairway.kube.errors import Conflict, KubeError, NotFound
 
 _TRIES: Final = 5
 
@@ -31,6 +33,7 @@ class Verdict(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     KEEP = "keep"
+    REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Performer:
         self._planes = planes
         self._force = force
         self._dry_run = dry_run
+        self._removed = set[tuple[str, str]]()
 
     async def perform(self, plane: str, action: Action) -> Change:
         """Bring about what the action says. Raises InstallError."""
@@ -65,6 +69,10 @@ class Performer:
                     return await self._copy(plane, action)
                 case Replace():
                     return await self._replace(plane, action)
+                case Protect():
+                    return await self._protect(plane, action)
+                case Remove():
+                    return await self._remove(plane, action)
         except Conflicting as error:
             told = "take them back there, or overwrite them with --force-conflicts"
             raise InstallError(f"{plane}: {manifest}: {error}; {told}") from None
@@ -115,6 +123,29 @@ class Performer:
             plane, filled(action.manifest, {ours: data[theirs] for ours, theirs in names.items()})
         )
 
+    async def _protect(self, plane: str, action: Protect) -> Change:
+        client, manifest = self._planes[plane], action.manifest
+        live = await read(client, manifest.path)
+        if live is not None and not stock.is_ours(live):
+            return Change(plane, manifest, Verdict.KEEP, note="Karmada's, and stays as it is")
+        deployment = await read(client, action.deployment.path)
+        return await self._apply(plane, stock.over_pods_of(manifest, deployment))
+
+    async def _remove(self, plane: str, action: Remove) -> Change:
+        client, manifest = self._planes[plane], action.manifest
+        live = await read(client, manifest.path)
+        if live is None or (plane, manifest.path) in self._removed:
+            # In a dry run it is still there when it is looked for once more.
+            return Change(plane, manifest, Verdict.KEEP, note="is not there")
+        if not is_leftover(live, action):
+            return Change(plane, manifest, Verdict.KEEP, note="is not ours, and stays as it is")
+        if not self._dry_run:
+            with suppress(NotFound):
+                await deleted(client, manifest.path, uid_of(live))
+        else:
+            self._removed.add((plane, manifest.path))
+        return Change(plane, manifest, Verdict.REMOVE)
+
     async def _replace(self, plane: str, action: Replace) -> Change:
         for _ in range(_TRIES):
             try:
@@ -134,6 +165,8 @@ class Performer:
                 await created(client, manifest.collection, manifest.body)
             return Change(plane, manifest, Verdict.CREATE)
         if stock.is_ours(live) and not stock.was_stock(live):
+            if action.onto is stock.nobody_in:
+                return await self._remove(plane, Remove(manifest))
             return await self._put(plane, manifest, live, {**live, **_ours_over(live, manifest)})
         wanted = action.onto(live, manifest)
         if wanted == live:

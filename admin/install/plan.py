@@ -15,8 +15,19 @@ from admin.install.kinds import the
 from admin.install.manifest import Manifest, built, manifest_of
 from admin.install.package import DISPATCHER, WEBHOOK, Package
 from admin.install.parts import CATALOGUE, CATALOGUE_FILE, LABELS, Parts, Surroundings, applied
+from admin.install.retirement_steps import RetirementSteps
 from admin.install.settings import Hold, Interpreters, Settings
-from admin.install.step import HOST, KARMADA, Action, Available, CopyCertificates, Established, Step
+from admin.install.step import (
+    HOST,
+    KARMADA,
+    Action,
+    Available,
+    CopyCertificates,
+    Established,
+    Registered,
+    Step,
+)
+from webhook.configuration import NAME
 from webhook.policies import policies
 
 ESTIMATOR_CLIENT: Final = "fairway-estimator-client"
@@ -25,9 +36,11 @@ _CLIENT_PKI: Final = "/etc/fairway/estimator-client"
 
 
 def plan(package: Package, settings: Settings, around: Surroundings) -> tuple[Step, ...]:
-    """All steps, in order. Raises ManifestError."""
+    """All steps, in order; also those that would remove what is not there. Raises ManifestError."""
     parts = Parts(package, settings, around)
-    return tuple(_Planner(parts, IdentitySteps(parts), EstimatorSteps(parts)).steps())
+    identities = IdentitySteps(parts)
+    planner = _Planner(parts, identities, EstimatorSteps(parts), RetirementSteps(parts, identities))
+    return tuple(planner.steps())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,7 @@ class _Planner:
     parts: Parts
     identities: IdentitySteps
     estimators: EstimatorSteps
+    retirements: RetirementSteps
 
     def steps(self) -> Iterator[Step]:
         yield from self.identities.namespaces()
@@ -43,11 +57,12 @@ class _Planner:
         yield self._definitions()
         yield from self.identities.identities()
         yield self.identities.kubeconfigs()
-        if self.parts.settings.interpreters is not Interpreters.NONE:
-            yield self._interpreters()
+        yield from self._interpreters()
         yield from self.estimators.steps()
         yield self._dispatcher()
+        yield from self.retirements.estimators()
         yield from self._hold()
+        yield from self.retirements.holds()
         if self.parts.settings.sample_queue:
             yield self._sample()
 
@@ -70,12 +85,16 @@ class _Planner:
             "deleted by fairway uninstall --delete-queues, with all queues",
         )
 
-    def _interpreters(self) -> Step:
+    def _interpreters(self) -> Iterator[Step]:
         chosen = [each for each in self.parts.ours(self.parts.package.interpreters) if self._is_chosen(each)]
-        does = "tell Karmada what the kinds of AI workloads ask for"
-        return Step("interpreters", does, KARMADA, applied(chosen))
+        if chosen:
+            does = "tell Karmada what the kinds of AI workloads ask for"
+            yield Step("interpreters", does, KARMADA, applied(chosen))
+        yield from self.retirements.interpreters(chosen)
 
     def _is_chosen(self, interpreter: Manifest) -> bool:
+        if self.parts.settings.interpreters is Interpreters.NONE:
+            return False
         if interpreted_kind(interpreter) in self.parts.around.interpreted:
             return False
         replaces = interpreter.labels.get(REPLACES_BUILT_IN) == "true"
@@ -125,6 +144,10 @@ class _Planner:
             until = tuple(Available(each) for each in manifests if each.kind.kind == "Deployment")
             does = "run the webhook, which holds workloads from now on"
             yield Step("webhook", does, HOST, applied(manifests), until)
+            configuration = self.parts.built("MutatingWebhookConfiguration", "", NAME, {})
+            registered = Registered(configuration, webhook_url(self.parts.settings.namespace))
+            does = "see that the webhook has registered itself, so that it is asked"
+            yield Step("registration", does, KARMADA, (), (registered,))
         elif self.parts.settings.hold is Hold.POLICIES:
             made = [
                 marked(manifest_of(each, "webhook policies")) for each in policies(self.parts.around.scope)
@@ -148,6 +171,11 @@ def interpreted_kind(interpreter: Manifest) -> str:
     if not isinstance(target, dict):
         return ""
     return f"{str(target.get('apiVersion', '')).rpartition('/')[0]}/{target.get('kind', '')}"
+
+
+def webhook_url(namespace: str) -> str:
+    """Where Karmada's API server asks the webhook, without a path, as the packaged Deployment says it."""
+    return f"https://fairway-webhook.{namespace}.svc:443"
 
 
 def sample_queue() -> list[Manifest]:

@@ -10,7 +10,7 @@ from admin.install import stock
 from admin.install.manifest import FAIRWAY, PART_OF, Manifest
 from admin.install.rights import missing_rights, rights_to_install
 from admin.install.settings import Hold, Settings
-from admin.install.step import HOST, KARMADA, Apply, CopyCertificates, IssueKubeconfig, Step
+from admin.install.step import HOST, KARMADA, Apply, CopyCertificates, IssueKubeconfig, Replace, Step
 from admin.install.surroundings import CLUSTERS, Problem
 from admin.install.writing import Body, read
 from fairway.kube.client import KubeClient
@@ -71,7 +71,26 @@ async def unsuitable(
 
 async def obstacles(planes: Mapping[str, KubeClient], steps: Sequence[Step]) -> list[Problem]:
     """Rights that are missing, and names that others use. Raises KubeError."""
-    return [*await missing_rights(planes, rights_to_install(steps)), *await _taken(planes, steps)]
+    return [
+        *await missing_rights(planes, rights_to_install(steps)),
+        *await _taken(planes, steps),
+        *await _redirected(planes, steps),
+    ]
+
+
+async def _redirected(planes: Mapping[str, KubeClient], steps: Iterable[Step]) -> list[Problem]:
+    """Karmada's Services that an earlier run sent to the estimator for all members, wanted as they were."""
+    problems = []
+    for step in steps:
+        for action in step.actions:
+            if isinstance(action, Replace) and action.onto is stock.as_it_is:
+                live = await read(planes[step.plane], action.manifest.path)
+                if live is not None and stock.was_stock(live):
+                    cluster = stock.cluster_of(action.record)
+                    message = f"{action.manifest} leads to the estimator for all members"
+                    remedy = f"give back what was there first: --restore-estimator {cluster}"
+                    problems.append(Problem(step.plane, message, remedy))
+    return problems
 
 
 async def _taken(planes: Mapping[str, KubeClient], steps: Iterable[Step]) -> list[Problem]:

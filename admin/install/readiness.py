@@ -8,12 +8,14 @@ from typing import Final
 import msgspec
 
 from admin.install.kubeconfig import has_token
+from admin.install.listing import listed
 from admin.install.performing import InstallError
-from admin.install.step import Available, Condition, Established, TokenMinted
+from admin.install.step import Available, Condition, Ended, Established, Registered, TokenMinted
 from admin.install.writing import Body, read
+from admin.printable import counted
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError, ServerError, TooManyRequests, Unreachable
-from fairway.kube.objects import KubeStruct
+from fairway.kube.objects import KubeStruct, ObjectMeta
 
 _LOOK_EVERY_S: Final = 1.0
 
@@ -46,6 +48,23 @@ class _Deployment(KubeStruct, frozen=True):
     status: _Status = _Status()
 
 
+class _Pod(KubeStruct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _ClientConfig(KubeStruct, frozen=True):
+    url: str = ""
+    ca_bundle: str = ""
+
+
+class _Webhook(KubeStruct, frozen=True):
+    client_config: _ClientConfig = _ClientConfig()
+
+
+class _Configuration(KubeStruct, frozen=True):
+    webhooks: list[_Webhook] | None = None
+
+
 class _Definition(KubeStruct, frozen=True):
     status: _Status = _Status()
 
@@ -66,7 +85,7 @@ async def ready(planes: Mapping[str, KubeClient], plane: str, condition: Conditi
     manifest = condition.manifest
     while True:
         try:
-            missing = lacking(condition, await read(planes[plane], manifest.path))
+            missing = await _missing(planes[plane], condition)
         except (Unreachable, ServerError, TooManyRequests) as error:
             missing = str(error)
         except KubeError as error:
@@ -82,7 +101,17 @@ async def ready(planes: Mapping[str, KubeClient], plane: str, condition: Conditi
         await waiting.sleep(_LOOK_EVERY_S)
 
 
-def lacking(condition: Condition, obj: Body | None) -> str:
+async def _missing(client: KubeClient, condition: Condition) -> str:
+    if not isinstance(condition, Ended):
+        return lacking(condition, await read(client, condition.manifest.path))
+    path = f"/api/v1/namespaces/{condition.manifest.namespace}/pods"
+    pods = await listed(client, path, _Pod, label_selector=f"app.kubernetes.io/name={condition.program}")
+    if not pods:
+        return ""
+    return f"{counted(len(pods), 'pod')} of {condition.program} still run, such as {pods[0].metadata.name}"
+
+
+def lacking(condition: Established | TokenMinted | Available | Registered, obj: Body | None) -> str:
     """What is missing, empty where the condition is met."""
     if obj is None:
         return "it is not there"
@@ -95,6 +124,18 @@ def lacking(condition: Condition, obj: Body | None) -> str:
             return "" if has_token(obj) else "its token has not been filled in"
         case Available():
             return _missing_pods(msgspec.convert(obj, _Deployment))
+        case Registered():
+            return _unregistered(msgspec.convert(obj, _Configuration), condition.url)
+
+
+def _unregistered(configuration: _Configuration, url: str) -> str:
+    found = [each.client_config for each in configuration.webhooks or ()]
+    if not found:
+        return "it has no entries"
+    elsewhere = [each.url for each in found if not f"{each.url}/".startswith(f"{url}/")]
+    if elsewhere:
+        return f"it sends to {elsewhere[0] or 'a Service'} and not to {url}"
+    return "" if all(each.ca_bundle for each in found) else "it says no authority to trust"
 
 
 def _missing_pods(deployment: _Deployment) -> str:
@@ -115,5 +156,9 @@ def _remedy(condition: Condition) -> str:
             return f"look at its conditions: kubectl describe crd {manifest.name}"
         case TokenMinted():
             return "let its kube-controller-manager run the controller serviceaccount-token"
+        case Registered():
+            return "look at the log of fairway-webhook, which registers itself, and at fairway doctor"
+        case Ended():
+            return "end them"
         case Available():
             return f"look at its pods: kubectl -n {manifest.namespace} describe deployment,pods"

@@ -11,7 +11,7 @@ from admin.install.kinds import Kind
 from admin.install.listing import listed
 from admin.install.manifest import COMPONENT, INSTALLER, MANAGED_BY, called, object_path
 from admin.install.performing import InstallError
-from admin.install.writing import read
+from admin.install.writing import deleted, read
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
@@ -112,9 +112,8 @@ class Remover:
         self, plane: str, client: KubeClient, kind: Kind, namespace: str, name: str, uid: str
     ) -> None:
         if not self.dry_run:
-            options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
             try:
-                await client.delete(object_path(kind, namespace, name), msgspec.Raw, options)
+                await deleted(client, object_path(kind, namespace, name), uid)
             except NotFound:
                 return
             except Conflict:

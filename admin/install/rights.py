@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from admin.install import stock
 from admin.install.kinds import Kind, the
-from admin.install.step import CopyCertificates, IssueKubeconfig, Replace, Step
+from admin.install.step import CopyCertificates, Ended, IssueKubeconfig, Protect, Remove, Replace, Step
 from admin.install.surroundings import Problem
 from fairway.kube.client import KubeClient
 from fairway.kube.objects import KubeStruct
@@ -40,25 +41,21 @@ class _Review(KubeStruct, frozen=True):
 
 def rights_to_install(steps: Iterable[Step]) -> frozenset[Right]:
     """What carrying out the steps takes."""
-    return frozenset(right for step in steps for right in _rights_of(step))
-
-
-def rights_to_uninstall(planes: Iterable[str], kinds: Sequence[Kind]) -> frozenset[Right]:
-    """What removing all that carries our label takes."""
-    return frozenset(
-        Right(plane, kind.group, kind.plural, "", verb)
-        for plane in planes
-        for kind in kinds
-        for verb in ("list", "delete")
-    )
+    return frozenset(right for step in steps for right in (*_rights_of(step), *_rights_to_wait(step)))
 
 
 def _rights_of(step: Step) -> Iterator[Right]:
     for action in step.actions:
         manifest = action.manifest
         verbs = ["get", "create", "patch"]
+        if isinstance(action, Remove):
+            verbs = ["get", "delete"]
+        if isinstance(action, Protect):
+            yield from _on(step.plane, action.deployment.kind, manifest.namespace, ("get",))
         if isinstance(action, Replace):
             verbs = ["get", "create", "update"]
+            if action.onto is stock.nobody_in:
+                verbs = ["get", "update", "delete"]
             yield from _on(
                 step.plane, action.record.kind, action.record.namespace, ("get", "create", "patch")
             )
@@ -69,6 +66,15 @@ def _rights_of(step: Step) -> Iterator[Right]:
             namespace = action.source.split("/")[4]
             yield from _on(step.plane, the("Secret"), namespace, ("get",))
         yield from _on(step.plane, manifest.kind, manifest.namespace, verbs)
+
+
+def _rights_to_wait(step: Step) -> Iterator[Right]:
+    for condition in step.until:
+        manifest = condition.manifest
+        if isinstance(condition, Ended):
+            yield Right(step.plane, "", "pods", manifest.namespace, "list")
+        else:
+            yield from _on(step.plane, manifest.kind, manifest.namespace, ("get",))
 
 
 def _on(plane: str, kind: Kind, namespace: str, verbs: Iterable[str]) -> Iterator[Right]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from admin.install.leftovers import without_absent
 from admin.install.manifest import ManifestError
 from admin.install.package import Package
 from admin.install.performing import InstallError
@@ -40,7 +41,7 @@ async def prepare(
         problems += seen.problems
         if seen.around is None or problems:
             raise _unprepared(problems)
-        steps = plan(package, settings, seen.around)
+        steps = await without_absent(planes, plan(package, settings, seen.around))
         problems = await obstacles(planes, steps)
     except KubeError as error:
         raise InstallError(f"{error}") from None

@@ -66,7 +66,31 @@ class Replace:
     entry: str
 
 
-Action = Apply | IssueKubeconfig | CopyCertificates | Replace
+@dataclass(frozen=True, slots=True)
+class Protect:
+    """A PodDisruptionBudget over the pods of a Deployment, by the selector that this one really has.
+
+    Whoever installed the Deployment chose its selector, which cannot change. A budget of that name that
+    others made stays as it is. ``manifest``: ours, with the selector for where there is no Deployment yet.
+    """
+
+    manifest: Manifest
+    deployment: Manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """An object of ours that the settings want no longer, deleted if it is there.
+
+    ``manifest``: as far as finding it goes. ``is_unlabelled``: one of our programs made it by itself, and
+    only its name says that it is ours; such an object alone is no reason for a step of removals.
+    """
+
+    manifest: Manifest
+    is_unlabelled: bool = False
+
+
+Action = Apply | IssueKubeconfig | CopyCertificates | Replace | Protect | Remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +114,23 @@ class Available:
     manifest: Manifest
 
 
-Condition = Established | TokenMinted | Available
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A MutatingWebhookConfiguration sends its reviews to ``url``, in every entry."""
+
+    manifest: Manifest
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """No pod of a Deployment that is deleted runs any more. ``program``: their app.kubernetes.io/name."""
+
+    manifest: Manifest
+    program: str
+
+
+Condition = Established | TokenMinted | Available | Registered | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +151,15 @@ class Step:
     @property
     def checked(self) -> str:
         """How it is known to be done."""
-        waits = {Established: "is served", TokenMinted: "has its token", Available: "has all its pods ready"}
+        waits = {
+            Established: "is served",
+            TokenMinted: "has its token",
+            Available: "has all its pods ready",
+            Registered: "is there, with our address and an authority to trust",
+            Ended: "has no pod left",
+        }
         told = [f"{condition.manifest} {waits[type(condition)]}" for condition in self.until]
-        return "; ".join(told) or "each object is read back as applied"
+        if told:
+            return "; ".join(told)
+        is_removal = all(isinstance(action, Remove) for action in self.actions)
+        return "none of them is there" if is_removal else "each object is read back as applied"

@@ -20,6 +20,7 @@ from admin.install.manifest import (
     Manifest,
     ManifestError,
     built,
+    manifest_of,
 )
 from fairway.kube.objects import KubeStruct
 
@@ -53,10 +54,18 @@ class _Remembered(KubeStruct, frozen=True, omit_defaults=True):
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
 
+_RECORD: Final = "fairway-stock-"
+
+
+def cluster_of(record: Manifest) -> str:
+    """The cluster whose estimator a ConfigMap remembers."""
+    return record.name.removeprefix(_RECORD)
+
+
 def record_of(namespace: str, cluster: str) -> Manifest:
     """The ConfigMap that remembers a cluster's estimator, still without data."""
     labels = {PART_OF: FAIRWAY, MANAGED_BY: INSTALLER, COMPONENT: REMEMBERED}
-    return built(the("ConfigMap"), namespace, f"fairway-stock-{cluster}", {}, labels)
+    return built(the("ConfigMap"), namespace, f"{_RECORD}{cluster}", {}, labels)
 
 
 def remembered(live: Json) -> str:
@@ -117,11 +126,20 @@ def our_pods_in(live: Json, ours: Manifest) -> Json:
     """
     spec, wanted = _object(live, "spec"), _object(ours.body, "spec")
     selected = msgspec.convert(spec.get("selector"), _Selector).match_labels or {}
-    template = _object(wanted, "template")
+    template = _reselected(_object(wanted, "template"), wanted.get("selector"), spec.get("selector"))
     pods = _object(template, "metadata")
     template = {**template, "metadata": {**pods, "labels": {**_object(pods, "labels"), **selected}}}
     kept: dict[str, object] = {key: spec[key] for key in _KEPT if key in spec}
     return _with(live, ours, {**wanted, **kept, "template": template})
+
+
+def over_pods_of(budget: Manifest, deployment: Json | None) -> Manifest:
+    """The PodDisruptionBudget over the pods that the Deployment selects, as it is where there is none."""
+    selector = None if deployment is None else _object(deployment, "spec").get("selector")
+    if selector is None:
+        return budget
+    spec = {**_object(budget.body, "spec"), "selector": selector}
+    return manifest_of({**budget.body, "spec": spec}, str(budget))
 
 
 def nobody_in(live: Json, ours: Manifest) -> Json:
@@ -150,6 +168,19 @@ def is_ours(live: Json) -> bool:
 def was_stock(live: Json) -> bool:
     """Whether the object was somebody's before it was ours, so that it is given back and not deleted."""
     return WAS_STOCK in _object(_object(live, "metadata"), "annotations")
+
+
+def _reselected(within: Json, ours: object, theirs: object) -> dict[str, object]:
+    """Every label selector that is ours made theirs: pods spread by the labels that they are selected by."""
+
+    def changed(key: str, value: object) -> object:
+        if key == "labelSelector":
+            return theirs if value == ours else value
+        if isinstance(value, dict):
+            return {below: changed(below, each) for below, each in value.items()}
+        return [changed("", each) for each in value] if isinstance(value, list) else value
+
+    return {key: changed(key, value) for key, value in within.items()}
 
 
 def _with(live: Json, ours: Manifest, spec: Json) -> Json:

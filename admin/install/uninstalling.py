@@ -13,12 +13,15 @@ from typing import Final
 from admin.install.giving_back import GivenBack, GivingBack, Wanted, names
 from admin.install.kinds import KINDS, Kind, the
 from admin.install.listing import listed
+from admin.install.manifest import Manifest
 from admin.install.package import DISPATCHER, ESTIMATOR, WEBHOOK
 from admin.install.performing import InstallError
 from admin.install.readiness import Waiting, ready
 from admin.install.removing import Remover
 from admin.install.restoring import RECORDS, Record, deployment_in, give_back
-from admin.install.step import HOST, KARMADA, Available
+from admin.install.rights import missing_rights
+from admin.install.step import HOST, KARMADA, Available, Ended
+from admin.install.uninstall_rights import rights_to_uninstall
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from fairway.kube.objects import KubeStruct, ObjectMeta
@@ -26,7 +29,6 @@ from webhook.bindings import GROUP, NAMESPACED
 from webhook.configuration import COLLECTION, NAME, Rule
 from webhook.suspend import CREATE
 
-_PODS: Final = "app.kubernetes.io/name=fairway-"
 _KARMADAS: Final = "mutating-config"
 _PASSES: Final = 5
 _PROGRAMS: Final = ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy")
@@ -78,10 +80,6 @@ class _Configuration(KubeStruct, frozen=True):
         )
 
 
-class _Pod(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class Uninstaller:
     """Uninstalls once. ``planes``: a client for each API server, by name; those of members may be missing."""
 
@@ -96,6 +94,7 @@ class Uninstaller:
     async def run(self) -> Gone:
         """All of it. Raises InstallError; then the same call goes on from there."""
         host, karmada = self._planes[HOST], self._planes[KARMADA]
+        await self._ask_for_rights()
         await self._stop_holding(karmada)
         await self._programs(host, WEBHOOK)
         await self._remover.remove_named(KARMADA, karmada, the("MutatingWebhookConfiguration"), "", NAME)
@@ -106,6 +105,20 @@ class Uninstaller:
         estimators = await self._estimators(host)
         await self._rest()
         return Gone(given, estimators, tuple(self._left(given)))
+
+    async def _ask_for_rights(self) -> None:
+        """All that is missing is told at once, before anything is half-way gone."""
+        way = self._way
+        kinds = {plane: kinds_on(plane) for plane in self._planes}
+        queues = [the(kind) for kind in _QUEUES] if way.delete_queues else []
+        wanted = rights_to_uninstall(kinds, way.namespace, way.karmada_namespace, queues)
+        try:
+            problems = await missing_rights(self._planes, wanted)
+        except KubeError as error:
+            raise InstallError(f"{error}") from None
+        if problems:
+            told = "\n".join(f"  {problem}" for problem in problems)
+            raise InstallError(f"nothing was written, because:\n{told}")
 
     async def _stop_holding(self, karmada: KubeClient) -> None:
         """The webhook first loses its right to register itself, so that its configuration stays away."""
@@ -121,22 +134,9 @@ class Uninstaller:
         await self._remover.remove_labelled(HOST, host, kinds, component)
         if self._remover.dry_run:
             return
-        path = f"/api/v1/namespaces/{self._way.namespace}/pods"
-        deadline_s = self._waiting.clock() + self._waiting.timeout_s
-        while True:
-            try:
-                pods = await listed(host, path, _Pod, label_selector=f"{_PODS}{component}")
-            except KubeError as error:
-                raise InstallError(f"{HOST}: pods of fairway-{component}: {error}") from None
-            if not pods:
-                return
-            if self._waiting.clock() >= deadline_s:
-                raise InstallError(
-                    f"{HOST}: {len(pods)} pods of fairway-{component} still run, such as "
-                    f"{pods[0].metadata.name}; end them, then run the same command again"
-                )
-            self._waiting.seen(f"waiting for {len(pods)} pods of fairway-{component} to end")
-            await self._waiting.sleep(1.0)
+        program = f"fairway-{component}"
+        deployment = Manifest(the("Deployment"), self._way.namespace, program, {}, {})
+        await ready(self._planes, HOST, Ended(deployment, program), self._waiting)
 
     async def _give_back(self, karmada: KubeClient) -> GivenBack:
         others = await self._others_hold(karmada)

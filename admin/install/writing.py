@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from admin.install.manifest import INSTALLER, Json, Manifest
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, NotFound
@@ -77,6 +79,15 @@ async def created(client: KubeClient, collection: str, body: Json) -> Body:
     """What the object is after it was created. Raises KubeError; Conflict where it is there."""
     params = {"fieldManager": INSTALLER, "fieldValidation": "Strict"}
     return await client.post(collection, body, Body, params)
+
+
+async def deleted(client: KubeClient, path: str, uid: str) -> None:
+    """Delete that very object, and in the background what belongs to it.
+
+    Raises KubeError: NotFound where it is gone, Conflict where another one has taken its name.
+    """
+    options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+    await client.delete(path, msgspec.Raw, options)
 
 
 def conflicts_in(message: str) -> tuple[FieldConflict, ...]:

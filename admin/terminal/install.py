@@ -11,13 +11,18 @@ from rich.text import Text
 from admin.install.installing import Done
 from admin.install.performing import Change, Verdict
 from admin.install.removing import Removed
-from admin.install.step import Apply, CopyCertificates, IssueKubeconfig, Replace, Step
+from admin.install.step import Apply, CopyCertificates, IssueKubeconfig, Protect, Remove, Replace, Step
 from admin.install.uninstalling import Gone
 from admin.printable import counted
 from admin.terminal.console import shown
 
-_MARKS: Final = {Verdict.CREATE: "+ ", Verdict.CHANGE: "~ ", Verdict.KEEP: "  "}
-_STYLES: Final = {Verdict.CREATE: "green", Verdict.CHANGE: "yellow", Verdict.KEEP: "dim"}
+_MARKS: Final = {Verdict.CREATE: "+ ", Verdict.CHANGE: "~ ", Verdict.KEEP: "  ", Verdict.REMOVE: "- "}
+_STYLES: Final = {
+    Verdict.CREATE: "green",
+    Verdict.CHANGE: "yellow",
+    Verdict.KEEP: "dim",
+    Verdict.REMOVE: "red",
+}
 _MOST: Final = 400
 
 
@@ -101,10 +106,14 @@ def _manifests_of(steps: Iterable[Step]) -> Iterator[str]:
             match action:
                 case Apply():
                     yield _yaml(action.manifest.body)
+                case Protect():
+                    yield f"# Over the pods of {action.deployment}, by the selector that it really has.\n"
+                    yield _yaml(action.manifest.body)
+                case Remove():
+                    yield f"# {action.manifest}: deleted, where it is there\n"
                 case Replace():
                     yield "# In the place of the one that is there, if there is one.\n"
-                    if action.manifest.body.get("spec"):
-                        yield _yaml(action.manifest.body)
+                    yield _yaml(action.manifest.body)
                 case IssueKubeconfig():
                     yield f"# {action.manifest}: {action.entry}: a kubeconfig for {action.server}, with the\n"
                     yield f"#   token in {action.token} on {action.plane}\n"
@@ -146,12 +155,13 @@ def _note(change: Change) -> Text:
 def _count(changes: Sequence[Change], *, is_done: bool = False) -> str:
     created = sum(each.verdict is Verdict.CREATE for each in changes)
     changed = sum(each.verdict is Verdict.CHANGE for each in changes)
-    if not created and not changed:
+    removed = sum(each.verdict is Verdict.REMOVE for each in changes)
+    if not created and not changed and not removed:
         return "nothing to change"
-    kept = len(changes) - created - changed
-    if is_done:
-        return f"{created} created, {changed} changed, {kept} as they should be"
-    return f"{created} to create, {changed} to change, {kept} as they should be"
+    kept = len(changes) - created - changed - removed
+    words = ("created", "changed", "removed") if is_done else ("to create", "to change", "to remove")
+    told = [f"{created} {words[0]}", f"{changed} {words[1]}", f"{kept} as they should be"]
+    return ", ".join([*told[:2], *([f"{removed} {words[2]}"] if removed else []), told[2]])
 
 
 def _step_document(done: Done) -> dict[str, object]:

@@ -75,7 +75,7 @@ def _laid_out_by_kubectl(data: bytes) -> Document | None:
 
 def _document_end(data: bytes, start: int) -> int:
     if data[start : start + 1] != b"{":
-        found = data[start : start + 20].decode("utf-8", "replace")
+        found = data[start : start + 1].decode("utf-8", "replace")
         raise MalformedDump(f"{located(data, start)}: expected a JSON object, found {found!r}")
     try:
         _ANYTHING.decode(memoryview(data)[start:])

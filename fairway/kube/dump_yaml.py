@@ -121,8 +121,9 @@ class _Builder:
 
 def _document(root: Value, end: yaml.Event) -> Document:
     if not isinstance(root, dict):
-        shown = root[:40] if isinstance(root, str) else type(root).__name__
-        raise MalformedDump(f"{_line(end)}: expected a mapping with a kind, found {shown!r}")
+        # Not what it says: a file given by mistake may hold a token and nothing else.
+        found = "text" if isinstance(root, str) else type(root).__name__
+        raise MalformedDump(f"{_line(end)}: expected a mapping with a kind, found {found}")
     kind, items = root.get("kind"), root.get("items")
     if kind is None and isinstance(items, list):
         # kubectl writes the kind of a list after its items.

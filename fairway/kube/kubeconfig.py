@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import yaml
 from kubernetes.aio.config.kube_config import ConfigNode, KubeConfigMerger
 
 from fairway.kube.errors import BadConfig
+from fairway.kube.yaml_text import NoYaml, yaml_value
 
 _HINT = "expected a kubeconfig as kubectl reads it; check it with: kubectl config view"
 
@@ -127,22 +127,9 @@ def read_kubeconfig(paths: tuple[str, ...], context: str | None, master: str | N
 
 def _parse(path: str) -> _File:
     try:
-        return msgspec.convert(yaml.safe_load(Path(path).read_bytes()), _File)
-    except (OSError, msgspec.ValidationError) as error:
+        return msgspec.convert(yaml_value(Path(path).read_bytes()), _File)
+    except (OSError, msgspec.ValidationError, NoYaml) as error:
         raise BadConfig(f"kubeconfig {path}: {error}; {_HINT}") from error
-    except yaml.YAMLError as error:
-        # Not chained: the parser quotes the lines where it stopped, and those hold credentials.
-        raise BadConfig(f"kubeconfig {path}: {place_of_fault(error)}; {_HINT}") from None
-
-
-def place_of_fault(error: yaml.YAMLError) -> str:
-    """Where a file is no YAML, without a word of what is written there."""
-    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-    return (
-        "it is no YAML"
-        if mark is None
-        else f"it is no YAML from line {mark.line + 1}, column {mark.column + 1} on"
-    )
 
 
 def _find(where: str, section: str, items: list[_Named], name: str) -> _Named:

@@ -1,8 +1,8 @@
-"""Certificate files of a TLS server: one consistent, checked set of bytes, and when it expires.
+"""Certificate files of a TLS server or client: one consistent, checked set of bytes, and when it expires.
 
 Cert-manager, kubelet and people replace such files one after the other, so a reader may meet a new
-certificate beside the old key. ``load`` returns only what belongs together; everything else is a TlsError
-that names the file and the problem, for the caller to keep what it has and try again.
+certificate beside the old key. ``load`` and ``load_client`` return only what belongs together; everything
+else is a TlsError that names the file and the problem, for the caller to keep what it has and try again.
 """
 
 import os
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 _BEGIN = "-----BEGIN CERTIFICATE-----"
 _END = "-----END CERTIFICATE-----"
@@ -20,6 +21,13 @@ _TIME_FORMATS = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
 
 class TlsError(ValueError):
     """Certificate files that cannot be used; the message names the file and the problem."""
+
+
+class Files(Protocol):
+    """Files that are read together."""
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every file of the set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,31 @@ class TlsFiles:
     def paths(self) -> tuple[Path, ...]:
         """Every file of the set."""
         return (self.certificate, self.key, *([self.client_ca] if self.client_ca else []))
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFiles:
+    """Where a client's certificate material lives, PEM throughout.
+
+    ``ca`` holds the authorities of servers. ``certificate`` and ``key``: None for a client that shows none.
+    """
+
+    ca: Path
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every file of the set."""
+        return tuple(path for path in (self.ca, self.certificate, self.key) if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSet:
+    """Contents of `ClientFiles` that were read together and belong together."""
+
+    ca_pem: bytes
+    certificate_pem: bytes | None
+    key_pem: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +94,7 @@ class CertificateReading:
     failures: int
 
 
-def fingerprint(files: TlsFiles) -> tuple[tuple[int, int, int, int], ...]:
+def fingerprint(files: Files) -> tuple[tuple[int, int, int, int], ...]:
     """What changes when any file is replaced or rewritten: device, inode, size and mtime (ns) of each.
 
     Follows symbolic links, which is how mounted Secrets are swapped. Costs one ``stat`` a file.
@@ -84,7 +117,7 @@ def load(files: TlsFiles) -> CertificateSet:
     """
     before = fingerprint(files)
     certificate, key, *client_ca = (_read(path) for path in files.paths())
-    _check_pair(files)
+    _check_pair(files.certificate, files.key)
     certificate_expires_s = _expiry(files.certificate, certificate)[0]
     client_ca_expires_s = min(_expiry(files.client_ca, client_ca[0])) if files.client_ca else None
     if files.client_ca:
@@ -96,6 +129,24 @@ def load(files: TlsFiles) -> CertificateSet:
     )
 
 
+def load_client(files: ClientFiles) -> ClientSet:
+    """Read and check the set: the key fits the certificate, the authorities parse, nothing changed meanwhile.
+
+    Raises TlsError.
+    """
+    before = fingerprint(files)
+    ca = _read(files.ca)
+    certificate = None if files.certificate is None else _read(files.certificate)
+    key = None if files.key is None else _read(files.key)
+    if files.certificate is not None and files.key is not None:
+        _check_pair(files.certificate, files.key)
+    _expiry(files.ca, ca)
+    _check_authorities(files.ca)
+    if fingerprint(files) != before:
+        raise TlsError(f"{files.ca}: changed while being read, or the certificate and key beside it did")
+    return ClientSet(ca, certificate, key)
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -103,14 +154,14 @@ def _read(path: Path) -> bytes:
         raise TlsError(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def _check_pair(files: TlsFiles) -> None:
+def _check_pair(certificate: Path, key: Path) -> None:
     try:
         # The empty password keeps OpenSSL from asking for one on the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(files.certificate, files.key, password="")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
     except (OSError, ValueError) as error:
         problem = "does not belong to the key" if "MISMATCH" in str(error) else "cannot be used with the key"
         raise TlsError(
-            f"{files.certificate}: {problem} in {files.key}: {_reason(error)}; "
+            f"{certificate}: {problem} in {key}: {_reason(error)}; "
             "expected a PEM certificate chain and its unencrypted PEM key"
         ) from error
 

@@ -9,7 +9,8 @@ ours says that it was admitted, and where it is placed.
     no      yes   no       `Pending`, or `Unresolved` with the reason why it cannot be
     no      yes   yes      taken back by us: `Reassert`, for Karmada placed it once more from its own queue
                            (`Adopted` and restored where clearing would leave pods behind); else it was
-                           adopted: `Growing` if it wants more than it has, `HeldWithin` if not
+                           adopted: `Growing` if it wants more than it has, `HeldWithin` if not, but
+                           `Foreign` if it is neither in scope nor in anybody's queue
     yes     no    any      `Admitted`, or `Shrinking` if it wants less than the record says
     yes     yes   any      `Growing` if it wants more than it has, else `HeldWithin`
 
@@ -18,6 +19,10 @@ passes changes of the pod template on, whatever is held; a hold pins the number 
 
 Before all that come what is none of ours (`Foreign`) and what has ended (`Finished`). A flag set or cleared
 by hand, and a record lost or copied from another binding, are rows of this table, not special cases.
+
+Who set the flag is not written anywhere. On what is in scope, or has a queue, it is taken for the gate's:
+growth that was held and then taken back has to be let go, or it could never be scaled down. On all else it
+is somebody else's, and stays.
 """
 
 from collections.abc import Callable
@@ -98,7 +103,7 @@ def read_state(
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
-        return _held_where_placed(binding, template, queue)
+        return _held_where_placed(binding, template, queue, is_ours=in_scope or isinstance(queue, Resolved))
     return _waiting(binding, template, queue, copies)
 
 
@@ -144,7 +149,11 @@ def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQue
 
 
 def _held_where_placed(
-    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue
+    binding: Binding,
+    template: TemplateFacts | Unreadable | None,
+    queue: Resolved | NoQueue,
+    *,
+    is_ours: bool,
 ) -> State:
     copies = binding.copies(1)
     if binding.requeue is not None:
@@ -154,7 +163,7 @@ def _held_where_placed(
     wanted = binding.demand.total(copies)
     need = beyond(wanted, binding.demand.held(binding.placed))
     if not binding.problems and not need and not _lacks_replicas(binding):
-        return HeldWithin(None)
+        return HeldWithin(None) if is_ours else Foreign()
     blocked = _obstacle(binding, template, queue)
     if not isinstance(queue, Resolved):
         return Unresolved(queue if blocked is None else blocked, binding.created_ms)

@@ -13,7 +13,7 @@ from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import Reach, reach_of
 from queue_dispatcher.workloads.fleet import Cluster
-from queue_dispatcher.workloads.placement import Placement, copies, permitted
+from queue_dispatcher.workloads.placement import Placement, copies, missing, permitted
 
 
 class FleetBook:
@@ -87,6 +87,10 @@ class FleetBook:
         if found is None:
             found = self._permitted[placement] = permitted(placement, self.clusters.values())
         return found
+
+    def missing(self, placement: Placement) -> tuple[str, ...]:
+        """The clusters that a placement names and that have not joined."""
+        return missing(placement, self.clusters.values())
 
     def copies(self, placement: Placement | None, demand: Demand) -> int:
         """On how many clusters all of a workload is expected."""

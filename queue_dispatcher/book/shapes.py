@@ -23,6 +23,8 @@ from queue_dispatcher.workloads.demand import Demand, Placed, Requests
 from queue_dispatcher.workloads.placement import Placement
 
 EVERYWHERE = Placement()
+MAX_MISSING = 5
+"""Clusters that have not joined and are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class Shapes:
             state, binding, queue, self._fleet.reaches, permitted, self._is_accelerator, self._table
         )
         never = found if isinstance(found, NeverFits) else None
+        if never is not None and not permitted and isinstance(state, Pending):
+            never = _nowhere(self._fleet.missing(wanted.placement))
         ways = () if isinstance(found, NeverFits) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         self._current.add(wanted)
@@ -166,6 +170,20 @@ class Shapes:
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+
+
+def _nowhere(missing: Sequence[str]) -> NeverFits:
+    """Why a placement permits no cluster, with those that it names and that have not joined."""
+    nowhere = "its placement permits none of the clusters that there are"
+    if not missing:
+        return NeverFits(nowhere, "its placement permits other clusters, or a cluster that it permits joins")
+    more = len(missing) - MAX_MISSING
+    names = ", ".join(missing[:MAX_MISSING]) + (f" and {more} more" if more > 0 else "")
+    joined = "has not joined" if len(missing) == 1 else "have not joined"
+    joins = f"cluster {names} joins" if len(missing) == 1 else f"one of the clusters {names} joins"
+    return NeverFits(
+        f"{nowhere}: {names}, which it names, {joined}", f"{joins}, or its placement permits other clusters"
+    )
 
 
 def _sum(demands: Iterable[Requests]) -> Requests:

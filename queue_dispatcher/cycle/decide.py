@@ -29,7 +29,7 @@ def decide(snapshot: Snapshot, now_ms: int) -> Decision:
 
     A group of bindings starts whole if any token is left, even one that needs more than are. An item whose
     estimate is not known keeps its quota, its capacity and its tokens for the rest of the cycle, so that
-    nobody takes them while the estimators are asked.
+    nobody takes them while the estimators are asked; where another process asks them, only its tokens.
     """
     cycle = _Cycle(snapshot, now_ms)
     cycle.run()
@@ -53,6 +53,7 @@ class _Cycle:
         self._in_flight = snapshot.in_flight
         self._probes_left = snapshot.max_probes
         self._asked: set[str] = set()
+        self._elsewhere = None if snapshot.elsewhere is None else Because(snapshot.elsewhere)
         self.lines = [
             Line(state, self._room, now_ms, self.refusers) for _, state in sorted(snapshot.queues.items())
         ]
@@ -74,8 +75,10 @@ class _Cycle:
             self._play(line, fit)
             contest.played()
             heapq.heapreplace(trees, (had + 1, enqueued_ms, item_id, root, contest))
-        only_asking = self._asked and not self._in_flight
-        full = _ASKING_OTHERS if only_asking else Because(ReleaseWindowFull(self._in_flight))
+        only_asking = self._asked and (self._elsewhere is not None or not self._in_flight)
+        full = Because(ReleaseWindowFull(self._in_flight))
+        if only_asking:
+            full = self._elsewhere or _ASKING_OTHERS
         for line in self.lines:
             while line.look() is not None:
                 if not only_asking:
@@ -92,7 +95,8 @@ class _Cycle:
     def _play(self, line: Line, fit: Fit) -> None:
         """A turn of the line that has won: its head is admitted, or kept room while somebody is asked."""
         item = line.head
-        self._room.take(line.name, item.shape, fit)
+        if fit.is_known or self._elsewhere is None:
+            self._room.take(line.name, item.shape, fit)
         self._tokens -= len(item.members)
         if fit.is_known:
             self._in_flight += len(item.members)
@@ -103,7 +107,7 @@ class _Cycle:
             self._asked.add(item.shape.probe)
             self._probes_left -= 1
             self.actions.append(Probe(item))
-        line.park(_ASKING)
+        line.park(self._elsewhere or _ASKING)
 
 
 _ASKING = Because(WaitingForEstimate())

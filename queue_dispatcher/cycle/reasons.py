@@ -84,10 +84,14 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class NeverFits:
-    """More than the queue may ever use, or than there is, even if nothing else ran."""
+    """More than the queue may ever use, or than there is, even if nothing else ran.
+
+    ``ends``: what would end the wait.
+    """
 
     kind: ClassVar[str] = "NeverFits"
     problem: str
+    ends: str = "ask for less, or have the quota or the capacity raised"
 
     @property
     def text(self) -> str:
@@ -97,7 +101,7 @@ class NeverFits:
     @property
     def unblock(self) -> str:
         """What would end the wait."""
-        return "ask for less, or have the quota or the capacity raised"
+        return self.ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +169,14 @@ class WaitingForCapacity:
 
 @dataclass(frozen=True, slots=True)
 class WaitingForEstimate:
-    """The estimators are being asked whether it fits."""
+    """The estimators are being asked whether it fits, or do not answer.
+
+    ``ends``: what would end the wait, where it is more than an answer to what is being asked.
+    """
 
     kind: ClassVar[str] = "WaitingForEstimate"
     problem: str = "the estimators are being asked whether it fits"
+    ends: str = ""
 
     @property
     def text(self) -> str:
@@ -178,7 +186,7 @@ class WaitingForEstimate:
     @property
     def unblock(self) -> str:
         """What would end the wait."""
-        return "the estimators answer"
+        return self.ends or "the estimators answer"
 
 
 @dataclass(frozen=True, slots=True)

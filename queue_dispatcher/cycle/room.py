@@ -16,6 +16,7 @@ from queue_dispatcher.cycle.reasons import (
     Reason,
     WaitingForBorrowing,
     WaitingForCapacity,
+    WaitingForEstimate,
     WaitingForQuota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot
@@ -58,9 +59,12 @@ class Room:
         return Fit(alternative, is_known=is_left and not is_shared)
 
     def unestimated(self, shape: Shape) -> Reason:
-        """Why the estimators find no room for it."""
-        reasons = self._verdicts[shape.probe].reasons
-        return WaitingForCapacity("; ".join(reasons) or "the estimators find no room for it on any cluster")
+        """Why the estimators find no room for it, or cannot tell."""
+        verdict = self._verdicts[shape.probe]
+        told = "; ".join(verdict.reasons)
+        if verdict.unanswered:
+            return WaitingForEstimate(told, verdict.unanswered)
+        return WaitingForCapacity(told or "the estimators find no room for it on any cluster")
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
         """Charge what `can_admit` has found to fit; if that is not known for sure, it is only kept free."""

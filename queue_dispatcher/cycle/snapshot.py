@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.reasons import Reason, WaitingForEstimate
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -17,11 +17,13 @@ class Verdict:
 
     ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
+    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then.
     """
 
     fits: int
     clusters: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()
+    unanswered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class Snapshot:
     left out have no bound but quota. ``verdicts``: by ``Shape.probe``; a question left out has not been
     answered, or no longer holds. ``tokens``: how many bindings may be released now. ``in_flight``: how many
     have been released and not been placed yet. ``max_probes``: how many questions one cycle may raise.
+    ``elsewhere``: where another process asks the estimators, what those wait for whose answer it knows alone.
+    Nothing is kept free for them, as it is not known whether they fit.
     """
 
     ledger: Ledger
@@ -58,3 +62,4 @@ class Snapshot:
     tokens: int = 1
     in_flight: int = 0
     max_probes: int = 16
+    elsewhere: WaitingForEstimate | None = None

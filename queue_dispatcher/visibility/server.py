@@ -25,6 +25,7 @@ from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.views import Views
 from queue_dispatcher.visibility.bounds import Allowances, Bounds
 from queue_dispatcher.visibility.doors import Guest, OpenGuest, ReviewedGuest, viewer_of
+from queue_dispatcher.visibility.outcome import Outcome, outcome_of
 from queue_dispatcher.visibility.reviews import ReviewFailed, Reviews
 from queue_dispatcher.visibility.viewer import EVERYTHING
 
@@ -67,7 +68,10 @@ class _Refusal(Exception):
 
 
 class VisibilityServer:
-    """Answers about one dispatcher; without ``reviews`` to anybody. ``monotonic`` is in seconds."""
+    """Answers about one dispatcher; without ``reviews`` to anybody. ``monotonic`` is in seconds.
+
+    ``observe`` is told what became of each question, and of each connection that was cut off.
+    """
 
     def __init__(
         self,
@@ -75,9 +79,11 @@ class VisibilityServer:
         clock: SteadyClock,
         reviews: Reviews | None = None,
         *,
+        observe: Callable[[Outcome], None] = lambda outcome: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._dispatcher = dispatcher
+        self._observe = observe
         self._clock = clock
         self._reviews = reviews
         self._monotonic = monotonic
@@ -87,7 +93,7 @@ class VisibilityServer:
 
     def app(self) -> web.Application:
         """The routes."""
-        app = web.Application(middlewares=[self._bounded])
+        app = web.Application(middlewares=[self._counted, self._bounded])
         app.router.add_get(f"{ROOT}/queues", self._queues)
         app.router.add_get(f"{ROOT}/queues/{{name}}", self._queue)
         app.router.add_get(f"{ROOT}/namespaces/{{namespace}}/queues/{{name}}", self._local_queue)
@@ -114,7 +120,10 @@ class VisibilityServer:
         await runner.setup()
         assert runner.server is not None
         connection = limited(
-            runner.server, most=MAX_CONNECTIONS, most_of_one=MAX_CONNECTIONS_OF_ONE, refused=_nothing
+            runner.server,
+            most=MAX_CONNECTIONS,
+            most_of_one=MAX_CONNECTIONS_OF_ONE,
+            refused=lambda: self._observe(Outcome.CUT_OFF),
         )
         try:
             try:
@@ -137,6 +146,20 @@ class VisibilityServer:
             await runner.cleanup()
 
     # Who asks, and whether it is too much.
+
+    @web.middleware
+    async def _counted(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        outcome = Outcome.FAILED
+        try:
+            response = await handler(request)
+            outcome = outcome_of(response.status)
+            return response
+        except web.HTTPException as refusal:
+            # A path or a method that there is none of.
+            outcome = outcome_of(refusal.status)
+            raise
+        finally:
+            self._observe(outcome)
 
     @web.middleware
     async def _bounded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -302,7 +325,3 @@ def _refused(refusal: _Refusal) -> web.Response:
     if refusal.retry_after_s:
         response.headers["Retry-After"] = str(math.ceil(refusal.retry_after_s))
     return response
-
-
-def _nothing() -> None:
-    """Nobody is told of a connection that was cut off."""

@@ -110,6 +110,15 @@ def permitted(placement: Placement, fleet: Iterable[Cluster]) -> frozenset[str]:
     return frozenset(cluster.name for cluster in fleet if placement.permits(cluster))
 
 
+def missing(placement: Placement, fleet: Iterable[Cluster]) -> tuple[str, ...]:
+    """The clusters that the placement names and that are not in the fleet, by name."""
+    named: set[str] = set()
+    for group in placement.groups:
+        for affinity in group:
+            named |= affinity.names - affinity.exclude
+    return tuple(sorted(named - {cluster.name for cluster in fleet}))
+
+
 def copies(placement: Placement, is_set: bool, fleet: Iterable[Cluster]) -> int:
     """How many clusters get all of the workload: what its demand is multiplied with; 1 at least.
 

@@ -1,6 +1,7 @@
 """Questions to estimators over real gRPC, with canned answers."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,7 +12,8 @@ import grpc
 import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
-from queue_dispatcher.estimators import SERVICE, Estimators, EstimatorTlsError, Room
+from fairway.service.certificates import TlsError
+from queue_dispatcher.estimators import SERVICE, Estimators, Room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
 from tests.certs import Authority
 
@@ -144,26 +146,140 @@ def test_the_address_that_karmada_would_use() -> None:
     assert not EstimatorSettings().asks
 
 
-def test_mutual_tls(tmp_path: Path) -> None:
-    authority = Authority("estimators")
+def mutual(authority: Authority) -> grpc.ServerCredentials:
+    """Of a server with a certificate of this authority, which lets in those that have one too."""
     server = authority.issue("estimator")
-    certificate, key = authority.issue("dispatcher").write(tmp_path, "client")
-    ca = tmp_path / "ca.crt"
-    ca.write_bytes(authority.pem)
-    credentials = grpc.ssl_server_credentials(
+    credentials: grpc.ServerCredentials = grpc.ssl_server_credentials(
         [(server.key, server.certificate)], authority.pem, require_client_auth=True
     )
+    return credentials
+
+
+def client_of(authority: Authority, directory: Path) -> EstimatorTls:
+    """The client's files, written over what was there before."""
+    certificate, key = authority.issue("dispatcher").write(directory, "client")
+    ca = directory / "ca.crt"
+    ca.write_bytes(authority.pem)
+    return EstimatorTls(ca, certificate, key)
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def test_mutual_tls(tmp_path: Path) -> None:
+    authority = Authority("estimators")
 
     async def scenario() -> None:
-        async with serving(Canned({"m1": 1}), credentials) as one:
-            settings = EstimatorSettings({"m1": one.address}, tls=EstimatorTls(ca, certificate, key))
+        async with serving(Canned({"m1": 1}), mutual(authority)) as one:
+            settings = EstimatorSettings({"m1": one.address}, tls=client_of(authority, tmp_path))
             async with Estimators(settings) as estimators:
                 assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
 
     asyncio.run(scenario())
 
 
+def test_certificates_follow_their_files_to_a_new_authority(tmp_path: Path) -> None:
+    old, new, clock = Authority("old"), Authority("new"), Clock()
+
+    async def scenario() -> None:
+        async with (
+            serving(Canned({"m1": 1}), mutual(old)) as before,
+            serving(Canned({"m2": 2}), mutual(new)) as after,
+        ):
+            settings = EstimatorSettings(
+                {"m1": before.address, "m2": after.address}, tls=client_of(old, tmp_path), timeout_s=10
+            )
+            async with Estimators(settings, clock=clock) as estimators:
+                first, refused = await estimators.place(["m1", "m2"], GANG, {})
+                assert first == Room("m1", 1)
+                assert "unavailable" in refused.unknown
+                client_of(new, tmp_path)
+                # Within a second of the last look the files are not looked at.
+                clock.s = 0.9
+                assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
+                clock.s = 1.0
+                refused, second = await estimators.place(["m1", "m2"], GANG, {})
+                assert second == Room("m2", 2)
+                # Also where the old connection still stood, the new certificate is shown, and unknown.
+                assert "unavailable" in refused.unknown
+
+    asyncio.run(scenario())
+
+
+def test_a_question_under_way_is_not_cut_by_new_certificates(tmp_path: Path) -> None:
+    authority, clock = Authority("estimators"), Clock()
+
+    @dataclass
+    class Slow(Canned):
+        """Answers its first question when it is told to."""
+
+        may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+        has_begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+        async def place(self, data: bytes, context: "Context") -> bytes:
+            if not self.has_begun.is_set():
+                self.has_begun.set()
+                await self.may_answer.wait()
+            return await super().place(data, context)
+
+    async def scenario() -> None:
+        slow = Slow({"m1": 1})
+        async with serving(slow, mutual(authority)):
+            settings = EstimatorSettings(
+                {"m1": slow.address}, tls=client_of(authority, tmp_path), timeout_s=30
+            )
+            async with Estimators(settings, clock=clock) as estimators:
+                early = asyncio.create_task(estimators.place(["m1"], GANG, {}))
+                await slow.has_begun.wait()
+                client_of(authority, tmp_path)
+                clock.s = 1.0
+                assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
+                assert not early.done()
+                slow.may_answer.set()
+                assert await early == (Room("m1", 1),)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("broken", ["client.key", "client.crt", "ca.crt"])
+def test_a_broken_file_leaves_the_old_certificates_in_force_and_is_told_once(
+    tmp_path: Path, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority, clock = Authority("estimators"), Clock()
+
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 1}), mutual(authority)) as one:
+            settings = EstimatorSettings({"m1": one.address}, tls=client_of(authority, tmp_path))
+            async with Estimators(settings, clock=clock) as estimators:
+                (tmp_path / broken).write_text("half a fi")
+                for clock.s in range(1, 5):
+                    assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
+                (told,) = caplog.records
+                assert str(tmp_path / broken) in told.getMessage()
+                assert "the old ones stay in force" in told.getMessage()
+                client_of(authority, tmp_path)
+                clock.s = 5
+                assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
+        assert "reloaded: connections are made anew" in caplog.messages[-1]
+
+    with caplog.at_level(logging.INFO, logger="queue_dispatcher.connections"):
+        asyncio.run(scenario())
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "ca.pem"
-    with pytest.raises(EstimatorTlsError, match=f"{missing}.*expected a PEM file"):
+    with pytest.raises(TlsError, match=f"{missing}: cannot be read: No such file"):
         Estimators(EstimatorSettings(tls=EstimatorTls(missing)))
+
+
+def test_a_file_that_is_no_authority_is_named(tmp_path: Path) -> None:
+    (ca := tmp_path / "ca.pem").write_text("nothing of the kind")
+    with pytest.raises(TlsError, match=f"{ca}: holds no certificate"):
+        Estimators(EstimatorSettings(tls=EstimatorTls(ca)))

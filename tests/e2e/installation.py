@@ -42,13 +42,13 @@ class Installation:
         await apply_files(self.karmada.api, [MANIFESTS / "crds"])
         await schemas_established(self.karmada.api)
         await apply_labelled(self.karmada.api, MANIFESTS / "karmada")
-        kubeconfigs = {name: await _identity(self.karmada.api, name) for name in ON_KARMADA}
+        kubeconfigs = {name: await identity(self.karmada.api, name) for name in ON_KARMADA}
         self._factory = Factory(self.host, self.programs, self.karmada.api.pki, kubeconfigs, self.ports)
 
     async def estimator(self, member: Member) -> Ours:
         """What `manifests/member` puts into a member cluster, and its estimator; it is ready then."""
         await apply_labelled(member.api, MANIFESTS / "member")
-        kubeconfig = await _identity(member.api, "fairway-estimator")
+        kubeconfig = await identity(member.api, "fairway-estimator")
         made = self.estimators[member.name] = self.factory.estimator(member.name, kubeconfig)
         await made.start()
         return made
@@ -138,9 +138,9 @@ PROBE = {
 }
 
 
-async def _identity(api: ApiServer, account: str) -> Path:
+async def identity(api: ApiServer, account: str, namespace: str = NAMESPACE) -> Path:
     """A kubeconfig with a token that the server itself has made for the service account."""
-    path = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{account}/token"
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     asked = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.certs import Authority
+from tests.certs import DAY, NOW, Authority
 
 ADMIN = "admin"
+EXPIRES = NOW + 29 * DAY
+"""Later than what `fairway doctor` warns of."""
 _SERVICES = ("localhost", "*.karmada-system.svc", "*.karmada-system.svc.cluster.local")
 
 
@@ -31,7 +33,7 @@ class Pki:
         made.serve("tls")
         made.serve("accounts")
         for client in ("client", "front-proxy-client"):
-            made.authority.issue(client).write(folder, client)
+            made.authority.issue(client, expires=EXPIRES).write(folder, client)
         (folder / "tokens.csv").write_text(f'{ADMIN},admin,admin,"system:masters"\n')
         return made
 
@@ -41,7 +43,7 @@ class Pki:
 
     def serve(self, stem: str) -> tuple[Path, Path]:
         """A new certificate for servers, and its key."""
-        return self.authority.issue(stem, names=_SERVICES).write(self.folder, stem)
+        return self.authority.issue(stem, expires=EXPIRES, names=_SERVICES).write(self.folder, stem)
 
     def file(self, name: str) -> Path:
         """One of them."""

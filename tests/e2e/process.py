@@ -145,6 +145,10 @@ class Programs:
         program.start()
         return program
 
+    def named(self, name: str) -> Program:
+        """The newest of that name."""
+        return next(program for program in reversed(self._all) if program.name == name)
+
     def end(self) -> None:
         """End everything, the newest first."""
         for program in reversed(self._all):

@@ -410,7 +410,7 @@ UNREADABLE: dict[str, tuple[str | bytes, str]] = {
     "truncated second document": (as_json(node()) + as_json(pod())[:-5], "breaks off at the end of the file"),
     "malformed JSON": ('{\n "kind": List\n}', "line 2, column 10 (byte 11): the JSON is malformed"),
     "text after JSON": (as_json(node()) + "\n$ ", "line 2, column 1"),
-    "an array": ("[1]", "line 1, column 1 (byte 0): expected a JSON object, found '[1]'"),
+    "an array": ("[1]", "line 1, column 1 (byte 0): expected a JSON object, found '['"),
     "truncated YAML list": (
         as_yaml(listed(node(), pod())).split("kind: List")[0],
         "breaks off: no kind follows the items",

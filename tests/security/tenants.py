@@ -1,6 +1,7 @@
 """Two tenants in one fleet, and what each is told. Every name of the one contains MARK."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import aiohttp
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from fairway.service.addresses import BindAddress
+from queue_dispatcher.visibility.outcome import Outcome
 from queue_dispatcher.visibility.reviews import Reviews
 from queue_dispatcher.visibility.server import VisibilityServer
 from sandbox.fakeapi import FakeApi
@@ -97,6 +99,7 @@ class Desk:
     session: aiohttp.ClientSession
     api: FakeApi
     errors: list[KubeError]
+    outcomes: Counter[Outcome]
 
     async def ask(self, path: str, token: str = "", **headers: str) -> Told:
         """An answer to a path below the root."""
@@ -110,14 +113,19 @@ async def desk(world: World, *, guarded: bool = True, head_within_s: float = 10.
     """Visibility of the world's dispatcher; times are the loop's."""
     clock = asyncio.get_running_loop().time
     errors: list[KubeError] = []
+    outcomes: Counter[Outcome] = Counter()
     people(world.api)
     async with KubeClient.from_url(world.api.url, qps=-1) as client:
         reviews = Reviews(client, errors.append, clock=clock) if guarded else None
         server = VisibilityServer(
-            world.dispatcher, world.dispatcher.controller._clock, reviews, monotonic=clock
+            world.dispatcher,
+            world.dispatcher.controller._clock,
+            reviews,
+            observe=lambda outcome: outcomes.update([outcome]),
+            monotonic=clock,
         )
         async with (
             server.serve(BindAddress("127.0.0.1", 0), head_within_s=head_within_s) as address,
             aiohttp.ClientSession() as session,
         ):
-            yield Desk(f"http://{address}", session, world.api, errors)
+            yield Desk(f"http://{address}", session, world.api, errors, outcomes)

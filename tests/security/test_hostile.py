@@ -36,7 +36,7 @@ from queue_dispatcher.settings import EstimatorSettings as Asked
 from queue_dispatcher.settings import Settings as DispatcherSettings
 from sandbox.processes import free_ports
 from tests.admin.dispatchers import dispatcher
-from tests.dispatcher.scenarios.objects import FAIRWAY, local_queue
+from tests.dispatcher.scenarios.objects import FAIRWAY, cluster_queue, local_queue, service_class
 from tests.dispatcher.scenarios.world import World, run
 from tests.dispatcher.test_estimators import GANG, Canned
 from tests.dispatcher.test_estimators import serving as canned
@@ -87,6 +87,35 @@ class TestTenant:
                 assert entry.waits is not None
                 assert entry.waits.kind == "QueueNotFound"
                 assert len(entry.waits.text) < 1000
+
+        run(scenario)
+
+    def test_a_class_that_anybody_may_name_goes_first_in_its_own_queue_alone(self) -> None:
+        """What comes free in a cohort goes to whoever uses the smaller share, whatever the priorities."""
+
+        async def scenario(world: World) -> None:
+            world.fleet(m1=100)
+            world.add(f"{FAIRWAY}/clusterqueues", cluster_queue("root", {"m1": 2}))
+            world.add(f"{FAIRWAY}/serviceclasses", service_class("urgent", 1_000_000))
+            for name in (ALPHA, ZETA):
+                world.add("/api/v1/namespaces", {"metadata": {"name": name}})
+                world.queue(name, {"m1": 2}, name, parent="root")
+            await world.start()
+            # Zeta uses its own quota and all that others lend.
+            running = [world.submit(f"running-{number}", ZETA, ZETA, gpus=2) for number in range(3)]
+            await world.until(lambda: all(map(world.is_placed, running)))
+            plain = world.submit("plain", ZETA, ZETA, gpus=2)
+            await world.passes(1.1)
+            urgent = world.submit("urgent", ZETA, ZETA, gpus=2, said={"fairway.dev/class": "urgent"})
+            await world.passes(1.1)
+            alphas = world.submit("alphas", ALPHA, ALPHA, gpus=2)
+            await world.passes(1.1)
+            world.karmada.finish(running[:1])
+            await world.until(lambda: world.is_placed(alphas))
+            assert world.is_held(urgent)
+            world.karmada.finish(running[1:2])
+            await world.until(lambda: world.is_placed(urgent))
+            assert world.is_held(plain)
 
         run(scenario)
 

@@ -26,58 +26,22 @@ from sandbox.fakeapi import FakeApi
 from sandbox.processes import free_ports
 from tests.admin.dispatchers import dispatcher
 from tests.certs import Authority
+from tests.security.marks import (
+    KEY,
+    PASSWORD,
+    PLUGIN_TOKEN,
+    TOKEN,
+    credential,
+    kubeconfig,
+    plugin,
+    secrets_in,
+)
 
 LOOK_S = 0.05
-MARK = "Sw0rdfish"
-TOKEN, PASSWORD, PLUGIN_TOKEN = f"{MARK}-token", f"{MARK}-password", f"{MARK}-plugin"
-KEY = Authority("secret").issue("client")
 GPU_NODE = {
     "metadata": {"name": "a"},
     "status": {"allocatable": {"cpu": "8", "pods": "10", "nvidia.com/gpu": "8"}},
 }
-
-
-def kubeconfig(file: Path, url: str, user: dict[str, Any]) -> Path:
-    """A kubeconfig with this user."""
-    file.write_text(
-        json.dumps(
-            {
-                "current-context": "x",
-                "clusters": [{"name": "x", "cluster": {"server": url}}],
-                "users": [{"name": "x", "user": user}],
-                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            }
-        )
-    )
-    return file
-
-
-def plugin(folder: Path, output: str, code: int = 0) -> dict[str, Any]:
-    """A user whose credentials come from a program that prints this."""
-    script = folder / "plugin.py"
-    script.write_text(f"import sys\nprint({output!r})\nsys.exit({code})\n")
-    return {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": sys.executable,
-            "args": [str(script)],
-            "interactiveMode": "Never",
-        }
-    }
-
-
-def credential(token: str) -> str:
-    """What a plugin prints."""
-    review = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
-    return json.dumps({**review, "status": {"token": token}})
-
-
-def secrets_in(text: str) -> list[str]:
-    """The marks, plain and in base64, and lines of keys."""
-    marks = [MARK, *(base64.b64encode(one.encode()).decode().rstrip("=") for one in (TOKEN, PASSWORD))]
-    marks += ["PRIVATE KEY", *KEY.key.decode().splitlines()[1:-1]]
-    marks.append(base64.b64encode(KEY.key).decode()[40:120])
-    return [mark for mark in marks if mark in text]
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from fairway.service.certificates import TlsFiles
 from fairway.service.https import following_context
 from queue_dispatcher.visibility import server
 from queue_dispatcher.visibility.bounds import Allowances, Bounds
+from queue_dispatcher.visibility.outcome import Outcome
 from queue_dispatcher.visibility.remembered import Remembered
 from queue_dispatcher.visibility.server import (
     GUEST_BOUNDS,
@@ -26,7 +27,7 @@ from sandbox.fakeapi.access import TOKEN_REVIEWS
 from sandbox.fakeapi.seen import requests
 from tests.certs import Authority
 from tests.dispatcher.scenarios.world import World, run
-from tests.security.tenants import ADMIN_TOKEN, ALPHA_TOKEN, desk, two_tenants
+from tests.security.tenants import ADMIN_TOKEN, ALPHA_TOKEN, NOBODY_TOKEN, desk, two_tenants
 
 
 def test_a_client_that_asks_too_often_is_told_so_and_others_are_answered() -> None:
@@ -162,6 +163,48 @@ def test_connections_of_one_address_leave_room_for_others(monkeypatch: pytest.Mo
             ended = [await reader.read() for reader, _ in flood[3:]]
             assert ended == [b"", b""]
             assert (await asked.ask("/queues", ADMIN_TOKEN)).status == 200
+            for _, writer in flood:
+                writer.close()
+
+    run(scenario)
+
+
+def test_what_becomes_of_questions_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each kind, and none of it tells who asked."""
+    monkeypatch.setattr(server, "MAX_CONNECTIONS_OF_ONE", 3)
+    monkeypatch.setattr(server, "GUEST_BOUNDS", Bounds(per_second=0.001, burst=3, at_once=8))
+
+    async def scenario(world: World) -> None:
+        await two_tenants(world)
+        async with desk(world) as asked:
+            for path, token, status in (
+                ("/queues", ADMIN_TOKEN, 200),
+                ("/queues/research?offset=x", ADMIN_TOKEN, 400),
+                ("/queues/none", ADMIN_TOKEN, 404),
+                ("/queues", ADMIN_TOKEN, 429),
+                ("/queues", "forged", 401),
+                ("/queues", NOBODY_TOKEN, 403),
+                ("/none", NOBODY_TOKEN, 404),
+            ):
+                assert (await asked.ask(path, token)).status == status
+            asked.api.fail(500, 100, when=requests(path=TOKEN_REVIEWS))
+            assert (await asked.ask("/queues", ALPHA_TOKEN)).status == 503
+            asked.api.faults.heal()
+            assert asked.outcomes == {
+                Outcome.ANSWERED: 1,
+                Outcome.MALFORMED: 1,
+                Outcome.NOT_FOUND: 2,
+                Outcome.LIMITED: 1,
+                Outcome.UNAUTHENTICATED: 1,
+                Outcome.FORBIDDEN: 1,
+                Outcome.UNAVAILABLE: 1,
+            }
+            host, port = asked.url.removeprefix("http://").split(":")
+            flood = [
+                await asyncio.open_connection(host, int(port), local_addr=("127.0.0.2", 0)) for _ in range(4)
+            ]
+            assert await flood[3][0].read() == b""
+            assert asked.outcomes[Outcome.CUT_OFF] == 1
             for _, writer in flood:
                 writer.close()
 

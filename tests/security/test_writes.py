@@ -3,7 +3,6 @@
 import base64
 import inspect
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -14,6 +13,8 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import ADMISSION, REQUEUE
+from queue_dispatcher.executor import Purpose
+from queue_dispatcher.metrics import DispatcherMetrics
 from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.writes import Write, WriteLog
 from tests.dispatcher.scenarios import (
@@ -50,16 +51,29 @@ OTHER_WRITES = {
     ("patch", "leases"),
     ("update", "leases"),
 }
-
-
-QUIET = {
-    "test_what_slipped_through_is_charged_and_left_alone",
-    "test_a_flag_cleared_by_hand_is_adoption",
-    "test_what_asks_for_no_accelerator_is_left_alone_unless_its_namespace_is_managed",
-    "test_a_group_size_that_is_none_is_told",
-    "test_groups_of_the_same_name_in_two_namespaces_are_two",
-}
-"""Scenarios in which nothing is to be written to a binding."""
+Scenario = Callable[[], None]
+SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
+    (test_life.test_a_workload_is_released_placed_and_gives_its_quota_back, {Purpose.ADMIT}),
+    (test_life.test_cluster_scoped_workloads_name_a_cluster_queue_directly, {Purpose.ADMIT}),
+    (test_groups.test_nothing_starts_before_all_of_the_group_are_there, {Purpose.ADMIT}),
+    (test_growth.test_growth_waits_for_quota_while_what_runs_goes_on, {Purpose.ADMIT}),
+    (test_growth.test_scaling_down_gives_quota_back_with_one_write, {Purpose.SHRINK}),
+    (test_growth.test_a_held_scale_down_is_let_through_at_once, {Purpose.CLEAR_HOLD}),
+    (test_kicks.test_a_workload_that_ends_wakes_it, {Purpose.KICK, Purpose.CLEAR_HOLD}),
+    (
+        test_take_back.test_what_is_placed_after_it_was_taken_back_is_cleared,
+        {Purpose.TAKE_BACK, Purpose.REASSERT},
+    ),
+    (test_take_back.test_what_would_leave_its_pods_behind_is_not_cleared_but_adopted, {Purpose.ADOPT}),
+    (test_tampering.test_a_record_copied_to_a_new_binding_admits_nothing, {Purpose.ADMIT}),
+    (test_tampering.test_a_policys_own_suspension_stays_byte_for_byte, {Purpose.ADMIT}),
+    (test_tampering.test_what_is_skipped_is_not_touched_and_what_it_holds_is_charged, {Purpose.ADMIT}),
+    # Nothing is to be written to a binding that somebody else has let go.
+    (test_tampering.test_a_flag_cleared_by_hand_is_adoption, set()),
+    (test_visibility.test_statuses_are_written_when_they_change_and_seldom, {Purpose.ADMIT}),
+    (test_visibility.test_events_tell_of_those_that_stand_for_others_once, {Purpose.ADMIT}),
+]
+"""What is played, and for which purposes bindings are written at least."""
 
 
 def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -96,17 +110,29 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Write]:
     return seen
 
 
+@pytest.fixture
+def purposes(monkeypatch: pytest.MonkeyPatch) -> set[Purpose]:
+    """What bindings were written for, where the API server took it."""
+    seen: set[Purpose] = set()
+    count = DispatcherMetrics.write
+
+    def counted(metrics: DispatcherMetrics, purpose: str, outcome: str) -> None:
+        count(metrics, purpose, outcome)
+        if outcome == "applied":
+            seen.add(Purpose(purpose))
+
+    monkeypatch.setattr(DispatcherMetrics, "write", counted)
+    return seen
+
+
 @pytest.mark.parametrize(
-    "scenario",
-    scenarios(
-        test_life, test_take_back, test_growth, test_groups, test_kicks, test_tampering, test_visibility
-    ),
+    ("scenario", "expected"),
+    [pytest.param(*case, id=case[0].__name__.removeprefix("test_")) for case in SCENARIOS],
 )
 def test_the_dispatcher_writes_its_own_fields_alone(
-    scenario: Callable[[], None], written: list[Write]
+    scenario: Scenario, expected: set[Purpose], written: list[Write], purposes: set[Purpose]
 ) -> None:
     scenario()
-    kinds: Counter[str] = Counter()
     for write in written:
         if write.resource not in BINDINGS:
             assert (write.verb, write.resource) in OTHER_WRITES, write
@@ -119,9 +145,13 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         assert found.pop(CLEARED, []) == []
         assert set(found) <= OWNED | PRECONDITIONS, write.body
         assert found.get(("spec", "suspension", "scheduling"), True) in (True, False)
-        kinds["binding"] += 1
-    # A scenario in which nothing is written would prove nothing; those about what is left alone are few.
-    assert kinds["binding"] or scenario.__name__ in QUIET
+    # A scenario in which nothing is written would prove nothing.
+    assert purposes >= expected
+    assert bool(purposes) == bool(expected)
+
+
+def test_every_purpose_for_which_bindings_are_written_is_played() -> None:
+    assert set().union(*(expected for _, expected in SCENARIOS)) == set(Purpose)
 
 
 @given(obj=specs(), managed=st.booleans(), old=st.one_of(st.none(), specs()))
@@ -141,7 +171,7 @@ def test_the_webhook_answers_with_its_own_leaf_alone(obj: Obj, managed: bool, ol
 
 
 @pytest.mark.parametrize("scenario", scenarios(test_registration))
-def test_the_webhook_writes_its_own_objects_alone(scenario: Callable[[], None], written: list[Write]) -> None:
+def test_the_webhook_writes_its_own_objects_alone(scenario: Scenario, written: list[Write]) -> None:
     scenario()
     for write in written:
         assert write.resource in ("secrets", "mutatingwebhookconfigurations"), write

@@ -19,6 +19,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead, Plane
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.kinds import SECRETS
+from admin.doctor.registration import server_of
 from fairway.kube.objects import object_key
 
 _RENEW: Final = "issue it anew; Karmada's own are made by its installer and not renewed by themselves"
@@ -40,13 +41,21 @@ def _expiry(evidence: Evidence) -> Iterable[Finding]:
             "the host API server was not given, so that Karmada's own certificates were not seen",
             "add --host KUBECONFIG",
         )
+    for what, not_after_ms in _served(evidence).items():
+        left = days_left(not_after_ms, evidence.now_ms)
+        yield from _judged(what, "the certificate that it serves with", not_after_ms, left)
+
+
+def _served(evidence: Evidence) -> dict[str, int]:
+    """When what servers show ends, once for each server, however many webhooks are at it."""
+    found: dict[str, int] = {}
     for what, reached in (
         *((f"estimator of Cluster {name}", each) for name, each in evidence.estimators.items()),
-        *((f"webhook {url}", each) for url, each in evidence.webhooks.items()),
+        *((f"webhook {server_of(url)}", each) for url, each in evidence.webhooks.items()),
     ):
         if reached.not_after_ms:
-            left = days_left(reached.not_after_ms, evidence.now_ms)
-            yield from _judged(what, "the certificate that it serves with", reached.not_after_ms, left)
+            found[what] = min(reached.not_after_ms, found.get(what, reached.not_after_ms))
+    return found
 
 
 def _of_secrets(plane: Plane, now_ms: int) -> Iterable[Finding]:

@@ -8,7 +8,7 @@ from admin.doctor.evidence import Evidence, NotRead
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.kinds import MUTATING, VALIDATING
 from admin.doctor.platform.webhook_authority import bundle_problem, own_authorities
-from admin.doctor.registration import is_ours
+from admin.doctor.registration import is_ours, server_of
 from webhook.configuration import Webhook
 
 _INSIDE: Final = (
@@ -34,8 +34,7 @@ def _reach(evidence: Evidence) -> Iterable[Finding]:
         raise NotRead("webhooks", "no webhook was called, or none can be found from here", _INSIDE)
     servers: dict[str, list[Webhook]] = {}
     for entry in entries:
-        url = entry.client_config.url or ""
-        servers.setdefault("/".join(url.split("/", 3)[:3]), []).append(entry)
+        servers.setdefault(server_of(entry.client_config.url or ""), []).append(entry)
     for server, of_server in servers.items():
         yield from _server(evidence, server, of_server)
 

@@ -764,6 +764,18 @@ def _called(one: Installation, problem: str) -> Installation:
     return replace(one, webhooks={**one.webhooks, url: changed})
 
 
+def test_the_certificate_of_many_webhooks_is_told_once(tmp_path: Path) -> None:
+    one = Installation()
+    soon = {
+        url: replace(each, not_after_ms=NOW_MS + 5 * DAY_MS)
+        for url, each in one.webhooks.items()
+        if url.startswith(WEBHOOK_URL)
+    }
+    assert len(soon) > 1
+    found = findings(replace(one, webhooks={**one.webhooks, **soon}).evidence(tmp_path))
+    assert [each.subject for each in found["certificate-expiry"]] == [f"webhook {WEBHOOK_URL}"]
+
+
 def _server_certificate(one: Installation, data: Mapping[str, bytes]) -> Installation:
     made = one.without("host", "Secret/karmada-scheduler-estimator-cert")
     return made.plus("host", secret("karmada-scheduler-estimator-cert", KARMADA, data))

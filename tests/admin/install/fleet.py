@@ -18,6 +18,7 @@ from admin.install.installing import Done, install, preview
 from admin.install.package import packaged
 from admin.install.readiness import Waiting
 from admin.install.removing import Removed, Remover
+from admin.install.restoring import give_back, read_record
 from admin.install.session import prepare
 from admin.install.settings import Settings
 from admin.install.uninstalling import Gone, Uninstaller, Way
@@ -25,6 +26,9 @@ from fairway.accelerators.builtin import extended_catalogue
 from fairway.kube.client import KubeClient
 from sandbox.fakeapi import ConnectionCut, FakeApi, Write
 from sandbox.fakeapi.store import Obj
+from tests.certs import Authority
+from webhook.configuration import COLLECTION as _CONFIGURATIONS
+from webhook.configuration import NAME
 from webhook.scope import Scope
 
 PACKAGE = packaged()
@@ -36,6 +40,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/karmada-system/deployments"
 SERVICES = "/api/v1/namespaces/karmada-system/services"
 SECRETS = "/api/v1/namespaces/karmada-system/secrets"
 BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/team/resourcebindings"
+_AUTHORITY = base64.b64encode(Authority("ours").pem).decode()
 _CERTIFICATES = dict.fromkeys(("karmada.crt", "karmada.key", "ca.crt"), "eA==")
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -97,13 +102,15 @@ class Fleet:
     """API servers by plane, with clients.
 
     ``scheduler``: whether released bindings are placed; ``dead``: names of Deployments whose pods never
-    become ready; ``cut_at``: the number of the write whose answer is lost, counted over all API servers.
+    become ready; ``unregistered``: of those whose pods do not register themselves; ``cut_at``: the number of
+    the write whose answer is lost, counted over all API servers.
     """
 
     apis: dict[str, FakeApi]
     clients: dict[str, KubeClient]
     scheduler: bool = True
     dead: set[str] = field(default_factory=set)
+    unregistered: set[str] = field(default_factory=set)
     cut_at: int = -1
     written: int = 0
     placed: list[str] = field(default_factory=list)
@@ -130,6 +137,12 @@ class Fleet:
         way = Way("fairway-system", "karmada-system", Wanted(SCOPE, **how), delete_queues)
         remover = Remover(self.removed.append, dry_run=dry_run)
         return await Uninstaller(self.clients, way, self.waiting(), remover).run()
+
+    async def restore(self, cluster: str) -> None:
+        """What ``fairway install --restore-estimator`` does."""
+        host = self.clients["host"]
+        record = await read_record(host, "karmada-system", cluster)
+        await give_back(host, record, Remover(self.removed.append, dry_run=False))
 
     async def preview(self, settings: Settings = SETTINGS) -> tuple[Done, ...]:
         """What ``fairway install --dry-run`` does."""
@@ -221,8 +234,20 @@ def _react(made: Fleet, plane: str, write: Write) -> None:
             api.update(path, _establish)
         case "deployments":
             api.update(path, lambda obj: _run(obj, has_pods=name not in made.dead))
+            if name == "fairway-webhook" and name not in made.unregistered:
+                _register(made.apis["karmada"], json.loads(write.body)["metadata"]["namespace"])
         case "resourcebindings" if made.scheduler:
             api.update(path, lambda obj: _place(made, obj))
+
+
+def _register(karmada: FakeApi, namespace: str) -> None:
+    """What the webhook does by itself, once its pods run."""
+    found = karmada.store.collections.get(_CONFIGURATIONS.removeprefix("/apis/"))
+    if found is not None and ("", NAME) in found.records:
+        return
+    client_config = {"url": f"https://fairway-webhook.{namespace}.svc:443/bindings", "caBundle": _AUTHORITY}
+    body: Obj = {"metadata": {"name": NAME}, "webhooks": [{"clientConfig": client_config}]}
+    karmada.create(_CONFIGURATIONS, body)
 
 
 def _fill_token(obj: Obj) -> None:

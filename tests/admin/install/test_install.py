@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from admin.install.kinds import the
 from admin.install.performing import InstallError, Verdict
 from admin.install.settings import EstimatorMode, Hold, Interpreters, Settings
-from sandbox.fakeapi.store import Obj
+from admin.install.uninstall_rights import rights_to_uninstall
+from admin.install.uninstalling import kinds_on
 from tests.admin.install.fleet import (
     BINDINGS,
     DEPLOYMENTS,
@@ -21,8 +22,6 @@ from tests.admin.install.fleet import (
     fleet,
 )
 
-CUTS = 8
-"""At how many writes, evenly spread, a run is killed; each costs two runs."""
 Scenario = Callable[[Fleet], Awaitable[None]]
 SHARED = replace(SETTINGS, estimator=EstimatorMode.SHARED)
 POLICIES = replace(SETTINGS, hold=Hold.POLICIES, interpreters=Interpreters.ALL, sample_queue=True)
@@ -88,65 +87,6 @@ def test_queues_stay_unless_they_are_to_go() -> None:
         assert any("--delete-queues" in left for left in gone.left)
 
     on(scenario)
-
-
-def wholly_installed() -> tuple[int, dict[str, Obj]]:
-    """How many writes an installation is, and what comes of it."""
-    found = []
-
-    async def scenario(made: Fleet) -> None:
-        await made.install()
-        found.append((made.written, made.state()))
-
-    on(scenario)
-    return found[0]
-
-
-def test_an_installation_that_is_killed_at_any_write_is_completed_by_the_next() -> None:
-    total, complete = wholly_installed()
-    for cut_at in range(0, total, total // CUTS):
-
-        async def scenario(made: Fleet, cut_at: int = cut_at) -> None:
-            made.cut_at = cut_at
-            with pytest.raises(InstallError):
-                await made.install()
-            await made.install()
-            assert made.state() == complete
-
-        on(scenario)
-
-
-def test_an_uninstallation_that_is_killed_at_any_write_is_completed_by_the_next() -> None:
-    async def prepared(made: Fleet) -> tuple[dict[str, Obj], int]:
-        before = made.state()
-        await made.install()
-        for number in range(3):
-            made.apis["karmada"].create(BINDINGS, binding(f"job-{number}"))
-        return before, made.written
-
-    whole = []
-
-    async def uncut(made: Fleet) -> None:
-        _, installed = await prepared(made)
-        await made.uninstall()
-        whole.append(made.written - installed)
-
-    on(uncut)
-    for cut_at in range(0, whole[0], whole[0] // CUTS):
-
-        async def scenario(made: Fleet, cut_at: int = cut_at) -> None:
-            before, installed = await prepared(made)
-            made.cut_at = installed + cut_at
-            # An answer that is lost while a binding is given back is looked up at once.
-            with suppress(InstallError):
-                await made.uninstall()
-            await made.uninstall()
-            bindings = "work.karmada.io/v1alpha2/resourcebindings"
-            assert made.state(without=[bindings]) == before
-            held = made.apis["karmada"].store.collections[bindings].records.values()
-            assert not any("suspension" in record.decode()["spec"] for record in held)
-
-        on(scenario)
 
 
 def test_estimators_are_replaced_one_after_the_other() -> None:
@@ -225,6 +165,52 @@ def test_missing_rights_are_all_told_at_once() -> None:
         assert made.writes() == 0
 
     on(scenario)
+
+
+def test_rights_to_uninstall_are_all_told_before_anything_is_gone() -> None:
+    async def scenario(made: Fleet) -> None:
+        await made.install()
+        written = made.writes()
+        denied = {"*", "roles", "resourcebindings", "services"}
+        for plane in ("host", "karmada", "east"):
+            made.apis[plane].self_reviews.denied = lambda asked: asked["resource"] in denied
+        with pytest.raises(InstallError) as caught:
+            await made.uninstall()
+        told = str(caught.value)
+        assert told.startswith("nothing was written, because:")
+        assert "host: not allowed: " in told
+        assert "update services in namespace karmada-system" in told
+        assert "patch resourcebindings.work.karmada.io" in told
+        assert "east: not allowed: list roles.rbac.authorization.k8s.io; delete roles" in told
+        assert "clusterqueues" not in told
+        assert made.writes() == written
+
+    on(scenario)
+
+
+def test_an_uninstallation_asks_for_no_more_than_it_does() -> None:
+    """Whatever was asked for on some plane is used there, and nothing else is."""
+    kinds = {plane: kinds_on(plane) for plane in ("host", "karmada", "east")}
+    wanted = rights_to_uninstall(kinds, "fairway-system", "karmada-system", [the("ClusterQueue")])
+    asked = {(right.plane, right.resource, right.verb) for right in wanted}
+    used = set[tuple[str, str, str]]()
+
+    async def scenario(made: Fleet) -> None:
+        await made.install(replace(POLICIES, sample_queue=True))
+        await made.install(SETTINGS)
+        made.apis["karmada"].create(BINDINGS, binding("job"))
+        for api in made.apis.values():
+            api.writes.entries.clear()
+        await made.uninstall()
+        used.update(
+            (plane, write.resource, write.verb)
+            for plane in ("host", "karmada", "east")
+            for write in made.apis[plane].writes.entries
+        )
+
+    on(scenario)
+    queues = {"localqueues", "resourceflavors", "serviceclasses", "customresourcedefinitions"}
+    assert used - asked == {each for each in used if each[1] in queues}
 
 
 def test_a_namespace_that_was_there_stays_when_all_else_goes() -> None:

@@ -344,6 +344,24 @@ class TestAdopted:
     def test_scaled_down_while_held_it_is_let_go(self) -> None:
         assert state(binding(replicas=2, placed={"a": 4})) == HeldWithin(None)
 
+    @pytest.mark.parametrize(
+        ("queue", "in_scope", "expected"),
+        [
+            (TEAM, True, HeldWithin(None)),
+            (LOST, True, HeldWithin(None)),
+            (TEAM, False, HeldWithin(None)),  # its namespace's default queue, for work of a held kind
+            (LOST, False, Foreign()),
+        ],
+    )
+    def test_held_by_somebody_else_it_is_let_go_only_if_it_is_ours(
+        self, queue: Resolved | NoQueue, in_scope: bool, expected: State
+    ) -> None:
+        assert state(binding(placed={"a": 4}), queue, in_scope=in_scope) == expected
+
+    def test_out_of_scope_and_taken_back_by_us_it_is_ours(self) -> None:
+        one = binding(placed={"a": 4}, requeue=requeue())
+        assert state(one, LOST, in_scope=False) == Reassert()
+
 
 class TestTakenBack:
     def test_placed_again_by_karmada_it_is_cleared_again(self) -> None:

@@ -1,15 +1,27 @@
 import asyncio
 import signal
+import socket
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import aiohttp
+import msgspec
+
+from fairway.visibility import WorkloadList
 from sandbox.fakeapi.store import Obj
+from tests.crash.fleet import LEASE_FLAGS
+from tests.crash.objects import binding, template
 from tests.crash.processes import Child
+from tests.crash.schedule import CLUSTERS, Workload
+from tests.crash.views import GPU
 from tests.dispatcher.process.builders import (
     ELECTED,
+    LOOK_S,
     QUOTA,
+    WITHIN_S,
     Plane,
     control_plane,
+    free_port,
     said,
     until,
     workload,
@@ -32,6 +44,30 @@ async def leader_and_follower(plane: Plane) -> tuple[Child, Child]:
         )
     )
     return first, second
+
+
+async def reason_of(port: int, one: Workload) -> tuple[str, str]:
+    """What the replica at the port says why the workload waits: kind and text; empty for nothing (yet)."""
+    namespace, _, name = one.key.partition("/")
+    url = f"http://127.0.0.1:{port}/visibility/v1/workloads/{namespace}/{name}"
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            found = msgspec.json.decode(await response.read(), type=WorkloadList).workloads
+    except (aiohttp.ClientError, msgspec.DecodeError):
+        return "", ""
+    waiting = found[0].waiting if found else None
+    return ("", "") if waiting is None else (waiting.kind, waiting.text)
+
+
+async def comes_to_say(port: int, one: Workload, kind: str, text: str) -> None:
+    """Wait until the replica at the port tells this reason."""
+    found = "", ""
+    for _ in range(int(WITHIN_S / LOOK_S)):
+        found = await reason_of(port, one)
+        if found[0] == kind and text in found[1]:
+            return
+        await asyncio.sleep(LOOK_S)
+    raise TimeoutError(f"{kind} with {text!r}; the last was {found}")
 
 
 def lease(plane: Plane) -> Obj:
@@ -126,5 +162,34 @@ def test_a_leader_that_slept_through_its_lease_writes_nothing_when_it_wakes(tmp_
             }
             assert patches == {"second"}
             assert not first.code.done()
+
+    asyncio.run(run())
+
+
+def test_a_follower_names_the_leader_for_what_only_that_one_is_told(tmp_path: Path) -> None:
+    async def run() -> None:
+        async with control_plane(tmp_path) as plane:
+            first, second = free_port(), free_port()
+            nobody = free_port()
+            flags = (
+                *LEASE_FLAGS,
+                "--health-probe-bind-address=0",
+                "--metrics-bind-address=0",
+                "--visibility-authorization=none",
+                *(f"--estimator={cluster}=127.0.0.1:{nobody}" for cluster in CLUSTERS),
+            )
+            await plane.start(*flags, f"--visibility-bind-address=127.0.0.1:{first}", name="first")
+            await until(plane.leases, lambda: bool(plane.holder))
+            await plane.start(*flags, f"--visibility-bind-address=127.0.0.1:{second}", name="second")
+            one = workload("one")
+            for path, obj in (template(one), binding(one)):
+                if path.endswith("deployments"):
+                    # Of a workload without pods nobody is asked.
+                    container = {"name": "main", "resources": {"limits": {GPU: 1}}}
+                    obj["spec"] = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+                plane.api.create(path, obj)
+            await comes_to_say(first, one, "WaitingForEstimate", "whether it fits is not known")
+            leader = socket.gethostname()
+            await comes_to_say(second, one, "WaitingForEstimate", f"asked by the leader {leader}")
 
     asyncio.run(run())

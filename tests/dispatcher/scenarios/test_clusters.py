@@ -2,7 +2,7 @@
 
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster, cluster_queue, flavor, local_queue
 from tests.dispatcher.scenarios.test_life import charged
-from tests.dispatcher.scenarios.test_queues import kind
+from tests.dispatcher.scenarios.test_queues import kind, reason
 from tests.dispatcher.scenarios.world import World, run
 
 PATH = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -26,6 +26,46 @@ def test_a_cluster_that_is_not_ready_is_no_capacity() -> None:
         assert world.is_held(key)
         world.api.update(f"{PATH}/m1", lambda obj: ready(obj, is_ready=True))
         await world.until(lambda: world.is_placed(key), within_s=2)
+
+    run(scenario)
+
+
+def test_a_placement_that_names_a_cluster_that_has_not_joined_waits_for_it() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8, "m2": 8})
+        await world.start()
+        key = world.submit("train", gpus=4, clusters=("m2",))
+        several = world.submit("several", gpus=4, clusters=("m2", "m3"))
+        await world.passes(2)
+        told = reason(world, key)
+        assert told is not None
+        assert told.kind == "NeverFits"
+        assert told.text.endswith("m2, which it names, has not joined")
+        assert told.unblock == "cluster m2 joins, or its placement permits other clusters"
+        of_several = reason(world, several)
+        assert of_several is not None
+        assert of_several.unblock.startswith("one of the clusters m2, m3 joins")
+        world.add(PATH, cluster("m2", 8))
+        world.add(f"{FAIRWAY}/resourceflavors", flavor("m2", "m2"))
+        await world.until(lambda: world.is_placed(key) and world.is_placed(several), within_s=2)
+
+    run(scenario)
+
+
+def test_a_placement_that_permits_no_cluster_by_its_taints_is_not_told_to_ask_for_less() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8})
+        await world.start()
+        taint = {"key": "away", "effect": "NoSchedule"}
+        world.api.update(f"{PATH}/m1", lambda obj: obj["spec"].update(taints=[taint]))
+        key = world.submit("train", gpus=4, clusters=("m1",))
+        await world.passes(2)
+        told = reason(world, key)
+        assert told is not None
+        assert told.text == "its placement permits none of the clusters that there are"
+        assert told.unblock == "its placement permits other clusters, or a cluster that it permits joins"
 
     run(scenario)
 

@@ -123,7 +123,9 @@ def test_estimators_that_do_not_answer_delay_but_never_for_ever() -> None:
         await world.passes(9)
         told = reason(world, key)
         assert told is not None
+        assert told.kind == "WaitingForEstimate"
         assert "estimator of m1: unavailable" in told.text
+        assert told.unblock == "that estimator answers"
         await world.passes(15)
         assert world.is_held(key)
         await world.until(lambda: world.is_placed(key), within_s=60)

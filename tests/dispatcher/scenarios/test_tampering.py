@@ -48,6 +48,52 @@ def test_a_flag_cleared_by_hand_is_adoption() -> None:
     run(scenario)
 
 
+def held_by_hand(obj: Obj) -> None:
+    obj["spec"]["suspension"] = {"scheduling": True}
+
+
+def test_a_hold_of_what_is_in_nobodys_queue_is_not_touched() -> None:
+    """The gate holds nothing of the kind, so whoever holds it is somebody else."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 4})
+        await world.start()
+        runs = world.submit("runs", "", gpus=0, held=False)
+        await world.until(lambda: world.is_placed(runs))
+        world.edit(runs, held_by_hand)
+        waits = world.submit("waits", "", gpus=0, held=True)
+        await world.passes(5)
+        assert world.is_held(runs)
+        assert world.is_held(waits)
+        assert not world.api.writes.entries
+        assert charged(world) == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("is_skipped", "stays"),
+    [
+        pytest.param(False, False, id="the flag is Fairway's"),
+        pytest.param(True, True, id="its owner keeps Fairway off"),
+    ],
+)
+def test_a_hold_by_hand_of_what_runs_in_a_queue(is_skipped: bool, stays: bool) -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 4})
+        await world.start()
+        notes = {"fairway.dev/skip": "mine"} if is_skipped else {}
+        key = world.submit("runs", gpus=2, held=False, annotations=notes)
+        await world.until(lambda: world.is_placed(key))
+        world.edit(key, held_by_hand)
+        await world.passes(5)
+        assert world.is_held(key) is stays
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(
     "edit",
     [

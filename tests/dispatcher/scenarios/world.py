@@ -150,7 +150,10 @@ class World:
 
     # The dispatcher.
 
-    async def start(self, *, estimation: Estimation | None = None, volcano: bool = False) -> Running:
+    async def start(
+        self, *, estimation: Estimation | None = None, volcano: bool = False, leader: str = ""
+    ) -> Running:
+        """With ``leader``, a replica that follows that one; else the one that leads."""
         client = KubeClient.from_url(self.api.url, qps=-1)
         self._clients.append(client)
         loop = asyncio.get_running_loop()
@@ -181,10 +184,24 @@ class World:
         tasks = [
             asyncio.create_task(sources[0].run()),
             asyncio.create_task(dispatcher.controller.run()),
-            asyncio.create_task(dispatcher.lead(lambda: self.leads)),
         ]
+        if leader:
+            dispatcher.controller.led_by(lambda: leader)
+        else:
+            tasks.append(asyncio.create_task(dispatcher.lead(lambda: self.leads)))
         self.running = Running(dispatcher, sources[0], tasks)
         return self.running
+
+    @asynccontextmanager
+    async def leading(self) -> AsyncIterator[None]:
+        """The replica that followed leads for a while."""
+        task = asyncio.create_task(self.dispatcher.lead(lambda: self.leads))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
     @property
     def dispatcher(self) -> Dispatcher:

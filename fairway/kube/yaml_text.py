@@ -1,0 +1,55 @@
+"""YAML that may hold credentials: read as values, or refused without a word of what is written there.
+
+The parser's messages quote the lines where it stopped, and those of values that are no date, number or truth
+quote the value. Such a value ends the parser with whatever error Python happened to raise, so all are caught
+here (PyYAML 6, constructor.py).
+"""
+
+from typing import Final
+
+import yaml
+
+try:
+    # Ten times as fast, where libyaml is.
+    from yaml import CSafeLoader as _Loader
+except ImportError:
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]  # either reads the same
+
+_BROKEN: Final = (
+    yaml.YAMLError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    RecursionError,
+)
+
+
+class NoYaml(ValueError):
+    """A text that is no YAML; the message says from where on."""
+
+
+def yaml_value(text: str | bytes) -> object:
+    """The one document in the text, of whomever; None where there is none. Raises NoYaml."""
+    try:
+        # Not with libyaml, whose nesting is bounded by the stack of the process alone.
+        value: object = yaml.safe_load(text)
+    except _BROKEN as error:
+        raise NoYaml(_place(error)) from None
+    return value
+
+
+def yaml_values(text: str | bytes) -> list[object]:
+    """All documents in a text of our own. Raises NoYaml."""
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except _BROKEN as error:
+        raise NoYaml(_place(error)) from None
+
+
+def _place(error: Exception) -> str:
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if mark is None:
+        return "it is no YAML"
+    return f"it is no YAML from line {mark.line + 1}, column {mark.column + 1} on"

@@ -1,0 +1,127 @@
+"""Runs that are killed right after a write, at every write once: the next run completes them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+import pytest
+
+from admin.install.performing import InstallError
+from admin.install.settings import Hold
+from sandbox.fakeapi.store import Obj
+from tests.admin.install.fleet import BINDINGS, SETTINGS, Fleet, binding, fleet
+
+SHARES = 4
+"""Into how many tests the writes are dealt out, so that they can run side by side."""
+SAMPLE = 25
+"""At how many writes, drawn with a fixed seed, where every one would take too long."""
+POLICIES = replace(SETTINGS, hold=Hold.POLICIES)
+SWITCHES = [(SETTINGS, POLICIES), (POLICIES, SETTINGS)]
+COLLECTION = "work.karmada.io/v1alpha2/resourcebindings"
+Scenario = Callable[[Fleet], Awaitable[None]]
+
+
+def on(scenario: Scenario) -> None:
+    async def run() -> None:
+        async with fleet() as made:
+            await scenario(made)
+
+    asyncio.run(run())
+
+
+@cache
+def wholly_installed() -> tuple[int, dict[str, Obj]]:
+    """How many writes an installation is, and what comes of it."""
+    found = []
+
+    async def scenario(made: Fleet) -> None:
+        await made.install()
+        found.append((made.written, made.state()))
+
+    on(scenario)
+    return found[0]
+
+
+async def with_held_bindings(made: Fleet) -> tuple[dict[str, Obj], int]:
+    """What was there before an installation that holds three bindings, and how many writes there were."""
+    before = made.state()
+    await made.install()
+    for number in range(3):
+        made.apis["karmada"].create(BINDINGS, binding(f"job-{number}"))
+    return before, made.written
+
+
+@cache
+def writes_of_an_uninstallation() -> int:
+    found = []
+
+    async def scenario(made: Fleet) -> None:
+        _, installed = await with_held_bindings(made)
+        await made.uninstall()
+        found.append(made.written - installed)
+
+    on(scenario)
+    return found[0]
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_an_installation_that_is_killed_at_any_write_is_completed_by_the_next(share: int) -> None:
+    total, complete = wholly_installed()
+    for cut_at in range(share, total, SHARES):
+
+        async def scenario(made: Fleet, cut_at: int = cut_at) -> None:
+            made.cut_at = cut_at
+            with pytest.raises(InstallError):
+                await made.install()
+            await made.install()
+            assert made.state() == complete
+
+        on(scenario)
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_an_uninstallation_that_is_killed_at_any_write_is_completed_by_the_next(share: int) -> None:
+    cuts = sorted(Random(1).sample(range(writes_of_an_uninstallation()), SAMPLE))
+    for cut_at in cuts[share::SHARES]:
+
+        async def scenario(made: Fleet, cut_at: int = cut_at) -> None:
+            before, installed = await with_held_bindings(made)
+            made.cut_at = installed + cut_at
+            # An answer that is lost while a binding is given back is looked up at once.
+            with suppress(InstallError):
+                await made.uninstall()
+            await made.uninstall()
+            assert made.state(without=[COLLECTION]) == before
+            held = made.apis["karmada"].store.collections[COLLECTION].records.values()
+            assert not any("suspension" in record.decode()["spec"] for record in held)
+
+        on(scenario)
+
+
+@pytest.mark.parametrize("number", range(len(SWITCHES)))
+def test_a_switch_that_is_killed_at_any_write_is_completed_by_the_next(number: int) -> None:
+    first, second = SWITCHES[number]
+    found = []
+
+    async def uncut(made: Fleet) -> None:
+        await made.install(first)
+        written = made.written
+        await made.install(second)
+        found.append((made.written - written, made.state()))
+
+    on(uncut)
+    total, complete = found[0]
+    for cut_at in range(total):
+
+        async def scenario(made: Fleet, cut_at: int = cut_at) -> None:
+            await made.install(first)
+            made.cut_at = made.written + cut_at
+            with pytest.raises(InstallError):
+                await made.install(second)
+            await made.install(second)
+            assert made.state() == complete
+
+        on(scenario)
