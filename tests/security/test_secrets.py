@@ -93,8 +93,11 @@ def flags_of(module: str, config: Path, port: int) -> list[str]:
             ]
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-@pytest.mark.parametrize("module", ["estimator", "queue_dispatcher", "webhook"])
+@pytest.mark.parametrize(
+    ("module", "form"),
+    # The forms are the same code in all programs.
+    [("estimator", "text"), ("estimator", "json"), ("queue_dispatcher", "json"), ("webhook", "text")],
+)
 def test_no_program_writes_or_answers_a_secret(module: str, form: str, tmp_path: Path) -> None:
     user = {"token": TOKEN} if form == "text" else plugin(tmp_path, credential(PLUGIN_TOKEN))
     token = TOKEN if form == "text" else PLUGIN_TOKEN
