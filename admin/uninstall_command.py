@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from admin.cli import Failed
 from admin.install.config_file import read_config
-from admin.install_command import OUTPUT_FORMATS, scope_of, seconds
+from admin.install_command import OUTPUT_FORMATS, install, scope_of, seconds
 
 if TYPE_CHECKING:
     from admin.install.planes import PlaneFlags
@@ -43,8 +44,8 @@ Run it again after an interruption: it goes on where it was. Queues stay, unless
     type=_FILE,
     is_eager=True,
     expose_value=False,
-    callback=read_config,
-    help="These flags from a YAML file.",
+    callback=partial(read_config, others=install),
+    help="These flags from a YAML file; those of install alone are passed over.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be given back and deleted.")
 @click.option("-o", "--output", type=click.Choice(OUTPUT_FORMATS), default="text", help="Default: text.")

@@ -2,14 +2,14 @@
 
 import base64
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
 
 from fairway.kube.client import KubeClient
 from tests.certs import DAY, NOW
 from tests.e2e import hosted
 from tests.e2e.breaking import Broken, beside, edited, killed, with_flags
-from tests.e2e.edits import Change, field
+from tests.e2e.edits import Change, field, image_tag
 from tests.e2e.hosted import KARMADA, OURS
 from tests.e2e.installation import MANIFESTS
 from tests.e2e.kubectl import apply_files, schemas_established
@@ -74,11 +74,21 @@ async def unknown_kind(tenant: Tenant) -> AsyncIterator[None]:
         await schemas_established(api)
 
 
-def forget_property(body: Obj) -> None:
-    """As an older release's definition would be."""
+def other_schema(body: Obj) -> None:
+    """The definition of LocalQueue is not that of this release."""
     schema = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    del schema["properties"]["spec"]["properties"]["clusterQueue"]["description"]
     schema["properties"]["spec"]["properties"]["clusterQueue"]["maxLength"] = 7_000
+
+
+@asynccontextmanager
+async def upgraded(tenant: Tenant) -> AsyncIterator[None]:
+    """Karmada's programs are of a newer release, with the flags of the old one."""
+    client = tenant.plane.host.api.client
+    async with AsyncExitStack() as stack:
+        for name in hosted.PROGRAMS:
+            path = hosted.deployment(KARMADA, name)
+            await stack.enter_async_context(edited(client, path, image_tag("v1.18.2")))
+        yield
 
 
 def copied(*clusters: str) -> Obj:

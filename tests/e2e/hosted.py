@@ -17,7 +17,7 @@ from tests.e2e.objects import MERGE, Obj
 from tests.e2e.plane import NODES, Plane
 
 RELEASE: Final = "v1.17.3"
-"""The newest of the oldest line that is supported with gates as the processes have them."""
+"""A release in which the gates of the processes are all that there are to set: 1.18 has one more."""
 KARMADA: Final = "karmada-system"
 OURS: Final = "fairway-system"
 PROGRAMS: Final = (

@@ -20,14 +20,15 @@ from tests.e2e.breaks import (
     door_to_nowhere,
     expiring,
     federated_quota,
-    forget_property,
     karmadas,
     on_host,
     on_karmada,
+    other_schema,
     queue_without_parent,
     registered,
     torn_gang,
     unknown_kind,
+    upgraded,
     webhook_killed,
 )
 from tests.e2e.doctoring import ask, until_said
@@ -109,6 +110,13 @@ CASES: Final = (
         "different releases",
     ),
     Case(
+        "upgraded",
+        upgraded,
+        "overcommit-gate",
+        Verdict.WARNING,
+        "SchedulingOvercommitProtection is off",
+    ),
+    Case(
         "estimator-dead",
         lambda tenant: killed(tenant.plane.fairway.estimators["b"]),
         "estimator-reach",
@@ -155,7 +163,7 @@ CASES: Final = (
     Case("no-definition", unknown_kind, "definitions"),
     Case(
         "other-definition",
-        on_karmada(f"{DEFINITIONS}/localqueues.fairway.dev", forget_property),
+        on_karmada(f"{DEFINITIONS}/localqueues.fairway.dev", other_schema),
         "definitions",
         Verdict.WARNING,
     ),
@@ -193,9 +201,11 @@ def patient(whole: Plane, runner: asyncio.Runner) -> Iterator[Tenant]:
         await made.end()
         await hosted.end(whole)
 
-    runner.run(begin())
-    yield made
-    runner.run(end())
+    try:
+        runner.run(begin())
+        yield made
+    finally:
+        runner.run(end())
 
 
 async def test_all_is_well(stage: Plane, patient: Tenant) -> None:
@@ -217,14 +227,13 @@ async def test_well_again(stage: Plane, patient: Tenant) -> None:
 
 
 async def test_a_user_without_rights(stage: Plane, patient: Tenant) -> None:
-    api = stage.karmada.api
-    account = {"metadata": {"name": "nobody"}}
-    path = f"/api/v1/namespaces/{patient.namespace}/serviceaccounts"
-    await api.client.post(path, account, dict)
-    nobody = await identity(api, "nobody", patient.namespace)
-    answer = await ask(stage, karmada=nobody)
+    api, namespace = stage.karmada.api, patient.namespace
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    await api.client.post(path, {"metadata": {"name": "nobody"}}, dict)
+    answer = await ask(stage, karmada=await identity(api, "nobody", namespace))
     assert answer.code == 2, answer
-    unknown = {check for check, verdict in answer.verdicts().items() if verdict is Verdict.UNKNOWN}
+    verdicts = answer.verdicts()
+    unknown = {check for check, verdict in verdicts.items() if verdict is Verdict.UNKNOWN}
     assert {"binding-admission", "definitions", "clusters-ready", "queue-tree", "bindings-held"} <= unknown
-    assert set(answer.verdicts().values()) == {Verdict.NOTE, Verdict.UNKNOWN}, answer
-    assert not {"programs-ready", "component-gate", "mounted-secrets"} & answer.verdicts().keys()
+    assert set(verdicts.values()) == {Verdict.NOTE, Verdict.UNKNOWN}, answer
+    assert not {"programs-ready", "component-gate", "mounted-secrets"} & verdicts.keys()

@@ -333,6 +333,21 @@ def test_flags_in_a_file_are_strict(
     assert says in capsys.readouterr().err
 
 
+def test_the_file_of_an_installation_serves_the_way_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fairway.yaml"
+    text = (
+        "{host: nowhere, karmada: nowhere, karmada-server: 'https://x', hold: policies, sample-queue: true}"
+    )
+    file.write_text(text)
+    assert run(["uninstall", "--config", str(file)]) == 1
+    assert "--host nowhere: source 'nowhere': no file nowhere" in capsys.readouterr().err
+    file.write_text("no-such: 1")
+    assert run(["uninstall", "--config", str(file)]) == 1
+    assert "no-such: no such flag" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
