@@ -34,7 +34,7 @@ async def test_dies_and_returns(tenant: Tenant) -> None:
     there = job("there", 2, 3)
     key = await tenant.submit(there, whole("b"))
     await tenant.born_held(key)
-    await tenant.waits_for(there, "WaitingForCapacity", saying="not known")
+    await tenant.waits_for(there, "WaitingForEstimate", saying="not known")
     assert tenant.binding(key).is_held
     await estimator.start()
     assert await tenant.placed(key) == {"b": 2}
