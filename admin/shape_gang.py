@@ -11,15 +11,18 @@ from collections.abc import Iterable
 from admin.shape import Shape, amount_of
 from estimator.capacity.summary import SliceShape, Summary
 from fairway.accelerators.catalogue import Catalogue
-from fairway.kube.objects import RawQuantity, ResourceRequirements
+from fairway.kube.objects import (
+    Container,
+    RawQuantity,
+    ResourceRequirements,
+    SelectorRequirement,
+)
 from fairway.kube.templates import (
     Affinity,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
     PodTemplate,
-    SelectorRequirement,
-    TemplateContainer,
     TemplateMeta,
     TemplateSpec,
     TemplateToleration,
@@ -61,7 +64,7 @@ def gang_in(shape: Shape, cluster: Summary, catalogue: Catalogue) -> Gang:
         requests, {name: text for name, text in requests.items() if is_extended(name)}
     )
     spec = TemplateSpec(
-        containers=[TemplateContainer(name="main", resources=resources)],
+        containers=[Container(name="main", resources=resources)],
         node_selector=selector or None,
         affinity=_affinity(shape, cluster, catalogue),
         tolerations=_tolerations(requests),

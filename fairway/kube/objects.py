@@ -64,10 +64,80 @@ class ResourceRequirements(KubeStruct, frozen=True):
     limits: RawResources | None = None
 
 
+class SelectorRequirement(KubeStruct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(KubeStruct, frozen=True):
+    match_labels: dict[str, str] | None = None
+    match_expressions: list[SelectorRequirement] | None = None
+
+
+class PodAffinityTerm(KubeStruct, frozen=True):
+    label_selector: LabelSelector | None = None
+    topology_key: str = ""
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
+
+
+class PodAffinity(KubeStruct, frozen=True):
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+
+
+class RepellingAffinity(KubeStruct, frozen=True):
+    """Of a running pod's affinity only what keeps others away: the rest was for its own placement."""
+
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class ContainerPort(KubeStruct, frozen=True):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class ClaimVolume(KubeStruct, frozen=True):
+    claim_name: str = ""
+
+
+class VolumeClaimSpec(KubeStruct, frozen=True):
+    storage_class_name: str | None = None
+    access_modes: list[str] | None = None
+
+
+class VolumeClaimTemplate(KubeStruct, frozen=True):
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+
+
+class EphemeralVolume(KubeStruct, frozen=True):
+    """A volume with a claim of the pod's own, made of a template."""
+
+    volume_claim_template: VolumeClaimTemplate | None = None
+
+
+class Volume(KubeStruct, frozen=True):
+    """A pod's volume, as far as a PersistentVolumeClaim stands behind it."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+
+
 class Container(KubeStruct, frozen=True):
     name: str = ""
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
+    ports: list[ContainerPort] | None = None
+
+
+class PodToleration(KubeStruct, frozen=True):
+    key: str = ""
+    operator: str = ""
 
 
 class PodSpec(KubeStruct, frozen=True):
@@ -77,6 +147,9 @@ class PodSpec(KubeStruct, frozen=True):
     resources: ResourceRequirements | None = None
     overhead: RawResources | None = None
     priority_class_name: str = ""
+    affinity: RepellingAffinity | None = None
+    volumes: list[Volume] | None = None
+    tolerations: list[PodToleration] | None = None
 
 
 class ContainerStatus(KubeStruct, frozen=True):

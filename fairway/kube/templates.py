@@ -5,7 +5,16 @@ whole: selectors, affinity, tolerations, spreading. The same rules hold: every f
 located errors, unknown fields are skipped.
 """
 
-from fairway.kube.objects import Container, KubeStruct, RawResources, ResourceRequirements
+from fairway.kube.objects import (
+    Container,
+    KubeStruct,
+    LabelSelector,
+    PodAffinity,
+    RawResources,
+    ResourceRequirements,
+    SelectorRequirement,
+    Volume,
+)
 
 
 class TemplateMeta(KubeStruct, frozen=True):
@@ -20,12 +29,6 @@ class TemplateToleration(KubeStruct, frozen=True):
     effect: str = ""
 
 
-class SelectorRequirement(KubeStruct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
 class NodeSelectorTerm(KubeStruct, frozen=True):
     match_expressions: list[SelectorRequirement] | None = None
     match_fields: list[SelectorRequirement] | None = None
@@ -37,21 +40,6 @@ class NodeSelector(KubeStruct, frozen=True):
 
 class NodeAffinity(KubeStruct, frozen=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
-
-
-class LabelSelector(KubeStruct, frozen=True):
-    match_labels: dict[str, str] | None = None
-    match_expressions: list[SelectorRequirement] | None = None
-
-
-class PodAffinityTerm(KubeStruct, frozen=True):
-    label_selector: LabelSelector | None = None
-    topology_key: str = ""
-    match_label_keys: list[str] | None = None
-
-
-class PodAffinity(KubeStruct, frozen=True):
-    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
 
 
 class Affinity(KubeStruct, frozen=True):
@@ -68,12 +56,7 @@ class TopologySpreadConstraint(KubeStruct, frozen=True):
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
-
-
-class ContainerPort(KubeStruct, frozen=True):
-    container_port: int = 0
-    host_port: int = 0
-    protocol: str = "TCP"
+    match_label_keys: list[str] | None = None
 
 
 class PodResourceClaim(KubeStruct, frozen=True):
@@ -82,13 +65,9 @@ class PodResourceClaim(KubeStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
-class TemplateContainer(Container, frozen=True):
-    ports: list[ContainerPort] | None = None
-
-
 class TemplateSpec(KubeStruct, frozen=True):
-    containers: list[TemplateContainer] | None = None
-    init_containers: list[TemplateContainer] | None = None
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
     resources: ResourceRequirements | None = None
     overhead: RawResources | None = None
     node_name: str = ""
@@ -100,6 +79,8 @@ class TemplateSpec(KubeStruct, frozen=True):
     priority_class_name: str = ""
     scheduler_name: str = ""
     resource_claims: list[PodResourceClaim] | None = None
+    volumes: list[Volume] | None = None
+    runtime_class_name: str | None = None
 
 
 class PodTemplate(KubeStruct, frozen=True):

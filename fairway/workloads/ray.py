@@ -7,8 +7,16 @@ ray-operator/controllers/ray/utils/util.go and batchscheduler/volcano.
 
 import msgspec
 
-from fairway.kube.objects import KubeStruct, ResourceRequirements
-from fairway.kube.templates import PodTemplate, TemplateContainer, TemplateMeta, TemplateSpec
+from fairway.kube.objects import (
+    Container,
+    KubeStruct,
+    ResourceRequirements,
+)
+from fairway.kube.templates import (
+    PodTemplate,
+    TemplateMeta,
+    TemplateSpec,
+)
 from fairway.workloads.fields import (
     ABSENT,
     MAX_COUNT,
@@ -80,7 +88,7 @@ _SUBMITTER = PodTemplate(
     TemplateMeta(),
     TemplateSpec(
         containers=[
-            TemplateContainer(
+            Container(
                 name="ray-job-submitter",
                 resources=ResourceRequirements(requests={"cpu": "500m", "memory": "200Mi"}),
             )

@@ -7,8 +7,16 @@ far as it goes, with a problem that says what is missing, and not at all where e
 
 import msgspec
 
-from fairway.kube.objects import KubeStruct, ResourceRequirements
-from fairway.kube.templates import PodTemplate, TemplateContainer, TemplateMeta, TemplateSpec
+from fairway.kube.objects import (
+    Container,
+    KubeStruct,
+    ResourceRequirements,
+)
+from fairway.kube.templates import (
+    PodTemplate,
+    TemplateMeta,
+    TemplateSpec,
+)
 from fairway.workloads.fields import (
     ABSENT,
     NO_META,
@@ -63,6 +71,6 @@ def read_train_job(raw: bytes, problems: Problems) -> Outline:
         f"spec.runtimeRef: {source} is another object: its selectors, tolerations and jobs are not known"
     )
     count = read_count(trainer.num_nodes, "spec.trainer.numNodes", 1, problems)
-    container = TemplateContainer(name="node", resources=trainer.resources_per_node)
+    container = Container(name="node", resources=trainer.resources_per_node)
     template = PodTemplate(TemplateMeta(), TemplateSpec(containers=[container]))
     return Outline(meta, Binding.ALWAYS, (PodSet("node", count, count, template),), ("spec.trainer",))

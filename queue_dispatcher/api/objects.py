@@ -4,8 +4,16 @@ Enumerations and quantities stay as written: what one field says wrongly is foun
 no more than that field (`queue_dispatcher.api.reading`).
 """
 
-from fairway.kube.objects import KubeStruct, ObjectMeta, RawQuantity, RawResources
-from fairway.kube.templates import LabelSelector, TemplateToleration
+from fairway.kube.objects import (
+    KubeStruct,
+    LabelSelector,
+    ObjectMeta,
+    RawQuantity,
+    RawResources,
+)
+from fairway.kube.templates import (
+    TemplateToleration,
+)
 from queue_dispatcher.api.status import ClusterQueueStatus, LocalQueueStatus
 
 

@@ -7,7 +7,9 @@ What an absent selector means is for its field to say.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairway.kube.templates import LabelSelector
+from fairway.kube.objects import (
+    LabelSelector,
+)
 from fairway.selectors import Operator, Requirement, SelectorError, label_requirement
 
 

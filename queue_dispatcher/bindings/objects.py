@@ -9,9 +9,18 @@ from typing import Final
 
 import msgspec
 
-from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources
+from fairway.kube.objects import (
+    KubeStruct,
+    LabelSelector,
+    ObjectMeta,
+    RawResources,
+    SelectorRequirement,
+)
 from fairway.kube.resource import ResourceKind
-from fairway.kube.templates import LabelSelector, NodeSelector, SelectorRequirement, TemplateToleration
+from fairway.kube.templates import (
+    NodeSelector,
+    TemplateToleration,
+)
 
 NULL: Final = msgspec.Raw(b"null")
 

@@ -7,7 +7,10 @@ constraints (shouldIgnoreSpreadConstraint in pkg/scheduler/core/spreadconstraint
 
 from collections.abc import Iterable
 
-from fairway.kube.templates import LabelSelector, SelectorRequirement
+from fairway.kube.objects import (
+    LabelSelector,
+    SelectorRequirement,
+)
 from fairway.selectors import SelectorError, label_requirement
 from fairway.taints import Toleration
 from queue_dispatcher.api.selector import EVERYTHING, NOTHING, Selector, read_selector

@@ -11,7 +11,13 @@ nodeaffinity): terms are ORed, an empty or malformed term matches nothing while 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from fairway.kube.templates import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from fairway.kube.objects import (
+    SelectorRequirement,
+)
+from fairway.kube.templates import (
+    NodeSelector,
+    NodeSelectorTerm,
+)
 from fairway.selectors import (
     FIELD_NAME,
     Requirement,

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from estimator.capacity.request import Spread
 from estimator.capacity.topology.levels import HOSTNAME
-from fairway.kube.templates import (
-    Affinity,
+from fairway.kube.objects import (
     LabelSelector,
     PodAffinity,
     PodAffinityTerm,
+)
+from fairway.kube.templates import (
+    Affinity,
     PodTemplate,
     TopologySpreadConstraint,
 )

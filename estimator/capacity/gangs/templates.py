@@ -16,14 +16,16 @@ from estimator.capacity.request import NodeClaim, PodClaim, PodShape
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
-from fairway.kube.objects import ResourceRequirements
+from fairway.kube.objects import (
+    Container,
+    PodAffinity,
+    ResourceRequirements,
+)
 from fairway.kube.templates import (
     Affinity,
     NodeAffinity,
     NodeSelector,
-    PodAffinity,
     PodTemplate,
-    TemplateContainer,
     TemplateSpec,
 )
 from fairway.resources import (
@@ -140,7 +142,7 @@ def _containers(spec: TemplateSpec, field: str) -> tuple[_Container, ...]:
     return tuple(asked for asked in found if asked)
 
 
-def _asked(container: TemplateContainer, field: str) -> _Container:
+def _asked(container: Container, field: str) -> _Container:
     try:
         amounts = container_template_request(container)
     except ResourceError as error:

@@ -7,8 +7,10 @@ import re
 from enum import StrEnum
 from typing import TypeVar
 
-from fairway.kube.objects import RawQuantity
-from fairway.kube.templates import LabelSelector
+from fairway.kube.objects import (
+    LabelSelector,
+    RawQuantity,
+)
 from fairway.quantity import NANO, QuantityError, parse_nano
 from fairway.resources import CPU
 from fairway.selectors import SelectorError

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from hypothesis import settings
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.kube.templates import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from fairway.kube.objects import (
+    SelectorRequirement,
+)
+from fairway.kube.templates import (
+    NodeSelector,
+    NodeSelectorTerm,
+)
 from fairway.taints import Taint
 from queue_dispatcher.api.cluster_queue import ClusterQueue, FlavorQuotas, ResourceGroup
 from queue_dispatcher.api.quota import Amount, ResourceQuota

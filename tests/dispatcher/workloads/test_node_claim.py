@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.kube.templates import NodeSelector, NodeSelectorTerm, SelectorRequirement
+from fairway.kube.objects import (
+    SelectorRequirement,
+)
+from fairway.kube.templates import (
+    NodeSelector,
+    NodeSelectorTerm,
+)
 from queue_dispatcher.workloads.node_claim import ANY_NODE, NodeClaim, node_claim
 from tests.dispatcher.workloads.builders import LAW, claim
 
