@@ -16,8 +16,9 @@ from admin.reporting import timestamp
 from admin.shape_gang import NotHere
 from admin.sources import EstimatorSource, Source
 from admin.verdicts import DOUBT, FORMAT, NEVER, Verdicts, word
-from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
+from estimator.reasons import Reason
 from fairway.accelerators.catalogue import Catalogue
 from fairway.service.version import release
 
@@ -73,7 +74,7 @@ def explanation_in(
     try:
         gang = asked.gang(estimates.summary(observed), catalogue)
     except NotHere as error:
-        return _nothing(observed.name, Cause(NEVER, str(error)), observed.age_s)
+        return _nothing(observed.name, Reason(NEVER, str(error)), observed.age_s)
     return estimates.explanation(observed, gang, asked.copies)
 
 
@@ -85,16 +86,16 @@ async def _asked_there(
     found: list[ClusterExplanation] = []
     for summary in await remote_summaries(source, tls):
         if summary.doubt and not summary.nodes:
-            found.append(_nothing(summary.cluster, Cause(DOUBT, summary.doubt), summary.age_s))
+            found.append(_nothing(summary.cluster, Reason(DOUBT, summary.doubt), summary.age_s))
             continue
         try:
             gang = asked.wire_gang(summary, catalogue)
         except NotHere as error:
-            found.append(_nothing(summary.cluster, Cause(NEVER, str(error)), summary.age_s))
+            found.append(_nothing(summary.cluster, Reason(NEVER, str(error)), summary.age_s))
         else:
             found += await remote_explanations(source, tls, gang, (summary.cluster,))
     return found
 
 
-def _nothing(cluster: str, cause: Cause, age_s: float) -> ClusterExplanation:
+def _nothing(cluster: str, cause: Reason, age_s: float) -> ClusterExplanation:
     return ClusterExplanation(ClusterPlacement(cluster, 0, 0, True, reasons=(cause,), age_s=age_s))

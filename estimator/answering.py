@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from estimator.capacity.answer import Answer, Doubt, exactly, lowest, misread
+from estimator.capacity.answer import Answer, exactly, lowest, misread
 from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.devices.dra_demand import draws
@@ -48,6 +48,7 @@ from estimator.member import (
     unknown_cluster,
 )
 from estimator.metrics import EstimatorMetrics, ExtensionPoint
+from estimator.reasons import Reason, in_doubt
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Answering:
             return self._unschedulable(member, question)
         found = await self._template(question, deadline_s - self._clock())
         if found.doubt and question.names_device:
-            return self.doubt(question, Doubt("template_unknown", found.doubt))
+            return self.doubt(question, in_doubt("template_unknown", found.doubt))
         try:
             match question:
                 case ReplicasQuestion():
@@ -122,9 +123,9 @@ class Answering:
                 case SetsQuestion():
                     return await self._sets(member, question, found.gang, deadline_s)
         except OutOfTime as error:
-            return self.doubt(question, Doubt("late", str(error)))
+            return self.doubt(question, in_doubt("late", str(error)))
 
-    def doubt(self, question: Question, doubt: Doubt) -> Answer:
+    def doubt(self, question: Question, doubt: Reason) -> Answer:
         """The answer when the true one is not known."""
         return doubtful(self._policy.on_doubt, doubt, question.names_device)
 

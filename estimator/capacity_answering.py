@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from estimator.capacity.answer import UNBOUNDED, Answer, Doubt, misread
+from estimator.capacity.answer import UNBOUNDED, Answer, misread
 from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
@@ -33,6 +33,7 @@ from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.quotas import Quota
 from estimator.member import NODES, PODS, QUOTAS, MemberCluster, out_of_date, unknown_cluster
+from estimator.reasons import Reason, in_doubt
 from fairway.accelerators.catalogue import Catalogue
 
 DEFAULT_SEARCH_S = 0.25
@@ -129,7 +130,7 @@ class CapacityAnswering:
             try:
                 placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
             except OutOfTime as error:
-                return _in_doubt(name, Doubt("late", str(error)), age_s)
+                return _in_doubt(name, in_doubt("late", str(error)), age_s)
         return ClusterExplanation(told(name, placed, age_s), causes)
 
     async def _summary(self, call: "_Call", name: str) -> Summary:
@@ -157,7 +158,7 @@ class CapacityAnswering:
     async def _on_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
 
-    async def _member(self, name: str, call: "_Call") -> tuple[MemberCluster | None, Doubt | None, float]:
+    async def _member(self, name: str, call: "_Call") -> tuple[MemberCluster | None, Reason | None, float]:
         """The cluster, why its state may not be true, and how old that state is in seconds."""
         member = self._members.get(name)
         if member is None:
@@ -200,7 +201,7 @@ class _Call:
         self._ended = True
 
 
-_LATE = Doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
+_LATE = in_doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
 
 
 def _without_bound(question: CapacityQuestion, member: MemberCluster) -> CapacityQuestion:
@@ -210,7 +211,7 @@ def _without_bound(question: CapacityQuestion, member: MemberCluster) -> Capacit
     return replace(question, gang=replace(gang, assumed=outstanding(gang.assumed, bound, None)))
 
 
-def _in_doubt(name: str, doubt: Doubt, age_s: float) -> ClusterExplanation:
+def _in_doubt(name: str, doubt: Reason, age_s: float) -> ClusterExplanation:
     return ClusterExplanation(told(name, Placed(Answer(0, UNBOUNDED - 1, False, (doubt,))), age_s))
 
 

@@ -8,7 +8,6 @@ are read in `estimator.capacity_requests`.
 from estimator.capacity.gangs.placements import (
     Assignment,
     Blocked,
-    Cause,
     ClusterExplanation,
     ClusterPlacement,
     Explanation,
@@ -27,6 +26,7 @@ from estimator.capacity.summary import (
     StrandedNode,
     Summary,
 )
+from estimator.reasons import Reason
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
@@ -171,12 +171,12 @@ def explanation_of(message: pb.ClusterExplanation) -> ClusterExplanation:
     )
 
 
-def _encode_cause(cause: Cause) -> pb.Reason:
+def _encode_cause(cause: Reason) -> pb.Reason:
     return pb.Reason(kind=cause.kind, text=cause.text)
 
 
-def _cause(message: pb.Reason) -> Cause:
-    return Cause(message.kind, message.text)
+def _cause(message: pb.Reason) -> Reason:
+    return Reason(message.kind, message.text)
 
 
 def _encode_product(product: Product) -> pb.Product:

@@ -6,7 +6,6 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 import asyncio
 from collections.abc import Callable, Iterable
 
-from estimator.capacity.answer import Doubt
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.room import Room
@@ -15,23 +14,24 @@ from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
+from estimator.reasons import Reason, in_doubt
 
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
 DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
 RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
 
 
-def unknown_cluster(name: str, known: Iterable[str]) -> Doubt:
+def unknown_cluster(name: str, known: Iterable[str]) -> Reason:
     """The doubt about a cluster that this process does not serve."""
     shown = name if len(name) <= 63 else name[:60] + "..."
-    return Doubt(
+    return in_doubt(
         "unknown_cluster", f"this estimator serves {', '.join(sorted(known))}; it was asked about {shown!r}"
     )
 
 
-def out_of_date(freshness: Freshness) -> Doubt:
+def out_of_date(freshness: Freshness) -> Reason:
     """The doubt about a cluster whose state is not known well enough."""
-    return Doubt("stale" if freshness.synced else "not_synced", freshness.detail)
+    return in_doubt("stale" if freshness.synced else "not_synced", freshness.detail)
 
 
 class MemberCluster:

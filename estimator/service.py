@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import grpc
 
 from estimator.answering import Answering
-from estimator.capacity.answer import Answer, Doubt
+from estimator.capacity.answer import Answer
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.request import Question
 from estimator.metrics import EstimatorMetrics, ExtensionPoint, Rpc
+from estimator.reasons import DOUBT, Reason, in_doubt
 from estimator.wire import (
     WireError,
     decode_replicas,
@@ -101,11 +102,11 @@ class EstimatorService:
             cluster = question.cluster
             answer = await self._answering.answer(question, _within_s(context.time_remaining()))
         except WireError as error:
-            answer = self._unreadable(method, Doubt("malformed", str(error)), error.names_device)
+            answer = self._unreadable(method, in_doubt("malformed", str(error)), error.names_device)
         except Exception as error:
             # The last line of defence: a defect here must not void every other cluster's answer.
             logger.exception("%s failed", method.rpc, extra={"cluster": cluster})
-            answer = self._unreadable(method, Doubt("internal", f"{type(error).__name__}: {error}"), True)
+            answer = self._unreadable(method, in_doubt("internal", f"{type(error).__name__}: {error}"), True)
         self._note(method, cluster, object_text, answer)
         if explain:
             context.set_trailing_metadata(((REASONS_KEY, _reasons(answer)),))
@@ -121,11 +122,11 @@ class EstimatorService:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._executor, method.decode, data, object_text)
 
-    def _unreadable(self, method: _Method, doubt: Doubt, names_device: bool) -> Answer:
+    def _unreadable(self, method: _Method, doubt: Reason, names_device: bool) -> Answer:
         return doubtful(self._on_doubt, doubt, None if method.point is None else names_device)
 
     def _note(self, method: _Method, cluster: str, object_text: str | None, answer: Answer) -> None:
-        doubt = next((reason for reason in answer.reasons if isinstance(reason, Doubt)), None)
+        doubt = next((reason for reason in answer.reasons if reason.kind == DOUBT), None)
         if doubt is not None:
             self._metrics.doubt(cluster, method.rpc, doubt.cause)
             self._doubt_log.warn(method.rpc, cluster, object_text, doubt, answer.value)
@@ -156,7 +157,7 @@ class _DoubtLog:
         self._clock = clock
         self._last: dict[tuple[str, str], tuple[float, int]] = {}
 
-    def warn(self, rpc: Rpc, cluster: str, object_text: str | None, doubt: Doubt, value: int) -> None:
+    def warn(self, rpc: Rpc, cluster: str, object_text: str | None, doubt: Reason, value: int) -> None:
         now_s = self._clock()
         # By cause and not by cluster: a caller may make up any number of cluster names.
         key = (rpc, doubt.cause)

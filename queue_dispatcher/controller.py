@@ -23,7 +23,7 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.reasons import QueueStopped, Reason
+from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.desk import BindingDesk
 from queue_dispatcher.executor import Write
@@ -287,7 +287,7 @@ class Controller:
     def stopped(self, queue: ClusterQueue) -> Reason | None:
         """Why a queue admits nothing, if so."""
         why = self._book.resolved.refusal(queue.name)
-        return QueueStopped(queue.name, why) if why else None
+        return queue_stopped(queue.name, why) if why else None
 
     def _take_notices(self, elapsed_ms: int) -> None:
         book = self._book

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from fairway.kube.event_series import EventType, Regarding
 from fairway.kube.events import EventWriter
 from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.cycle.reasons import Reason, ReleaseWindowFull, WaitingForEstimate, told_to
+from queue_dispatcher.cycle.reasons import Reason, told_to
 from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.waiting import waiting_of
 
@@ -64,7 +64,7 @@ class BindingEvents:
             kind, since_ms, is_told = seen.get(entry.uid, ("", now_ms, False))
             if kind != reason.kind:
                 since_ms, is_told = now_ms, False
-            if not is_told and now_ms - since_ms >= STAYS_MS and not _is_passing(reason):
+            if not is_told and now_ms - since_ms >= STAYS_MS and not reason.passes:
                 # Whoever reads the Events of this namespace may know nothing of others.
                 told = told_to(entry.binding.namespace.__eq__, reason)
                 self.tell(entry, told.kind, f"{told.text}; {told.unblock}")
@@ -83,10 +83,3 @@ class BindingEvents:
                 reason = waiting_of(book, view, entry, now_ms)
                 if reason is not None and entry.waits is None:
                     yield entry, reason
-
-
-def _is_passing(reason: Reason) -> bool:
-    """Whether the wait ends by itself, so that nobody need hear of it."""
-    if isinstance(reason, WaitingForEstimate):
-        return not reason.ends
-    return isinstance(reason, ReleaseWindowFull)

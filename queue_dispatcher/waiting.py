@@ -11,7 +11,7 @@ from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import rank
-from queue_dispatcher.cycle.reasons import BackingOff, Reason
+from queue_dispatcher.cycle.reasons import Reason, backing_off
 
 
 def class_key(item: Item) -> ClassKey:
@@ -33,14 +33,14 @@ def waiting_of(book: Book, view: View, entry: Entry, now_ms: int) -> Reason | No
     return view.waits.get(class_key(item), view.undecided)
 
 
-def _backing_off(entry: Entry, due_ms: int) -> BackingOff:
+def _backing_off(entry: Entry, due_ms: int) -> Reason:
     until = format_ms(due_ms)
     state = entry.state
     if entry.note:
-        return BackingOff(until, entry.failures, entry.note[:200])
+        return backing_off(until, entry.failures, entry.note[:200])
     if isinstance(state, Pending) and state.tries:
-        return BackingOff(until, state.tries, state.because)
-    return BackingOff(until, 1, "another of its group was taken back")
+        return backing_off(until, state.tries, state.because)
+    return backing_off(until, 1, "another of its group was taken back")
 
 
 def positions(book: Book, item: Item, now_ms: int) -> tuple[int, int]:
@@ -76,4 +76,4 @@ def counts(book: Book, view: View, now_ms: int) -> Iterator[tuple[str, str, int]
             yield name, reason.kind, len(pending.items)
         later = len(line.later(now_ms))
         if later:
-            yield name, BackingOff.kind, later
+            yield name, "BackingOff", later

@@ -9,7 +9,6 @@ of several components carries no name of its own: it is charged whole.
 
 from collections.abc import Callable, Mapping
 
-from estimator.capacity.answer import HeldForAssumed
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import (
     AssumedWorkload,
@@ -18,6 +17,7 @@ from estimator.capacity.request import (
     WorkloadReference,
 )
 from estimator.capacity.room import Room
+from estimator.reasons import Reason, held_for_assumed
 from fairway.selectors import Requirement
 
 BoundPods = Callable[[str, str], Mapping[str, int]]
@@ -62,7 +62,7 @@ def outstanding(
     return tuple(left)
 
 
-def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -> tuple[HeldForAssumed, ...]:
+def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -> tuple[Reason, ...]:
     """Take the room of the workloads, first fit; one that does not fit whole takes nothing.
 
     Raises OutOfTime when it is up before all are placed: a number found on what is left would promise room
@@ -87,7 +87,7 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
         else:
             pods += sum(component.replicas for component in workload.components)
             held += 1
-    return (HeldForAssumed(pods, held),) if held else ()
+    return (held_for_assumed(pods, held),) if held else ()
 
 
 def _content(workload: AssumedWorkload) -> tuple[object, ...]:

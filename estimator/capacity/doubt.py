@@ -7,7 +7,8 @@ cluster; 0 keeps the cluster out of this attempt. An error is never answered: it
 
 from enum import Enum
 
-from estimator.capacity.answer import UNBOUNDED, Answer, Doubt
+from estimator.capacity.answer import UNBOUNDED, Answer
+from estimator.reasons import Reason
 
 NO_OPINION = -1
 """Karmada's UnauthenticReplica: only the scheduler's own general estimate counts for this cluster."""
@@ -27,7 +28,7 @@ class OnDoubt(Enum):
         return 0 if self is OnDoubt.ZERO else NO_OPINION
 
 
-def doubtful(policy: OnDoubt, doubt: Doubt, names_device: bool | None) -> Answer:
+def doubtful(policy: OnDoubt, doubt: Reason, names_device: bool | None) -> Answer:
     """The answer to a question whose true answer is not known.
 
     ``names_device`` tells whether it asks for devices, None that it is about unschedulable replicas. About

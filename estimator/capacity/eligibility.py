@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.answer import Cordoned, Mismatched, NoNodes, Reason, Untolerated
 from estimator.capacity.request import NodeClaim
 from estimator.cluster.columns import BoolVector, NodeColumns
+from estimator.reasons import NO_NODES, Reason, mismatched, untolerated
 from fairway.selectors import FIELD_NAME, Requirement, Term
-from fairway.taints import UNSCHEDULABLE, Taint, first_untolerated
+from fairway.taints import Taint, first_untolerated
 
 _MAX_CLAIMS = 256
 _MAX_CLAIM_BYTES = 16384
@@ -53,7 +53,7 @@ class EligibilityCache:
 def eligibility(nodes: NodeColumns, claim: NodeClaim) -> Eligibility:
     """The rows that the claim accepts. O(rows) per requirement, plus one test per distinct set of taints."""
     if nodes.node_count == 0:
-        return Eligibility(nodes.present.copy(), 0, (NoNodes(),))
+        return Eligibility(nodes.present.copy(), 0, (NO_NODES,))
     blocked: list[Reason] = []
     mask = _untainted(nodes, claim, blocked)
     tolerable = int(np.count_nonzero(mask))
@@ -66,7 +66,7 @@ def eligibility(nodes: NodeColumns, claim: NodeClaim) -> Eligibility:
         mask &= any_term
     count = int(np.count_nonzero(mask))
     if count < tolerable:
-        blocked.append(Mismatched(tolerable - count))
+        blocked.append(mismatched(tolerable - count))
     return Eligibility(mask, count, tuple(blocked))
 
 
@@ -81,7 +81,7 @@ def _untainted(nodes: NodeColumns, claim: NodeClaim, blocked: list[Reason]) -> B
             tolerated[code] = False
             by_taint[taint] = by_taint.get(taint, 0) + int(counts[code])
     for taint, count in sorted(by_taint.items(), key=lambda item: (-item[1], item[0])):
-        blocked.append(Cordoned(count) if taint == UNSCHEDULABLE else Untolerated(taint, count))
+        blocked.append(untolerated(taint, count))
     if by_taint:
         mask &= tolerated[nodes.taint_codes]
     return mask

@@ -9,10 +9,11 @@ are not looked at, since the request has none.
 
 from collections.abc import Iterable
 
-from estimator.capacity.answer import NO_LIMIT, Answer, QuotaLimit, exactly, lowest
+from estimator.capacity.answer import NO_LIMIT, Answer, exactly, lowest
 from estimator.capacity.request import AssumedWorkload, Component, PodShape
 from estimator.capacity.room import demand
 from estimator.cluster.quotas import Quota, QuotaScope
+from estimator.reasons import quota_limit
 from fairway.resources import CPU, MEMORY, Amounts
 
 
@@ -36,7 +37,7 @@ def quota_sets(
             needs = per_set.get(name, 0)
             if needs > 0:
                 free = max(0, left - reserved.get(name, 0))
-                answers.append(exactly(free // needs, QuotaLimit(quota.name, name, free, needs)))
+                answers.append(exactly(free // needs, quota_limit(quota.name, name, free, needs)))
     return lowest(*answers)
 
 

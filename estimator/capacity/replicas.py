@@ -6,15 +6,10 @@ the scarcest decides. Mirrors NodeResourcesFit of kube-scheduler 1.36.
 
 import numpy as np
 
-from estimator.capacity.answer import (
-    UNBOUNDED,
-    Answer,
-    Insufficient,
-    NeverFits,
-    Reason,
-)
+from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
+from estimator.reasons import Reason, insufficient, never_fits
 from fairway.resources import PODS, is_extended
 
 
@@ -47,15 +42,12 @@ def max_replicas(room: Room, shape: PodShape) -> Answer:
         fits = np.minimum(fits, limit.pods)
     value, bound = min(int(fits.sum()), UNBOUNDED), min(int(at_most.sum()), UNBOUNDED)
     short.sort(key=lambda item: -item[0])
-    never = _never(room, shape) if value == 0 and eligible.count else []
-    hopeless = {reason.resource for reason in never}
-    reasons: list[Reason] = [
-        Insufficient(resource, nodes) for nodes, resource in short if resource not in hopeless
-    ]
-    return Answer(value, bound, value == bound, (*never, *unfit, *reasons, *eligible.blocked))
+    never = _never(room, shape) if value == 0 and eligible.count else {}
+    reasons = [insufficient(resource, nodes) for nodes, resource in short if resource not in never]
+    return Answer(value, bound, value == bound, (*never.values(), *unfit, *reasons, *eligible.blocked))
 
 
-def _never(room: Room, shape: PodShape) -> list[NeverFits]:
+def _never(room: Room, shape: PodShape) -> dict[str, Reason]:
     """What no eligible node has enough of even when empty; devices first, as they matter most."""
     mask = room.eligible(shape).mask
     largest = {
@@ -64,4 +56,4 @@ def _never(room: Room, shape: PodShape) -> list[NeverFits]:
     }
     short = [(name, amount) for name, amount in demand(shape) if largest[name] < amount]
     short.sort(key=lambda item: not is_extended(item[0]))
-    return [NeverFits(name, amount, largest[name]) for name, amount in short]
+    return {name: never_fits(name, amount, largest[name]) for name, amount in short}

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.answer import ClaimsUnknown, ClaimsUnmet, DevicesFull, Reason
 from estimator.capacity.devices.dealing import Openable
 from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
 from estimator.capacity.devices.dra_room import DraRoom
@@ -17,6 +16,7 @@ from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full
 from fairway.resources import PODS
 
 # More than any pod asks for, and little enough that sums over all nodes stay far from overflowing.
@@ -50,10 +50,10 @@ class DeviceLimit:
     def reason(self, nodes: int) -> Reason:
         """Why so many nodes take none."""
         if self.classes is None:
-            return DevicesFull(self.scheme, nodes, self.problems)
+            return devices_full(self.scheme, nodes, self.problems)
         if self.problems:
-            return ClaimsUnknown(self.problems)
-        return ClaimsUnmet(self.classes, nodes, self.details)
+            return claims_unknown(self.problems)
+        return claims_unmet(self.classes, nodes, self.details)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge
 from queue_dispatcher.workloads.charge import Copies, charge_of
 from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
@@ -26,11 +26,11 @@ def alternatives_of(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
-) -> tuple[Alternative, ...] | NeverFits:
+) -> tuple[Alternative, ...] | Reason:
     """The ways to charge the admission that the state asks for: of all of it, or of the growth alone."""
     if isinstance(state, Pending):
         found = alternatives(binding.demand, state.copies, queue, reaches, permitted, is_accelerator, table)
-        if isinstance(found, NeverFits) or state.copies == 1:
+        if isinstance(found, Reason) or state.copies == 1:
             return found
         among = Copies(state.copies, permitted)
         return tuple(_as_charged(one, state, binding, queue, reaches, among, table) for one in found)
@@ -40,7 +40,7 @@ def alternatives_of(
     for resource, amount in state.need:
         flavors = keeps_to.get(resource) or offers.get(resource, ())[:1]
         if not flavors and is_accelerator(resource):
-            return NeverFits(f"queue {queue.name} has no quota for {resource}")
+            return never_fits(f"queue {queue.name} has no quota for {resource}")
         pairs += ((resource, flavor) for flavor in flavors)
         charge += ((table.cell(flavor, resource), amount) for flavor in flavors)
     return (Alternative(tuple(pairs), tuple(sorted(charge))),)

@@ -12,11 +12,12 @@ from queue_dispatcher.bindings.state import (
     State,
     Unresolved,
 )
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.workloads.demand import Requests, largest
-from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 
 
-def charged_queue(binding: Binding, queue: Resolved | NoQueue) -> str:
+def charged_queue(binding: Binding, queue: Resolved | Reason) -> str:
     """The ClusterQueue that is charged: the record's, else the binding's own; empty where there is none.
 
     A workload whose queue label was changed after admission stays with the queue that admitted it.

@@ -48,10 +48,10 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import Reason, Unreadable
+from queue_dispatcher.cycle.reasons import Reason, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest
-from queue_dispatcher.workloads.queue_of import NoQueue, QueueNames, Resolved
+from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
 
 CLOCK_SKEW_MS = 30_000
@@ -77,8 +77,8 @@ def is_in_scope(
 
 def read_state(
     binding: Binding,
-    template: TemplateFacts | Unreadable | None,
-    queue: Resolved | NoQueue,
+    template: TemplateFacts | Reason | None,
+    queue: Resolved | Reason,
     *,
     in_scope: bool,
     copies: int,
@@ -117,13 +117,13 @@ def _is_share(binding: Binding, share: Share) -> bool:
     return binding.demand.is_set or share.replicas > 0
 
 
-def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolved | NoQueue) -> State:
+def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolved | Reason) -> State:
     if record is not None:
         return Admitted(record, _phase(binding, record))
     return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
 
 
-def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQueue, expected: int) -> State:
+def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int) -> State:
     if binding.problems:
         # What it wants now cannot be told, so it keeps what it has.
         return Admitted(record, _phase(binding, record))
@@ -150,8 +150,8 @@ def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | NoQue
 
 def _held_where_placed(
     binding: Binding,
-    template: TemplateFacts | Unreadable | None,
-    queue: Resolved | NoQueue,
+    template: TemplateFacts | Reason | None,
+    queue: Resolved | Reason,
     *,
     is_ours: bool,
 ) -> State:
@@ -173,14 +173,14 @@ def _held_where_placed(
 
 
 def _waiting(
-    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue, copies: int
+    binding: Binding, template: TemplateFacts | Reason | None, queue: Resolved | Reason, copies: int
 ) -> State:
     requeue = binding.requeue if isinstance(binding.requeue, RequeueRecord) else None
     # Nobody waits since before it was there, whatever an annotation says.
     enqueued_ms = max(requeue.enqueued_ms, binding.created_ms) if requeue else binding.created_ms
     obstacle = _obstacle(binding, template, queue)
     if obstacle is not None or not isinstance(queue, Resolved):
-        return Unresolved(obstacle or Unreadable("no queue"), enqueued_ms)
+        return Unresolved(obstacle or unreadable("no queue"), enqueued_ms)
     copies = binding.copies(copies)
     demand = binding.demand.total(copies)
     if requeue is None:
@@ -189,19 +189,19 @@ def _waiting(
 
 
 def _obstacle(
-    binding: Binding, template: TemplateFacts | Unreadable | None, queue: Resolved | NoQueue
+    binding: Binding, template: TemplateFacts | Reason | None, queue: Resolved | Reason
 ) -> Reason | None:
     """Why a held workload cannot be admitted now, whatever room there is."""
     if binding.problems:
-        return Unreadable("; ".join(binding.problems))
+        return unreadable("; ".join(binding.problems))
     if template is None:
         workload = binding.workload
         name = f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
-        return Unreadable(f"{workload.kind} {name}, which the binding is about, is not there")
-    if isinstance(template, Unreadable):
+        return unreadable(f"{workload.kind} {name}, which the binding is about, is not there")
+    if isinstance(template, Reason):
         return template
     if template.problems:
-        return Unreadable("; ".join(template.problems))
+        return unreadable("; ".join(template.problems))
     if not isinstance(queue, Resolved):
         return queue
     return queue.stopped

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.workloads.demand import Requests
-from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class Adopted:
     write gives it a record and lets go of it (`patches.admit`).
     """
 
-    queue: Resolved | NoQueue
+    queue: Resolved | Reason
     copies: int
     restore: bool = False
 

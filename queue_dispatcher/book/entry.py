@@ -6,15 +6,15 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.reasons import QueueNotFound, Reason
+from queue_dispatcher.cycle.reasons import Reason, queue_not_found
 from queue_dispatcher.workloads.priority import Priority
-from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
 
 GroupKey = tuple[str, str, str]
 """ClusterQueue, namespace and name of a group."""
 
-NOT_LOOKED_AT = QueueNotFound("not looked at yet")
+NOT_LOOKED_AT = queue_not_found("not looked at yet")
 
 
 @dataclass(eq=False, slots=True)
@@ -70,7 +70,7 @@ class Entry:
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
         self.state: State = Foreign()
-        self.queue: Resolved | NoQueue = NOT_LOOKED_AT
+        self.queue: Resolved | Reason = NOT_LOOKED_AT
         self.facts = TemplateFacts()
         self.priority = Priority()
         self.admission: Admission | None = None

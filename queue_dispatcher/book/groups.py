@@ -8,7 +8,7 @@ they were, and released before anything else. Rolling back instead would stop wh
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from queue_dispatcher.cycle.reasons import WaitingForGangMembers
+from queue_dispatcher.cycle.reasons import Reason, waiting_for_gang_members
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class GroupState:
 
     together: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
-    waiting: WaitingForGangMembers | None = None
+    waiting: Reason | None = None
 
 
 def group_state(name: str, members: Iterable[Member]) -> GroupState:
@@ -59,5 +59,5 @@ def group_state(name: str, members: Iterable[Member]) -> GroupState:
         return GroupState(forward=forward)
     present = len(pending) + len(released)
     if present < size:
-        return GroupState(forward=forward, waiting=WaitingForGangMembers(name, present, size))
+        return GroupState(forward=forward, waiting=waiting_for_gang_members(name, present, size))
     return GroupState(tuple(waiting), forward)

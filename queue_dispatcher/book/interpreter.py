@@ -12,9 +12,9 @@ from queue_dispatcher.book.fleet import FleetBook
 from queue_dispatcher.book.objects import CLUSTER_PROPAGATION_POLICIES, NAMESPACES, PROPAGATION_POLICIES
 from queue_dispatcher.book.queues import QueueBook
 from queue_dispatcher.book.templates import Templates
-from queue_dispatcher.cycle.reasons import NamespaceNotAllowed, QueueNotFound, QueueStopped
+from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.workloads.priority import PriorityNames, priority_of
-from queue_dispatcher.workloads.queue_of import NoQueue, QueueNames, Resolved, queue_of
+from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 _FOREIGN = Foreign()
@@ -73,25 +73,25 @@ class Interpreter:
             copies=self._fleet.copies(binding.placement, binding.demand),
         )
 
-    def _as_far_as_read(self, queue: Resolved | NoQueue, namespace: str) -> Resolved | NoQueue:
+    def _as_far_as_read(self, queue: Resolved | Reason, namespace: str) -> Resolved | Reason:
         """The queue, with what cannot be known of it for want of a permission."""
         queues = self._queues
         if not queues.unread:
             return queue
-        if isinstance(queue, QueueNotFound):
+        if isinstance(queue, Reason) and queue.kind == "QueueNotFound":
             why = [queues.unread[one] for one in _NAMERS if one in queues.unread]
-            return replace(queue, problem="; ".join([queue.problem, *why]))
+            return replace(queue, text="; ".join([queue.text, *why]))
         why_unknown = queues.unread.get(NAMESPACES.name)
         if why_unknown is None or not namespace:
             return queue
-        cluster_queue = queue.queue if isinstance(queue, NamespaceNotAllowed) else queue.cluster_queue
+        cluster_queue = queue.about if isinstance(queue, Reason) else queue.cluster_queue
         selector = queues.queues.cluster_queues[cluster_queue].namespace_selector
         if selector is None or selector == EVERYTHING:
             return queue
         why_stopped = f"whether its namespaceSelector takes namespace {namespace} is not known: {why_unknown}"
         # What runs is charged to it all the same.
-        resolved = Resolved(cluster_queue) if isinstance(queue, NamespaceNotAllowed) else queue
-        return replace(resolved, stopped=QueueStopped(cluster_queue, why_stopped))
+        resolved = Resolved(cluster_queue) if isinstance(queue, Reason) else queue
+        return replace(resolved, stopped=queue_stopped(cluster_queue, why_stopped))
 
 
 def _is_scheduled(binding: Binding) -> bool:

@@ -8,7 +8,7 @@ from queue_dispatcher.book.queues import QueueBook
 from queue_dispatcher.book.shapes import Shapes
 from queue_dispatcher.book.templates import Templates
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.reasons import NeverFits, QueueNotFound, Reason
+from queue_dispatcher.cycle.reasons import Reason, never_fits, queue_not_found
 
 DEFAULT_CLASS = ServiceClass("")
 """What a workload without a ServiceClass is promised."""
@@ -48,12 +48,12 @@ class Items:
         binding, promised = entry.binding, promised_to(entry)
         known = self._queues.queues.cluster_queues.get(queue)
         if known is None:
-            return None, QueueNotFound(f"ClusterQueue {queue[:253]} does not exist")
+            return None, queue_not_found(f"ClusterQueue {queue[:253]} does not exist")
         due_ms = entry.retry_ms
         if isinstance(state, Pending):
             due_ms = max(due_ms, state.due_ms)
             if promised.backoff_limit is not None and state.tries > promised.backoff_limit:
-                return None, NeverFits(
+                return None, never_fits(
                     f"it did not start {state.tries} times, more often than its ServiceClass allows "
                     f"({state.because}); to have it tried again, remove annotation {REQUEUE} of its binding"
                 )

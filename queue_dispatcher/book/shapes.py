@@ -17,7 +17,7 @@ from queue_dispatcher.bindings.record import Flavors
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.book.fleet import FleetBook
 from queue_dispatcher.cycle.items import Alternative, Shape
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
 from queue_dispatcher.workloads.placement import Placement
@@ -95,10 +95,10 @@ class Shapes:
         found = alternatives_of(
             state, binding, queue, self._fleet.reaches, permitted, self._is_accelerator, self._table
         )
-        never = found if isinstance(found, NeverFits) else None
+        never = found if isinstance(found, Reason) else None
         if never is not None and not permitted and isinstance(state, Pending):
             never = _nowhere(self._fleet.missing(wanted.placement))
-        ways = () if isinstance(found, NeverFits) else found
+        ways = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         self._current.add(wanted)
         if known is None or (known.alternatives, known.never, known.probe) != (ways, never, probe):
@@ -172,16 +172,16 @@ class Shapes:
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
 
 
-def _nowhere(missing: Sequence[str]) -> NeverFits:
+def _nowhere(missing: Sequence[str]) -> Reason:
     """Why a placement permits no cluster, with those that it names and that have not joined."""
     nowhere = "its placement permits none of the clusters that there are"
     if not missing:
-        return NeverFits(nowhere, "its placement permits other clusters, or a cluster that it permits joins")
+        return never_fits(nowhere, "its placement permits other clusters, or a cluster that it permits joins")
     more = len(missing) - MAX_MISSING
     names = ", ".join(missing[:MAX_MISSING]) + (f" and {more} more" if more > 0 else "")
     joined = "has not joined" if len(missing) == 1 else "have not joined"
     joins = f"cluster {names} joins" if len(missing) == 1 else f"one of the clusters {names} joins"
-    return NeverFits(
+    return never_fits(
         f"{nowhere}: {names}, which it names, {joined}", f"{joins}, or its placement permits other clusters"
     )
 

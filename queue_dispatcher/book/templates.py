@@ -16,7 +16,7 @@ from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.book.objects import TemplateObject
-from queue_dispatcher.cycle.reasons import Unreadable
+from queue_dispatcher.cycle.reasons import Reason, unreadable
 from queue_dispatcher.workloads.template import TemplateFacts, read_template
 
 Kind = tuple[str, str]
@@ -43,9 +43,9 @@ class TemplateKind:
         self.trouble = ""
         """Why the kind cannot be read; empty while it can."""
         self._changed = changed
-        self._facts: dict[str, TemplateFacts | Unreadable] = {}
+        self._facts: dict[str, TemplateFacts | Reason] = {}
         # Most templates of a kind say the same: one object for all of them.
-        self._same: dict[TemplateFacts | Unreadable, TemplateFacts | Unreadable] = {}
+        self._same: dict[TemplateFacts | Reason, TemplateFacts | Reason] = {}
         self._questions: dict[str, str] | None = {} if digests else None
 
     @property
@@ -80,11 +80,11 @@ class TemplateKind:
         if self._facts.pop(key, None) is not None:
             self._changed(self.name, key)
 
-    def facts(self, key: str) -> TemplateFacts | Unreadable | None:
+    def facts(self, key: str) -> TemplateFacts | Reason | None:
         """What the template says; None where it is not there."""
         known = self._facts.get(key)
         if known is None and self.trouble:
-            return Unreadable(self.trouble)
+            return unreadable(self.trouble)
         return known
 
     def question(self, key: str) -> str:
@@ -114,7 +114,7 @@ class Templates:
             self.appeared(kind)
         return kind
 
-    def facts(self, workload: WorkloadReference) -> TemplateFacts | Unreadable | None:
+    def facts(self, workload: WorkloadReference) -> TemplateFacts | Reason | None:
         """What the workload's template says; None where it is not there, or not known yet."""
         return self.kind_of(workload).facts(template_key(workload))
 

@@ -14,7 +14,7 @@ import heapq
 from queue_dispatcher.cycle.actions import Action, Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.line import Line
-from queue_dispatcher.cycle.reasons import ReleaseWindowFull, WaitingForEstimate
+from queue_dispatcher.cycle.reasons import release_window_full, waiting_for_estimate
 from queue_dispatcher.cycle.room import Fit, Room
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.waits import Because, Refuser, Waits
@@ -76,7 +76,7 @@ class _Cycle:
             contest.played()
             heapq.heapreplace(trees, (had + 1, enqueued_ms, item_id, root, contest))
         only_asking = self._asked and (self._elsewhere is not None or not self._in_flight)
-        full = Because(ReleaseWindowFull(self._in_flight))
+        full = Because(release_window_full(self._in_flight))
         if only_asking:
             full = self._elsewhere or _ASKING_OTHERS
         for line in self.lines:
@@ -110,5 +110,5 @@ class _Cycle:
         line.park(self._elsewhere or _ASKING)
 
 
-_ASKING = Because(WaitingForEstimate())
-_ASKING_OTHERS = Because(WaitingForEstimate("the estimators are being asked about workloads ahead of it"))
+_ASKING = Because(waiting_for_estimate())
+_ASKING_OTHERS = Because(waiting_for_estimate("the estimators are being asked about workloads ahead of it"))

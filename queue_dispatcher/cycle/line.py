@@ -12,7 +12,7 @@ from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
-from queue_dispatcher.cycle.reasons import QueueStopped
+from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.room import Fit, QueueRoom, Room
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.cycle.waits import Because, Behind, Refuser
@@ -45,7 +45,7 @@ class Line:
         classes = state.pending.classes(now_ms)
         stopped = state.stopped
         if stopped is None and not self.path:
-            stopped = QueueStopped(state.name, "it has no place in the tree of quotas")
+            stopped = queue_stopped(state.name, "it has no place in the tree of quotas")
         if stopped is not None:
             refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
         elif classes:

@@ -1,323 +1,134 @@
-"""Why a workload waits: typed, so that programs can count them and people can act on them.
+"""Why a workload waits: of a kind, so that programs can count them, with sentences for people to act on.
 
 The kinds are those of the visibility API, of Events and of the metric label ``reason``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal
+
+Kind = Literal[
+    "QueueNotFound",
+    "QueueStopped",
+    "NamespaceNotAllowed",
+    "Unreadable",
+    "NeverFits",
+    "WaitingForQuota",
+    "WaitingForBorrowing",
+    "WaitingForCapacity",
+    "WaitingForEstimate",
+    "BehindHead",
+    "WaitingForGangMembers",
+    "BackingOff",
+    "ReleaseWindowFull",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class QueueNotFound:
-    """No queue can be told for the workload."""
+class Reason:
+    """``text`` is the sentence for people, ``unblock`` what would end the wait.
 
-    kind: ClassVar[str] = "QueueNotFound"
-    problem: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return self.problem
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "label the workload with an existing LocalQueue of its namespace, or create that queue"
-
-
-@dataclass(frozen=True, slots=True)
-class QueueStopped:
-    """The queue, or one above it, admits nothing at present; ``why`` says which and by what."""
-
-    kind: ClassVar[str] = "QueueStopped"
-    queue: str
-    why: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"queue {self.queue} admits nothing: {self.why}"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"an administrator mends or resumes queue {self.queue}"
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceNotAllowed:
-    """The ClusterQueue's namespaceSelector does not select the namespace."""
-
-    kind: ClassVar[str] = "NamespaceNotAllowed"
-    queue: str
-    namespace: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"ClusterQueue {self.queue} takes no workloads of namespace {self.namespace}"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"name another queue, or let {self.queue}'s namespaceSelector select the namespace"
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The binding, its template or its class says what cannot be understood; ``problem`` by field."""
-
-    kind: ClassVar[str] = "Unreadable"
-    problem: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return self.problem
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "correct the field; the workload is looked at again as soon as it changes"
-
-
-@dataclass(frozen=True, slots=True)
-class NeverFits:
-    """More than the queue may ever use, or than there is, even if nothing else ran.
-
-    ``ends``: what would end the wait.
+    ``about``: the queue of `namespace_not_allowed`, the namespace of the head in `behind_head`. ``passes``:
+    the wait ends by itself, so that nobody need hear of it.
     """
 
-    kind: ClassVar[str] = "NeverFits"
-    problem: str
-    ends: str = "ask for less, or have the quota or the capacity raised"
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return self.problem
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return self.ends
+    kind: Kind
+    text: str
+    unblock: str
+    about: str = ""
+    passes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingForQuota:
+def queue_not_found(problem: str) -> Reason:
+    """No queue can be told for the workload."""
+    ends = "label the workload with an existing LocalQueue of its namespace, or create that queue"
+    return Reason("QueueNotFound", problem, ends)
+
+
+def queue_stopped(queue: str, why: str) -> Reason:
+    """The queue, or one above it, admits nothing at present; ``why`` says which and by what."""
+    ends = f"an administrator mends or resumes queue {queue}"
+    return Reason("QueueStopped", f"queue {queue} admits nothing: {why}", ends)
+
+
+def namespace_not_allowed(queue: str, namespace: str) -> Reason:
+    """The ClusterQueue's namespaceSelector does not select the namespace."""
+    text = f"ClusterQueue {queue} takes no workloads of namespace {namespace}"
+    ends = f"name another queue, or let {queue}'s namespaceSelector select the namespace"
+    return Reason("NamespaceNotAllowed", text, ends, queue)
+
+
+def unreadable(problem: str) -> Reason:
+    """The binding, its template or its class says what cannot be understood; ``problem`` by field."""
+    return Reason(
+        "Unreadable", problem, "correct the field; the workload is looked at again as soon as it changes"
+    )
+
+
+def never_fits(problem: str, ends: str = "ask for less, or have the quota or the capacity raised") -> Reason:
+    """More than the queue may ever use, or than there is, even if nothing else ran."""
+    return Reason("NeverFits", problem, ends)
+
+
+def waiting_for_quota(node: str, flavor: str, resource: str, missing: str) -> Reason:
     """The quota of ``node`` (the queue, or one above it) is in use."""
-
-    kind: ClassVar[str] = "WaitingForQuota"
-    node: str
-    flavor: str
-    resource: str
-    missing: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"{self.missing} {self.resource} of flavor {self.flavor} too few are left in queue {self.node}"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"workloads that use {self.resource} in queue {self.node} finish, or its quota is raised"
+    text = f"{missing} {resource} of flavor {flavor} too few are left in queue {node}"
+    ends = f"workloads that use {resource} in queue {node} finish, or its quota is raised"
+    return Reason("WaitingForQuota", text, ends)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingForBorrowing:
+def waiting_for_borrowing(node: str, flavor: str, resource: str, missing: str) -> Reason:
     """The queue's own quota is used up, and its borrowing limit or its lenders give no more."""
-
-    kind: ClassVar[str] = "WaitingForBorrowing"
-    node: str
-    flavor: str
-    resource: str
-    missing: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return (
-            f"beyond the quota of queue {self.node}, {self.missing} {self.resource} of flavor {self.flavor} "
-            "cannot be borrowed now"
-        )
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"queues beside {self.node} use less of what they lend, or its borrowingLimit is raised"
+    text = f"beyond the quota of queue {node}, {missing} {resource} of flavor {flavor} cannot be borrowed now"
+    ends = f"queues beside {node} use less of what they lend, or its borrowingLimit is raised"
+    return Reason("WaitingForBorrowing", text, ends)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingForCapacity:
+def waiting_for_capacity(problem: str) -> Reason:
     """Quota there is, but no room on the clusters."""
-
-    kind: ClassVar[str] = "WaitingForCapacity"
-    problem: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return self.problem
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "workloads on those clusters finish, or nodes are added"
+    return Reason("WaitingForCapacity", problem, "workloads on those clusters finish, or nodes are added")
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingForEstimate:
+def waiting_for_estimate(
+    problem: str = "the estimators are being asked whether it fits", ends: str = ""
+) -> Reason:
     """The estimators are being asked whether it fits, or do not answer.
 
     ``ends``: what would end the wait, where it is more than an answer to what is being asked.
     """
-
-    kind: ClassVar[str] = "WaitingForEstimate"
-    problem: str = "the estimators are being asked whether it fits"
-    ends: str = ""
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return self.problem
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return self.ends or "the estimators answer"
+    return Reason("WaitingForEstimate", problem, ends or "the estimators answer", passes=not ends)
 
 
-@dataclass(frozen=True, slots=True)
-class BehindHead:
+def behind_head(head: str, because: str, namespace: str = "") -> Reason:
     """The queue is StrictFIFO, and the workload at its head waits; ``namespace`` is that one's."""
-
-    kind: ClassVar[str] = "BehindHead"
-    head: str
-    because: str
-    namespace: str = ""
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"{self.head} is at the head of the StrictFIFO queue and waits: {self.because}"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"{self.head} starts or is deleted"
+    text = f"{head} is at the head of the StrictFIFO queue and waits: {because}"
+    return Reason("BehindHead", text, f"{head} starts or is deleted", namespace)
 
 
-@dataclass(frozen=True, slots=True)
-class BehindStranger:
-    """`BehindHead` as those are told who may not know who the head is, nor what it asks for."""
-
-    kind: ClassVar[str] = BehindHead.kind
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return "a workload of another namespace is at the head of the StrictFIFO queue and waits"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "that workload starts or is deleted"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingForGangMembers:
+def waiting_for_gang_members(group: str, present: int, wanted: int) -> Reason:
     """Workloads of its group have not been created yet."""
-
-    kind: ClassVar[str] = "WaitingForGangMembers"
-    group: str
-    present: int
-    wanted: int
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"{self.present} of the {self.wanted} workloads of group {self.group} are there"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return f"the other workloads of group {self.group} are created"
+    text = f"{present} of the {wanted} workloads of group {group} are there"
+    return Reason("WaitingForGangMembers", text, f"the other workloads of group {group} are created")
 
 
-@dataclass(frozen=True, slots=True)
-class BackingOff:
+def backing_off(until: str, times: int, because: str) -> Reason:
     """It was released, did not start in time and was taken back."""
-
-    kind: ClassVar[str] = "BackingOff"
-    until: str
-    times: int
-    because: str
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"did not start ({self.because}), {self.times} times so far; tried again at {self.until}"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "time passes; see why Karmada could not place it"
+    text = f"did not start ({because}), {times} times so far; tried again at {until}"
+    return Reason("BackingOff", text, "time passes; see why Karmada could not place it")
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseWindowFull:
+def release_window_full(in_flight: int) -> Reason:
     """Karmada is still placing what was released before."""
-
-    kind: ClassVar[str] = "ReleaseWindowFull"
-    in_flight: int
-
-    @property
-    def text(self) -> str:
-        """The sentence for people."""
-        return f"Karmada is still placing {self.in_flight} workloads that were released before"
-
-    @property
-    def unblock(self) -> str:
-        """What would end the wait."""
-        return "Karmada places them"
+    text = f"Karmada is still placing {in_flight} workloads that were released before"
+    return Reason("ReleaseWindowFull", text, "Karmada places them", passes=True)
 
 
-Reason = (
-    QueueNotFound
-    | QueueStopped
-    | NamespaceNotAllowed
-    | Unreadable
-    | NeverFits
-    | WaitingForQuota
-    | WaitingForBorrowing
-    | WaitingForCapacity
-    | WaitingForEstimate
-    | BehindHead
-    | BehindStranger
-    | WaitingForGangMembers
-    | BackingOff
-    | ReleaseWindowFull
+BEHIND_STRANGER = Reason(
+    "BehindHead",
+    "a workload of another namespace is at the head of the StrictFIFO queue and waits",
+    "that workload starts or is deleted",
 )
-KINDS: tuple[str, ...] = tuple(
-    reason.kind
-    for reason in (
-        QueueNotFound,
-        QueueStopped,
-        NamespaceNotAllowed,
-        Unreadable,
-        NeverFits,
-        WaitingForQuota,
-        WaitingForBorrowing,
-        WaitingForCapacity,
-        WaitingForEstimate,
-        BehindHead,
-        WaitingForGangMembers,
-        BackingOff,
-        ReleaseWindowFull,
-    )
-)
+"""`behind_head` as those are told who may not know who the head is, nor what it asks for."""
 
 
 def told_to(sees: Callable[[str], bool], reason: Reason) -> Reason:
@@ -326,4 +137,4 @@ def told_to(sees: Callable[[str], bool], reason: Reason) -> Reason:
     Only that of a StrictFIFO queue speaks of another workload; all others name queues, flavors, resources and
     clusters, and what the workload says itself.
     """
-    return BehindStranger() if isinstance(reason, BehindHead) and not sees(reason.namespace) else reason
+    return BEHIND_STRANGER if reason.kind == "BehindHead" and not sees(reason.about) else reason

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from fairway.resources import format_amount
 from queue_dispatcher.cycle.items import Alternative, Shape
 from queue_dispatcher.cycle.reasons import (
-    NeverFits,
     Reason,
-    WaitingForBorrowing,
-    WaitingForCapacity,
-    WaitingForEstimate,
-    WaitingForQuota,
+    never_fits,
+    waiting_for_borrowing,
+    waiting_for_capacity,
+    waiting_for_estimate,
+    waiting_for_quota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.ledger.cells import Cell, Charge
@@ -63,8 +63,8 @@ class Room:
         verdict = self._verdicts[shape.probe]
         told = "; ".join(verdict.reasons)
         if verdict.unanswered:
-            return WaitingForEstimate(told, verdict.unanswered)
-        return WaitingForCapacity(told or "the estimators find no room for it on any cluster")
+            return waiting_for_estimate(told, verdict.unanswered)
+        return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
         """Charge what `can_admit` has found to fit; if that is not known for sure, it is only kept free."""
@@ -186,12 +186,12 @@ class QueueRoom:
         flavor, resource = ledger.tree.table.name(cell)
         if amount <= quota.amount:
             missing = amount + self._totals.get(cell, 0) - self._room.capacity[cell]
-            return WaitingForCapacity(
+            return waiting_for_capacity(
                 f"{format_amount(resource, missing)} {resource} too few are free in flavor {flavor}"
             )
         shortage = ledger.shortage(self._queue, cell, amount, quota)
-        kind = WaitingForBorrowing if shortage.is_borrowing else WaitingForQuota
-        return kind(shortage.node, flavor, resource, format_amount(resource, shortage.missing))
+        waits = waiting_for_borrowing if shortage.is_borrowing else waiting_for_quota
+        return waits(shortage.node, flavor, resource, format_amount(resource, shortage.missing))
 
     def _never(self, alternative: Alternative) -> Reason:
         cell, amount = next((c, a) for c, a in alternative.charge if a > self._cells[c].most)
@@ -199,13 +199,13 @@ class QueueRoom:
         asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
         most = self._room.ledger.tree.most(self._queue, cell)
         if amount > most:
-            return NeverFits(
+            return never_fits(
                 f"{asked}; queue {self._queue} can never use more than {format_amount(resource, most)}, even "
                 "if it borrows all that others lend"
             )
         capacity = max(0, self._room.capacity[cell])
-        return NeverFits(f"{asked}, which has {format_amount(resource, capacity)} in all")
+        return never_fits(f"{asked}, which has {format_amount(resource, capacity)} in all")
 
 
 _NOBODY: frozenset[str] = frozenset()
-_NO_ALTERNATIVE = NeverFits("no flavor of its queue can be charged for it")
+_NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")

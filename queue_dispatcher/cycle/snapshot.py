@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.reasons import Reason, WaitingForEstimate
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -62,4 +62,4 @@ class Snapshot:
     tokens: int = 1
     in_flight: int = 0
     max_probes: int = 16
-    elsewhere: WaitingForEstimate | None = None
+    elsewhere: Reason | None = None

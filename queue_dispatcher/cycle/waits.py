@@ -11,7 +11,7 @@ from typing import Protocol
 
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item, Shape
-from queue_dispatcher.cycle.reasons import BehindHead, Reason
+from queue_dispatcher.cycle.reasons import Reason, behind_head
 
 
 class Refuser(Protocol):
@@ -41,7 +41,7 @@ class Behind:
 
     def why(self, shape: Shape) -> Reason:
         """Who the head is, and why that waits."""
-        return BehindHead(self.head.name, self.refuser.why(self.head.shape).text, self.head.namespace)
+        return behind_head(self.head.name, self.refuser.why(self.head.shape).text, self.head.namespace)
 
 
 class Waits(Mapping[ClassKey, Reason]):

@@ -18,7 +18,7 @@ from itertools import islice, product
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cycle.items import Alternative
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.demand import Component, Demand, Requests
 from queue_dispatcher.workloads.fleet import Cluster, clusters_of
@@ -52,7 +52,7 @@ def alternatives(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
-) -> tuple[Alternative, ...] | NeverFits:
+) -> tuple[Alternative, ...] | Reason:
     """The ways to charge a workload to its queue, the preferred first, or why there is none.
 
     ``permitted``: the clusters that its placement permits. That the amounts may be more than the queue could
@@ -60,11 +60,11 @@ def alternatives(
     """
     total = demand.total(copies)
     if not permitted:
-        return NeverFits("its placement permits none of the clusters that there are")
+        return never_fits("its placement permits none of the clusters that there are")
     covered = {resource for group in queue.groups for resource in group.covered}
     for resource, _ in total:
         if resource not in covered and is_accelerator(resource):
-            return NeverFits(f"queue {queue.name} has no quota for {resource}")
+            return never_fits(f"queue {queue.name} has no quota for {resource}")
     choices: list[list[tuple[tuple[str, str], ...]]] = []
     for group in queue.groups:
         resources = [resource for resource, _ in total if resource in group.covered]
@@ -72,7 +72,7 @@ def alternatives(
             continue
         found = _choices(group, _asking(demand, resources), reaches, permitted)
         if isinstance(found, str):
-            return NeverFits(f"{', '.join(resources)}: {found} of queue {queue.name}")
+            return never_fits(f"{', '.join(resources)}: {found} of queue {queue.name}")
         choices.append([tuple((r, flavor) for r in resources for flavor in choice) for choice in found])
     amounts = dict(total)
     return tuple(

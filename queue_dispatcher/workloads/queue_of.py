@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.api.local_queue import LocalQueue
-from queue_dispatcher.cycle.reasons import NamespaceNotAllowed, QueueNotFound, QueueStopped
+from queue_dispatcher.cycle.reasons import Reason, namespace_not_allowed, queue_not_found, queue_stopped
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
 
 
@@ -57,16 +57,12 @@ class Resolved:
     cluster_queue: str
     local_queue: str = ""
     default_class: str = ""
-    stopped: QueueStopped | None = None
-
-
-NoQueue = QueueNotFound | NamespaceNotAllowed
-"""Why a workload has no queue."""
+    stopped: Reason | None = None
 
 
 def queue_of(
     namespace: str, namespace_labels: Mapping[str, str], names: QueueNames, queues: Queues
-) -> Resolved | NoQueue:
+) -> Resolved | Reason:
     """The queue of a workload of this namespace (empty for cluster-scoped ones)."""
     if not namespace:
         return _cluster_scoped(names, queues)
@@ -83,40 +79,40 @@ def queue_of(
     if fallback:
         return _local(namespace, namespace_labels, fallback, queues)
     tried = " or ".join(f"{name} (named for Volcano or Kueue)" for name in (volcano, kueue) if name)
-    return QueueNotFound(
+    return queue_not_found(
         f"there is no queue {tried}, and namespace {namespace} has no default queue"
         if tried
         else f"the workload names no queue, and namespace {namespace} has no default queue"
     )
 
 
-def _cluster_scoped(names: QueueNames, queues: Queues) -> Resolved | NoQueue:
+def _cluster_scoped(names: QueueNames, queues: Queues) -> Resolved | Reason:
     name = names.binding or names.policy
     if not name:
-        return QueueNotFound("neither the cluster-scoped binding nor its policy names a ClusterQueue")
+        return queue_not_found("neither the cluster-scoped binding nor its policy names a ClusterQueue")
     return _led_to("", None, Resolved(name), "", queues)
 
 
-def _local(namespace: str, labels: Mapping[str, str], name: str, queues: Queues) -> Resolved | NoQueue:
+def _local(namespace: str, labels: Mapping[str, str], name: str, queues: Queues) -> Resolved | Reason:
     local = queues.local_queues.get(f"{namespace}/{name}")
     if local is None:
-        return QueueNotFound(f"LocalQueue {namespace}/{name[:253]} does not exist")
+        return queue_not_found(f"LocalQueue {namespace}/{name[:253]} does not exist")
     if not local.cluster_queue:
-        return QueueNotFound(f"LocalQueue {local.key} names no ClusterQueue")
+        return queue_not_found(f"LocalQueue {local.key} names no ClusterQueue")
     stopped = None
     if local.stop_policy is not StopPolicy.NONE:
-        stopped = QueueStopped(local.key, f"the LocalQueue's stopPolicy is {local.stop_policy}")
+        stopped = queue_stopped(local.key, f"the LocalQueue's stopPolicy is {local.stop_policy}")
     resolved = Resolved(local.cluster_queue, local.name, local.default_class, stopped)
     return _led_to(namespace, labels, resolved, f"LocalQueue {local.key} leads to ", queues)
 
 
 def _led_to(
     namespace: str, labels: Mapping[str, str] | None, resolved: Resolved, by: str, queues: Queues
-) -> Resolved | NoQueue:
+) -> Resolved | Reason:
     queue = queues.cluster_queues.get(resolved.cluster_queue)
     if queue is None:
-        return QueueNotFound(f"{by}ClusterQueue {resolved.cluster_queue[:253]} does not exist")
+        return queue_not_found(f"{by}ClusterQueue {resolved.cluster_queue[:253]} does not exist")
     # A cluster-scoped workload has no namespace whose labels could be selected or not.
     if labels is not None and not queue.takes(labels):
-        return NamespaceNotAllowed(queue.name, namespace)
+        return namespace_not_allowed(queue.name, namespace)
     return resolved

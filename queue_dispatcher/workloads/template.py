@@ -17,7 +17,7 @@ from fairway.workloads.fields import Unreadable as UnreadableObject
 from fairway.workloads.fields import WorkloadMeta, decode, shown
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
-from queue_dispatcher.cycle.reasons import Unreadable
+from queue_dispatcher.cycle.reasons import Reason, unreadable
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 """Volcano's annotation of pods and what makes them (v1beta1.QueueNameAnnotationKey)."""
@@ -97,7 +97,7 @@ _OBJECTS = msgspec.json.Decoder(_Object)
 _SPECS = msgspec.json.Decoder(_Spec | None)
 
 
-def read_template(raw_json: bytes) -> TemplateFacts | Unreadable:
+def read_template(raw_json: bytes) -> TemplateFacts | Reason:
     """The facts of a template: the whole object, or its metadata alone; never raises.
 
     `Unreadable` where the metadata is of the wrong shape: then nobody can say which queue was meant.
@@ -105,7 +105,7 @@ def read_template(raw_json: bytes) -> TemplateFacts | Unreadable:
     try:
         stated = decode(_OBJECTS, raw_json)
     except UnreadableObject as error:
-        return Unreadable(f"the workload's template: {error}")
+        return unreadable(f"the workload's template: {error}")
     metadata = stated.metadata or WorkloadMeta()
     facts = read_metadata(metadata.labels or {}, metadata.annotations or {})
     try:

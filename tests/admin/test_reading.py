@@ -25,8 +25,9 @@ from admin.shape import Shape
 from admin.sources import DumpSource, EstimatorSource, LiveSource, Source
 from admin.verdicts import Verdicts, Word, word
 from admin.workload_file import read_workload_file
-from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
+from estimator.reasons import Reason
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
@@ -267,7 +268,7 @@ def test_a_workload_file_is_sent_to_an_estimator_as_it_is(tmp_path: Path) -> Non
     file.write_text(JOB)
     asked = Asked.of(read_workload_file(file))
     doubt = ClusterExplanation(
-        ClusterPlacement("alpha", 0, 0, False, reasons=(Cause("doubt", "in doubt (stale): out of contact"),))
+        ClusterPlacement("alpha", 0, 0, False, reasons=(Reason("doubt", "in doubt (stale): out of contact"),))
     )
 
     async def run() -> Verdicts:

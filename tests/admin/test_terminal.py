@@ -12,13 +12,13 @@ from admin.terminal.verdicts import verdict_tables
 from admin.verdicts import FORMAT, Verdicts, word
 from estimator.capacity.gangs.placements import (
     Blocked,
-    Cause,
     ClusterExplanation,
     ClusterPlacement,
     Explanation,
     NearMiss,
 )
 from estimator.capacity.summary import Summary
+from estimator.reasons import Reason
 from tests.admin.examples import WHEN, alpha, bravo, everything, large, report
 
 EVIL = "node\x1b[2J\x1b[31m\r\n\u202e"
@@ -100,14 +100,14 @@ def verdicts(*clusters: ClusterExplanation, wanted: int = 1) -> Verdicts:
     return Verdicts(FORMAT, WHEN, "0.1.0", "2 pods of 8 GPUs", wanted, words, clusters)
 
 
-NO = Cause("insufficient", "insufficient nvidia.com/gpu on 7 nodes")
+NO = Reason("insufficient", "insufficient nvidia.com/gpu on 7 nodes")
 
 
 def test_a_verdict_says_what_fits_and_why_not_more() -> None:
     why = Explanation(
         "workers",
         3,
-        (Blocked(Cause("taint", "taint x:NoSchedule on 2 nodes"), 2), Blocked(NO, 7)),
+        (Blocked(Reason("taint", "taint x:NoSchedule on 2 nodes"), 2), Blocked(NO, 7)),
         (NearMiss("n-1", "2 nvidia.com/gpu", "6 of 8 nvidia.com/gpu are free."),),
     )
     text = rendered(

@@ -4,11 +4,12 @@ import pytest
 
 from admin.document import Failure
 from admin.verdicts import FORMAT, Verdicts, Word, is_sure, risk, sentence, word
-from estimator.capacity.gangs.placements import Cause, ClusterExplanation, ClusterPlacement
+from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
+from estimator.reasons import Reason
 
 
 def placement(fits: int, bound: int, *kinds: str, spread: int | None = None) -> ClusterPlacement:
-    reasons = tuple(Cause(kind, kind) for kind in kinds)
+    reasons = tuple(Reason(kind, kind) for kind in kinds)
     return ClusterPlacement("c", fits, bound, fits == bound, spread, reasons=reasons)
 
 

@@ -1,23 +1,6 @@
 import pytest
 
-from estimator.capacity.answer import (
-    NO_LIMIT,
-    UNBOUNDED,
-    Answer,
-    Cordoned,
-    Doubt,
-    GangLimit,
-    GangShort,
-    HeldForAssumed,
-    Insufficient,
-    Mismatched,
-    NeverFits,
-    NoNodes,
-    QuotaLimit,
-    Reason,
-    Untolerated,
-    exactly,
-)
+from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.doubt import NO_OPINION, OnDoubt, doubtful
 from estimator.capacity.request import (
     Component,
@@ -27,38 +10,52 @@ from estimator.capacity.request import (
     UnschedulableQuestion,
     WorkloadReference,
 )
+from estimator.reasons import (
+    NO_NODES,
+    Reason,
+    cordoned,
+    gang_limit,
+    gang_short,
+    held_for_assumed,
+    in_doubt,
+    insufficient,
+    mismatched,
+    never_fits,
+    quota_limit,
+    untolerated,
+)
 from fairway.taints import Taint
 from tests.builders import cluster, component, node, pod, replicas_of, sets_of, shape, term
 
 LONG = "example.com/" + "x" * 1_000_000
 
 SAID: dict[str, tuple[Reason, str]] = {
-    "no_nodes": (NoNodes(), "the cluster has no nodes"),
-    "insufficient": (Insufficient("nvidia.com/gpu", 12), "insufficient nvidia.com/gpu on 12 nodes"),
+    "no_nodes": (NO_NODES, "the cluster has no nodes"),
+    "insufficient": (insufficient("nvidia.com/gpu", 12), "insufficient nvidia.com/gpu on 12 nodes"),
     "never_fits": (
-        NeverFits("nvidia.com/gpu", 16, 8),
+        never_fits("nvidia.com/gpu", 16, 8),
         "never fits: needs 16 nvidia.com/gpu, the largest eligible node has 8",
     ),
-    "taint": (Untolerated(Taint("spot", "yes", "NoExecute"), 3), "taint spot=yes:NoExecute on 3 nodes"),
-    "cordoned": (Cordoned(1), "1 node cordoned"),
-    "node_selector": (Mismatched(2), "node selector or affinity matches none of 2 nodes"),
-    "assumed": (HeldForAssumed(7, 2), "room held for 7 pods of 2 workloads on their way"),
+    "taint": (untolerated(Taint("spot", "yes", "NoExecute"), 3), "taint spot=yes:NoExecute on 3 nodes"),
+    "cordoned": (cordoned(1), "1 node cordoned"),
+    "node_selector": (mismatched(2), "node selector or affinity matches none of 2 nodes"),
+    "assumed": (held_for_assumed(7, 2), "room held for 7 pods of 2 workloads on their way"),
     "quota": (
-        QuotaLimit("q", "memory", 3 << 20, 2 << 20),
+        quota_limit("q", "memory", 3 << 20, 2 << 20),
         "ResourceQuota q leaves 3Mi memory, each needs 2Mi",
     ),
-    "component": (GangLimit("worker", 4, 3), "component worker needs 4 pods a set, 3 fit at all"),
-    "doubt": (Doubt("stale", "no contact for 130 s"), "in doubt (stale): no contact for 130 s"),
+    "component": (gang_limit("worker", 4, 3), "component worker needs 4 pods a set, 3 fit at all"),
+    "doubt": (in_doubt("stale", "no contact for 130 s"), "in doubt (stale): no contact for 130 s"),
 }
 
 
 ONE: list[tuple[Reason, str]] = [
-    (NeverFits("pods", 1, 0), "never fits: needs 1 pod, the largest eligible node has 0"),
-    (NeverFits("pods", 2, 1), "never fits: needs 2 pods, the largest eligible node has 1"),
-    (HeldForAssumed(1, 1), "room held for 1 pod of 1 workload on its way"),
-    (GangLimit("head", 1, 1), "component head needs 1 pod a set, 1 fits at all"),
-    (GangShort(1, 0), "the gang needs 1 pod at once, 0 fit"),
-    (GangShort(2, 1), "the gang needs 2 pods at once, 1 fits"),
+    (never_fits("pods", 1, 0), "never fits: needs 1 pod, the largest eligible node has 0"),
+    (never_fits("pods", 2, 1), "never fits: needs 2 pods, the largest eligible node has 1"),
+    (held_for_assumed(1, 1), "room held for 1 pod of 1 workload on its way"),
+    (gang_limit("head", 1, 1), "component head needs 1 pod a set, 1 fits at all"),
+    (gang_short(1, 0), "the gang needs 1 pod at once, 0 fit"),
+    (gang_short(2, 1), "the gang needs 2 pods at once, 1 fits"),
 ]
 
 
@@ -76,10 +73,10 @@ def test_reasons_are_typed_and_read_as_sentences(kind: str, said: tuple[Reason, 
 @pytest.mark.parametrize(
     "reason",
     [
-        Insufficient(LONG, 1),
-        NeverFits(LONG, 1, 0),
-        QuotaLimit("q", LONG, 0, 1),
-        GangLimit(LONG, 1, 0),
+        insufficient(LONG, 1),
+        never_fits(LONG, 1, 0),
+        quota_limit("q", LONG, 0, 1),
+        gang_limit(LONG, 1, 0),
     ],
 )
 def test_long_names_are_cut_in_sentences(reason: Reason) -> None:
@@ -103,20 +100,20 @@ def test_reasons_for_a_device_that_is_short_here_and_absent_there() -> None:
     answer = replicas_of(mirror, shape(cpu=1, gpu=1, affinity=[term(("zone", "NotIn", ["b"]))]))
     assert answer.value == 0
     assert answer.reasons == (
-        Insufficient("nvidia.com/gpu", 2),
-        Cordoned(1),
-        Untolerated(Taint("spot", "", "NoSchedule"), 1),
-        Mismatched(1),
+        insufficient("nvidia.com/gpu", 2),
+        cordoned(1),
+        untolerated(Taint("spot", "", "NoSchedule"), 1),
+        mismatched(1),
     )
     never = replicas_of(mirror, shape(cpu=1, gpu=16))
-    assert never.reasons[0] == NeverFits("nvidia.com/gpu", 16, 8)
+    assert never.reasons[0] == never_fits("nvidia.com/gpu", 16, 8)
 
 
 def test_sets_name_the_component_that_limits_them() -> None:
     mirror = cluster(node("a").has(cpu=64, gpu=4), node("b").has(cpu=64, gpu=4))
     answer = sets_of(mirror, (component("launcher", 1, cpu=1), component("worker", 3, gpu=4))).answer
     assert (answer.value, answer.upper_bound) == (0, 0)
-    assert answer.reasons[0] == GangLimit("worker", 3, 2)
+    assert answer.reasons[0] == gang_limit("worker", 3, 2)
 
 
 SELF = WorkloadReference("Deployment", "default", "web")
@@ -142,7 +139,7 @@ STUCK = UnschedulableQuestion("m", SELF, 60.0)
     ],
 )
 def test_doubt_is_answered_as_the_operator_chose(question: Question, auto: int, zero: int, skip: int) -> None:
-    doubt = Doubt("stale", "no contact for 130 s")
+    doubt = in_doubt("stale", "no contact for 130 s")
     policies = (OnDoubt.AUTO, OnDoubt.ZERO, OnDoubt.SKIP)
     answers = [doubtful(policy, doubt, question.names_device) for policy in policies]
     assert [answer.value for answer in answers] == [auto, zero, skip]

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.capacity.answer import Answer, Cordoned, Insufficient
+from estimator.capacity.answer import Answer
 from estimator.capacity.gangs.placements import (
     Assignment,
     Blocked,
-    Cause,
     ClusterExplanation,
     ClusterPlacement,
     Explanation,
@@ -50,6 +49,7 @@ from estimator.capacity_wire import (
     placement_of,
     summary_of,
 )
+from estimator.reasons import Reason, cordoned, insufficient
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.builders import shape
@@ -105,7 +105,7 @@ summaries = st.builds(
     doubt=texts,
     problems=some(texts),
 )
-causes = st.builds(Cause, texts, texts)
+causes = st.builds(Reason, texts, texts)
 placements = st.builds(
     ClusterPlacement,
     cluster=texts,
@@ -195,7 +195,7 @@ def test_a_server_that_does_not_say_how_often_devices_are_advertised_advertises_
 
 def test_an_answer_is_told_with_its_reasons_and_assignments() -> None:
     placed = Placed(
-        Answer(2, 3, False, (Insufficient(GPU, 4), Cordoned(1))), 1, "rack", (("worker", "a", 2),)
+        Answer(2, 3, False, (insufficient(GPU, 4), cordoned(1))), 1, "rack", (("worker", "a", 2),)
     )
     assert told("alpha", placed, 1.5) == ClusterPlacement(
         "alpha",
@@ -204,7 +204,7 @@ def test_an_answer_is_told_with_its_reasons_and_assignments() -> None:
         False,
         1,
         "rack",
-        (Cause("insufficient", f"insufficient {GPU} on 4 nodes"), Cause("cordoned", "1 node cordoned")),
+        (Reason("insufficient", f"insufficient {GPU} on 4 nodes"), Reason("cordoned", "1 node cordoned")),
         (Assignment("worker", "a", 2),),
         1.5,
     )

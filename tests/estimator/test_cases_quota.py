@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, QuotaLimit, exactly, lowest
+from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly, lowest
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import AssumedWorkload, Component
+from estimator.reasons import quota_limit
 from tests.builders import Quantity, QuotaBuilder, assumed, cluster, component, quantities, quota
 
 FOO = (
@@ -187,8 +188,8 @@ def test_quotas_as_kubernetes_enforces_them(case: Case) -> None:
 
 def test_a_quota_that_limits_says_so() -> None:
     answer = Case(0, (part(1, cpu="2"),)).answer()
-    assert QuotaLimit("foo", "cpu", 800, 2000) in answer.reasons
-    assert str(QuotaLimit("foo", "cpu", 800, 2000)) == "ResourceQuota foo leaves 800m cpu, each needs 2"
+    assert quota_limit("foo", "cpu", 800, 2000) in answer.reasons
+    assert str(quota_limit("foo", "cpu", 800, 2000)) == "ResourceQuota foo leaves 800m cpu, each needs 2"
 
 
 NOTHING_TO_SAY = NO_LIMIT
@@ -225,5 +226,5 @@ def test_brackets_merge_by_their_ends(answers: tuple[Answer, ...], expected: Ans
 
 
 def test_the_most_decisive_reason_comes_first() -> None:
-    quota_limit, other = QuotaLimit("q", "cpu", 1, 2), QuotaLimit("r", "cpu", 5, 2)
-    assert lowest(exactly(2, other), exactly(0, quota_limit)).reasons == (quota_limit, other)
+    decisive, other = quota_limit("q", "cpu", 1, 2), quota_limit("r", "cpu", 5, 2)
+    assert lowest(exactly(2, other), exactly(0, decisive)).reasons == (decisive, other)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from estimator.capacity.answer import Answer, Cordoned, Insufficient, NeverFits, NoNodes, Untolerated
+from estimator.capacity.answer import Answer
 from estimator.capacity.request import PodShape
 from estimator.cluster.mirror import ClusterMirror
+from estimator.reasons import NO_NODES, cordoned, insufficient, never_fits, untolerated
 from fairway.taints import Taint
 from tests.builders import NodeBuilder, cluster, node, pod, replicas_of, shape, term
 
@@ -135,11 +136,11 @@ def test_replicas(case: Case) -> None:
 
 
 REASONS = {
-    "no nodes": (Case(0, cluster()), {NoNodes()}),
-    "no device": (CASES["A11"], {NeverFits("nvidia.com/gpu", 1, 0)}),
-    "cordoned": (CASES["A13"], {Cordoned(1)}),
-    "tainted": (CASES["A16 without the toleration"], {Untolerated(Taint("x", "y", "NoExecute"), 1)}),
-    "full": (CASES["A25"], {Insufficient("cpu", 1)}),
+    "no nodes": (Case(0, cluster()), {NO_NODES}),
+    "no device": (CASES["A11"], {never_fits("nvidia.com/gpu", 1, 0)}),
+    "cordoned": (CASES["A13"], {cordoned(1)}),
+    "tainted": (CASES["A16 without the toleration"], {untolerated(Taint("x", "y", "NoExecute"), 1)}),
+    "full": (CASES["A25"], {insufficient("cpu", 1)}),
 }
 
 

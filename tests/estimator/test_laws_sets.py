@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.answer import UNBOUNDED, HeldForAssumed
+from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.assumed import OutOfTime, hold, outstanding
 from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
 from estimator.capacity.room import Room
@@ -18,6 +18,7 @@ from estimator.capacity.sets import first_fit as first_fit_module
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.capacity.sets.first_fit import first_fit
 from estimator.cluster.mirror import ClusterMirror
+from estimator.reasons import held_for_assumed
 from tests.builders import (
     NodeBuilder,
     Thing,
@@ -249,7 +250,7 @@ def test_when_the_time_is_up_before_all_are_placed_nothing_is_said() -> None:
 def test_the_mirror_itself_is_never_charged() -> None:
     mirror = cluster(node("a").cpu(4))
     room = room_of(mirror)
-    assert hold(room, (assumed("d", component("web", 3, cpu=1)),), never) == (HeldForAssumed(3, 1),)
+    assert hold(room, (assumed("d", component("web", 3, cpu=1)),), never) == (held_for_assumed(3, 1),)
     assert room.free("cpu").tolist() == [1000]
     assert free_on(mirror, "a") == {"cpu": 4000, "pods": 110}
 

@@ -5,7 +5,7 @@ import pytest
 
 from estimator.capacity.topology.domains import DomainCache, domains_of, sums
 from estimator.capacity.topology.levels import Level, Levels, LevelsError, detected, levels_of
-from estimator.capacity.topology_reasons import AmbiguousLevel, OutsideLevel, UnknownLevel
+from estimator.reasons import ambiguous_level, outside_level, unknown_level
 from tests.builders import NodeBuilder, cluster, delete, node, pod
 
 BLOCK, RACK, HOST = "example.com/topology-block", "example.com/topology-rack", "kubernetes.io/hostname"
@@ -148,9 +148,9 @@ def test_what_a_level_may_be_called(levels: Levels, name: str, meant: str | list
             assert isinstance(found, Level)
             assert found.key == meant
         case list():
-            assert found == AmbiguousLevel(name, tuple(meant))
+            assert found == ambiguous_level(name, tuple(meant))
         case None:
-            assert found == UnknownLevel(name, tuple(level.key for level in levels.ordered))
+            assert found == unknown_level(name, tuple(level.key for level in levels.ordered))
 
 
 def test_the_way_up_from_a_level() -> None:
@@ -173,7 +173,7 @@ def test_nodes_without_a_label_are_in_no_domain_and_are_counted() -> None:
     )
     domains = domains_of(mirror.columns, LEVELS.ordered[1])
     assert domains.number.tolist() == [1, 0, 0, 0, 1]
-    assert domains.outside == OutsideLevel(RACK, 3)
+    assert domains.outside == outside_level(RACK, 3)
 
 
 @pytest.mark.parametrize("value", ["", " r1", "r\n1", "r" * 64])
@@ -181,7 +181,7 @@ def test_a_malformed_label_names_no_domain(value: str) -> None:
     mirror = cluster(at("a", 8, "b1").label({RACK: value}), at("b", 8, "b1", "r1"))
     domains = domains_of(mirror.columns, LEVELS.ordered[1])
     assert domains.paths == (("b1", "r1"),)
-    assert domains.outside == OutsideLevel(RACK, 1, 1, value)
+    assert domains.outside == outside_level(RACK, 1, 1, value)
 
 
 @pytest.mark.parametrize("value", ["no-dot", ".3", "uuid.", "uuid.x"])

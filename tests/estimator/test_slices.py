@@ -15,13 +15,8 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import GangFit, place_gang
 from estimator.capacity.topology.levels import detected, levels_of
 from estimator.capacity.topology.slices import UsableSlices, cliques, tpu_slices, usable_slices
-from estimator.capacity.topology_reasons import (
-    BrokenSlices,
-    PartOfHost,
-    SlicesInUse,
-    UnreadableTpuLabels,
-)
 from estimator.cluster.mirror import ClusterMirror
+from estimator.reasons import broken_slices, part_of_host, slices_in_use
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.builders import NodeBuilder, PodBuilder, Thing, cluster, never, node, pod, room_of, shape
 
@@ -81,62 +76,62 @@ def test_v8_a_pool_with_a_busy_host_is_no_free_slice() -> None:
     mirror = cluster(*pool("p", 4), *pool("q", 4), busy("q-2"))
     pods, slices = usable(mirror, asks())
     assert (pods, slices.copies(4), gangs(mirror, asks(), 4)) == (4, 1, 1)
-    assert slices.reasons == (SlicesInUse("tpu-v6e-slice", "4x4", 1),)
+    assert slices.reasons == (slices_in_use("tpu-v6e-slice", "4x4", 1),)
     assert tpu_slices(room_of(mirror)) == (SliceShape("tpu-v6e-slice", "4x4", 4, 2, 1, 1, 0),)
 
 
 # What the cluster is made of, what a pod asks, pods that fit, kinds of reasons.
-CASES: dict[str, tuple[Iterable[Thing], PodShape, int, tuple[type, ...]]] = {
+CASES: dict[str, tuple[Iterable[Thing], PodShape, int, tuple[str, ...]]] = {
     "four chips free on each of four slices are no slice": (
         [*(n for p in "pqrs" for n in pool(p, 4)), *(busy(f"{p}-{i}") for p in "pqrs" for i in (1, 2, 3))],
         asks(),
         0,
-        (SlicesInUse,),
+        ("slices_in_use",),
     ),
-    "half a pool": (pool("p", 2), asks(), 0, (BrokenSlices,)),
-    "a pool with too many nodes": (pool("p", 5), asks(), 0, (BrokenSlices,)),
-    "a part of a host": (pool("p", 4), asks(2), 0, (PartOfHost, SlicesInUse)),
-    "more than a host has": (pool("p", 4), asks(8), 0, (SlicesInUse,)),
-    "one chip of a host in use": ([*pool("p", 4), busy("p-0", 1)], asks(), 0, (SlicesInUse,)),
+    "half a pool": (pool("p", 2), asks(), 0, ("broken_slices",)),
+    "a pool with too many nodes": (pool("p", 5), asks(), 0, ("broken_slices",)),
+    "a part of a host": (pool("p", 4), asks(2), 0, ("tpu_chips", "slices_in_use")),
+    "more than a host has": (pool("p", 4), asks(8), 0, ("slices_in_use",)),
+    "one chip of a host in use": ([*pool("p", 4), busy("p-0", 1)], asks(), 0, ("slices_in_use",)),
     "one host without cpu": (
         [*pool("p", 3), host("p-3", "p").cpu("500m")],
         asks(),
         0,
-        (SlicesInUse,),
+        ("slices_in_use",),
     ),
-    "a cordoned host": ([*pool("p", 3), host("p-3", "p").cordoned()], asks(), 0, (SlicesInUse,)),
+    "a cordoned host": ([*pool("p", 3), host("p-3", "p").cordoned()], asks(), 0, ("slices_in_use",)),
     "a host with a sick chip": (
         [*pool("p", 3), host("p-3", "p").has({TPU: 3})],
         asks(),
         0,
-        (BrokenSlices,),
+        ("broken_slices",),
     ),
     "a node too many, of which one is sick": (
         [*pool("p", 4), host("p-4", "p").has({TPU: 3})],
         asks(),
         0,
-        (BrokenSlices,),
+        ("broken_slices",),
     ),
     "a host that claims another topology": (
         [*pool("p", 3), host("p-3", "p", "8x8")],
         asks(),
         0,
-        (BrokenSlices,),
+        ("broken_slices",),
     ),
     "a host without its topology label": (
         [*pool("p", 3), host("p-3", "p", "")],
         asks(),
         0,
-        (BrokenSlices, UnreadableTpuLabels),
+        ("broken_slices", "tpu_labels"),
     ),
-    "a malformed topology": (pool("p", 4, "4xx4"), asks(), 0, (UnreadableTpuLabels,)),
-    "a huge topology": (pool("p", 4, "9996x9999x9999"), asks(), 0, (BrokenSlices,)),
-    "a topology that hosts do not make up": (pool("p", 4, "3x3"), asks(), 0, (UnreadableTpuLabels,)),
+    "a malformed topology": (pool("p", 4, "4xx4"), asks(), 0, ("tpu_labels",)),
+    "a huge topology": (pool("p", 4, "9996x9999x9999"), asks(), 0, ("broken_slices",)),
+    "a topology that hosts do not make up": (pool("p", 4, "3x3"), asks(), 0, ("tpu_labels",)),
     "no pool label": (
         [replace(n, labels={k: v for k, v in n.labels.items() if k != POOL}) for n in pool("p", 4)],
         asks(),
         0,
-        (UnreadableTpuLabels,),
+        ("tpu_labels",),
     ),
     "single-host pools are plain nodes": (pool("p", 3, "2x2"), asks(2), 6, ()),
     "a single host, partly busy": ([*pool("p", 2, "2x4", 8), busy("p-0", 4)], asks(4), 3, ()),
@@ -152,17 +147,17 @@ CASES: dict[str, tuple[Iterable[Thing], PodShape, int, tuple[type, ...]]] = {
         [*pool("p", 4), busy("p-0"), *pool("q", 2, "2x2")],
         asks(),
         2,
-        (SlicesInUse,),
+        ("slices_in_use",),
     ),
 }
 
 
 @pytest.mark.parametrize(("things", "asked", "pods", "why"), CASES.values(), ids=CASES)
 def test_pods_fit_in_whole_free_slices_only(
-    things: Iterable[Thing], asked: PodShape, pods: int, why: tuple[type, ...]
+    things: Iterable[Thing], asked: PodShape, pods: int, why: tuple[str, ...]
 ) -> None:
     found, slices = usable(cluster(*things), asked)
-    assert (found, tuple(type(reason) for reason in slices.reasons)) == (pods, why)
+    assert (found, tuple(reason.kind for reason in slices.reasons)) == (pods, why)
 
 
 def test_chips_are_what_label_and_allocatable_agree_on() -> None:
@@ -183,11 +178,11 @@ def test_shapes_that_ask_for_no_tpu_may_use_every_row() -> None:
 
 
 def test_sentences() -> None:
-    assert str(PartOfHost(2, 4, 8)) == (
+    assert str(part_of_host(2, 4, 8)) == (
         "never fits on 8 nodes of multi-host TPU slices: asks for 2 google.com/tpu, expected all 4 of a host"
     )
-    assert str(SlicesInUse("tpu-v6e-slice", "4x4", 1)) == "1 slice of tpu-v6e-slice 4x4 not wholly free"
-    assert str(BrokenSlices("tpu-v6e-slice", "4x4", 2, 4)) == (
+    assert str(slices_in_use("tpu-v6e-slice", "4x4", 1)) == "1 slice of tpu-v6e-slice 4x4 not wholly free"
+    assert str(broken_slices("tpu-v6e-slice", "4x4", 2, 4)) == (
         "2 slices of tpu-v6e-slice 4x4 without all of 4 healthy hosts"
     )
     reason = usable(cluster(*pool("p", 4, "4xx4")), asks())[1].reasons[0]
@@ -232,7 +227,7 @@ def test_a_job_with_a_pool_for_itself() -> None:
     mirror = cluster(*pool("p", 4), *pool("q", 4), busy("q-2"), *pool("r", 4))
     fit = placed(mirror, Component("w", 4, asks()), topology=TopologyRequest(TopologyMode.EXCLUSIVE, POOL))
     assert (fit.answer.value, fit.level, fit.domains) == (2, POOL, (("p",), ("r",)))
-    assert SlicesInUse("tpu-v6e-slice", "4x4", 1) in fit.answer.reasons
+    assert slices_in_use("tpu-v6e-slice", "4x4", 1) in fit.answer.reasons
 
 
 def test_a_gang_that_says_nothing_of_slices_is_told_which_it_gets() -> None:
@@ -330,7 +325,7 @@ def test_one_unhealthy_partition_spares_the_others() -> None:
     nodes = cube("c")
     nodes[3] = unhealthy(nodes[3], "4x4x4", "2x4x4", "2x2x4")
     pods, slices = usable(cluster(*nodes), asks(slice_topology="2x2x4"))
-    assert (pods, slices.reasons) == (12, (BrokenSlices("tpu7x", "2x2x4", 1, 4),))
+    assert (pods, slices.reasons) == (12, (broken_slices("tpu7x", "2x2x4", 1, 4),))
 
 
 def test_larger_slices_are_formed_of_whole_cubes() -> None:
@@ -344,7 +339,7 @@ def test_larger_slices_are_formed_of_whole_cubes() -> None:
 def test_unlinked_pools_are_of_no_use_without_a_shape_to_form(annotation: str) -> None:
     pods, slices = usable(cluster(*cube("c")), asks(slice_topology=annotation))
     assert pods == 0
-    assert isinstance(slices.reasons[0], UnreadableTpuLabels)
+    assert slices.reasons[0].kind == "tpu_labels"
     assert f"expected annotation {PREFIX}tpu-slice-topology" in str(slices.reasons[0])
 
 

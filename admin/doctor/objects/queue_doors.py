@@ -14,7 +14,7 @@ from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURC
 from queue_dispatcher.bindings.state import Growing, Pending, Unresolved
 from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.objects import NAMESPACES
-from queue_dispatcher.cycle.reasons import QueueStopped
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.workloads.queue_of import Resolved
 
 _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
@@ -140,7 +140,10 @@ def _waiting_in_stopped(found: Seen) -> Iterator[tuple[Case, str]]:
     for entry in found.entries.values():
         why = ""
         match entry.state:
-            case Unresolved(reason=QueueStopped() as stopped) | Growing(blocked=QueueStopped() as stopped):
+            case (
+                Unresolved(reason=Reason(kind="QueueStopped") as stopped)
+                | Growing(blocked=Reason(kind="QueueStopped") as stopped)
+            ):
                 why = stopped.text
             case Pending(queue=Resolved(cluster_queue=name)) | Growing(queue=name):
                 if _is_stopped_by_policy(name, found):

@@ -40,7 +40,7 @@ from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
 from queue_dispatcher.book.templates import Kind, template_key
 from queue_dispatcher.cycle.items import Shape
-from queue_dispatcher.cycle.reasons import NeverFits, Reason
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.room import QueueRoom, Room
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.workloads.finished import is_finished
@@ -130,7 +130,8 @@ class Seen:
     def never(self, entry: Entry) -> Reason | None:
         """Why what waits could not be admitted even if nothing else ran; None if it could."""
         if entry.item is None:
-            return entry.waits if isinstance(entry.waits, NeverFits) else None
+            waits = entry.waits
+            return waits if waits is not None and waits.kind == "NeverFits" else None
         item = entry.item
         key = (item.queue, item.shape)
         if key not in self._never:

@@ -16,7 +16,7 @@ from queue_dispatcher.bindings.state import Finished, Pending, Unresolved
 from queue_dispatcher.bindings.timestamp import parse_ms
 from queue_dispatcher.book.entry import Entry
 from queue_dispatcher.book.objects import NAMESPACES
-from queue_dispatcher.cycle.reasons import QueueStopped, Reason
+from queue_dispatcher.cycle.reasons import Reason
 
 LEASE: Final = "fairway-dispatcher"
 """Name of the dispatchers' Lease, unless --leader-elect-resource-name says another."""
@@ -41,7 +41,7 @@ def _held(evidence: Evidence) -> Iterator[Finding]:
 def _why_held(entry: Entry, found: Seen) -> Iterator[Case]:
     """Why what is held will stay so, whatever room there is; nothing for what waits its turn."""
     state = entry.state
-    if isinstance(state, Unresolved) and not isinstance(state.reason, QueueStopped):
+    if isinstance(state, Unresolved) and state.reason.kind != "QueueStopped":
         if _needs_template(entry) and not found.knows_template(entry):
             yield Case(
                 Verdict.UNKNOWN,

@@ -11,20 +11,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from estimator.capacity.answer import Answer, Cordoned, Insufficient, Reason, Untolerated, needed
+from estimator.capacity.answer import Answer
 from estimator.capacity.budget import Expired
 from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
-from estimator.capacity.gangs.placements import Blocked, Cause, Explanation
+from estimator.capacity.gangs.placements import Blocked, Explanation
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
-from estimator.capacity.topology_reasons import DomainCap, SpreadLimit, counted
-from estimator.cluster.columns import BoolVector, IntVector
-from fairway.resources import format_amount
+from estimator.cluster.columns import BoolVector
+from estimator.reasons import Reason, counted, insufficient, never_fits, untolerated
 from fairway.selectors import Requirement
-from fairway.taints import UNSCHEDULABLE
 
 _SHOWN_VALUES = 4
 
@@ -59,7 +57,7 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
     _tally_room(tally, obstacles)
     tally.count(placed < np.minimum(fits, 1), _distance(alone))
     room_for = counted(int(placed.sum()), "pod")
-    tally.count(placed > 0, Cause("fits", f"room for {room_for} of the set, and then for none more"))
+    tally.count(placed > 0, Reason("fits", f"room for {room_for} of the set, and then for none more"))
     return Explanation("", alone.value, tally.blocked(), near_misses(room, shape, obstacles))
 
 
@@ -74,11 +72,10 @@ class _Tally:
         """How many of these rows no cause has claimed yet."""
         return int(np.count_nonzero(rows & self.left))
 
-    def count(self, rows: BoolVector, cause: Cause | Reason) -> None:
+    def count(self, rows: BoolVector, cause: Reason) -> None:
         nodes = self.nodes(rows)
         if nodes:
-            told = cause if isinstance(cause, Cause) else Cause(cause.kind, str(cause))
-            self._found.append(Blocked(told, nodes))
+            self._found.append(Blocked(cause, nodes))
             self.left &= ~rows
 
     def blocked(self) -> tuple[Blocked, ...]:
@@ -88,28 +85,28 @@ class _Tally:
 
 def _tally_access(tally: _Tally, obstacles: Obstacles) -> None:
     for taint, rows in obstacles.untolerated.items():
-        nodes = tally.nodes(rows)
-        tally.count(rows, Cordoned(nodes) if taint == UNSCHEDULABLE else Untolerated(taint, nodes))
+        tally.count(rows, untolerated(taint, tally.nodes(rows)))
     for requirement, rows in obstacles.mismatched:
-        tally.count(rows, Cause("node_selector", f"node selector {_asked(requirement)} does not match"))
-    tally.count(obstacles.refused, Cause("node_selector", "required node affinity does not match"))
-    tally.count(obstacles.outside, Cause("topology", "outside of the topology domain asked for"))
+        tally.count(rows, Reason("node_selector", f"node selector {_asked(requirement)} does not match"))
+    tally.count(obstacles.refused, Reason("node_selector", "required node affinity does not match"))
+    tally.count(obstacles.outside, Reason("topology", "outside of the topology domain asked for"))
 
 
 def _tally_room(tally: _Tally, obstacles: Obstacles) -> None:
     for resource, amount in obstacles.amounts.items():
         capacity = obstacles.capacity[resource]
         too_small = capacity < amount
-        tally.count(too_small, _never(resource, amount, capacity[too_small & tally.left]))
+        largest = int(capacity[too_small & tally.left].max(initial=0))
+        tally.count(too_small, never_fits(resource, amount, largest, "the largest of these nodes"))
     shares = [permille(obstacles.short[resource], amount) for resource, amount in obstacles.amounts.items()]
     scarcest = np.stack(shares).argmax(axis=0)
     for index, resource in enumerate(obstacles.amounts):
         rows = (scarcest == index) & (obstacles.short[resource] > 0)
-        tally.count(rows, Insufficient(resource, tally.nodes(rows)))
+        tally.count(rows, insufficient(resource, tally.nodes(rows)))
     for limit in obstacles.devices:
         full = limit.pods == 0
         tally.count(full, limit.reason(tally.nodes(full)))
-    tally.count(obstacles.slices, Cause("slices_in_use", "in a TPU slice that is not wholly free"))
+    tally.count(obstacles.slices, Reason("slices_in_use", "in a TPU slice that is not wholly free"))
 
 
 def _asked(requirement: Requirement) -> str:
@@ -118,12 +115,6 @@ def _asked(requirement: Requirement) -> str:
     return f"{requirement.key}={','.join(values[:_SHOWN_VALUES])}{more}"
 
 
-def _never(resource: str, amount: int, has: IntVector) -> Cause:
-    largest = format_amount(resource, int(has.max(initial=0)))
-    told = f"never fits: needs {needed(resource, amount)}, the largest of these nodes has {largest}"
-    return Cause("never_fits", told)
-
-
-def _distance(alone: Answer) -> Cause:
-    told = [str(reason) for reason in alone.reasons if isinstance(reason, DomainCap | SpreadLimit)]
-    return Cause("spread", "; ".join(told) or "pods of the set must keep their distance")
+def _distance(alone: Answer) -> Reason:
+    told = [str(reason) for reason in alone.reasons if reason.kind in ("per_domain", "spread")]
+    return Reason("spread", "; ".join(told) or "pods of the set must keep their distance")

@@ -7,7 +7,7 @@ clusters from each other.
 
 from dataclasses import dataclass, replace
 
-from estimator.capacity.answer import Answer, GangShort
+from estimator.capacity.answer import Answer
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.replicas import max_replicas
@@ -18,6 +18,7 @@ from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
 from estimator.capacity.topology.whole_slices import keep_to_whole_slices
+from estimator.reasons import gang_short
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 
 
@@ -78,7 +79,7 @@ def whole(answer: Answer, missing: int) -> Answer:
     if answer.value >= missing:
         return answer
     never = answer.upper_bound < missing
-    reasons = (GangShort(missing, answer.value), *answer.reasons)
+    reasons = (gang_short(missing, answer.value), *answer.reasons)
     return Answer(0, 0 if never else answer.upper_bound, never, reasons)
 
 

@@ -1,22 +1,13 @@
 """What is told about a gang in one cluster: the verdict on it, and why not more of it fit.
 
-The values that travel: reasons have become text here, so that whoever reads them needs no more than these
-types. `estimator.capacity_wire` carries them both ways; terminals and pages show them.
+The values that travel, so that whoever reads them needs no more than these types and their reasons.
+`estimator.capacity_wire` carries them both ways; terminals and pages show them.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from estimator.capacity.answer import Reason
 from estimator.capacity.gangs.workload_gang import Placed
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason: its kind in one word for machines, the sentence for people."""
-
-    kind: str
-    text: str
+from estimator.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class ClusterPlacement:
     proven: bool
     spread_fits: int | None = None
     level: str = ""
-    reasons: tuple[Cause, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     placement: tuple[Assignment, ...] = ()
     age_s: float = 0.0
 
@@ -50,7 +41,7 @@ class ClusterPlacement:
 class Blocked:
     """So many nodes take no further pod of a set, first of all for this cause."""
 
-    cause: Cause
+    cause: Reason
     nodes: int
 
 
@@ -94,12 +85,7 @@ def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
         answer.proven,
         placed.spread_fits,
         placed.level,
-        causes(answer.reasons),
+        answer.reasons,
         tuple(Assignment(*assignment) for assignment in placed.placement),
         age_s,
     )
-
-
-def causes(reasons: Iterable[Reason]) -> tuple[Cause, ...]:
-    """Reasons as text, in their order."""
-    return tuple(Cause(reason.kind, str(reason)) for reason in reasons)

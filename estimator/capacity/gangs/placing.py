@@ -5,7 +5,7 @@ The one function behind Fairway's own `Place` and `Explain`, on the server and i
 
 from dataclasses import replace
 
-from estimator.capacity.answer import NO_LIMIT, Answer, Doubt, Reason, lowest
+from estimator.capacity.answer import NO_LIMIT, Answer, lowest
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
@@ -18,8 +18,8 @@ from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.whole_slices import asks_tpu
-from estimator.capacity.topology_reasons import Understated
 from estimator.cluster.quotas import Quota
+from estimator.reasons import Reason, in_doubt, understated
 
 _SPREAD_S = 0.25
 """Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
@@ -69,10 +69,10 @@ def _unsure(answer: Answer, late: bool) -> tuple[Reason, ...]:
     if answer.proven or (answer.value and not late):
         return ()
     if answer.value:
-        return (Understated("the time for the answer was up"),)
+        return (understated("the time for the answer was up"),)
     if late:
-        return (Doubt("late", "the time was up before a placement was found or ruled out; give it more"),)
-    return (Doubt("unproven", "no placement was found and none ruled out; a longer search may tell"),)
+        return (in_doubt("late", "the time was up before a placement was found or ruled out; give it more"),)
+    return (in_doubt("unproven", "no placement was found and none ruled out; a longer search may tell"),)
 
 
 def _is_bound(component: Component) -> bool:

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer, GangLimit, Reason
+from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
+from estimator.reasons import Reason, gang_limit
 from fairway.quantity import MAX_INT64
 from fairway.resources import PODS
 
@@ -28,7 +29,7 @@ def upper_bound(
     bound = min(_alone(room, shape, alone[shape]) // pods for shape, pods in per_shape.items())
     scarce = min(per_shape, key=lambda shape: alone[shape].value // per_shape[shape])
     name = next(component.name for _, component in needed if component.shape == scarce)
-    limit = GangLimit(name, per_shape[scarce], alone[scarce].value)
+    limit = gang_limit(name, per_shape[scarce], alone[scarce].value)
     usable = np.zeros(len(room.nodes.present), dtype=np.bool_)
     per_set: dict[str, int] = {}
     for shape, replicas in per_shape.items():

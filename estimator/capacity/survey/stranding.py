@@ -21,8 +21,8 @@ from estimator.capacity.survey.access import Access, is_condition
 from estimator.capacity.survey.kinds import node_name
 from estimator.capacity.survey.slice_hosts import FRAGMENTS, UNHEALTHY
 from estimator.capacity.survey.stock import Stock
-from estimator.capacity.topology_reasons import counted
 from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.reasons import counted
 from fairway.resources import CPU, MEMORY, PODS
 
 SHARE_DIVISOR = 2

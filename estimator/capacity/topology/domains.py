@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from estimator.capacity.topology.levels import CLIQUE, Level
-from estimator.capacity.topology_reasons import OutsideLevel
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.reasons import Reason, outside_level
 
 _MAX_LEVELS = 64
 _MAX_VALUE_LENGTH = 63
@@ -34,7 +34,7 @@ class Domains:
     level: Level
     number: IntVector
     paths: tuple[tuple[str, ...], ...]
-    outside: OutsideLevel | None
+    outside: Reason | None
 
     @property
     def count(self) -> int:
@@ -147,7 +147,7 @@ def domains_of(nodes: NodeColumns, level: Level) -> Domains:
     number = np.zeros(size, dtype=np.int64)
     number[inside] = place[inverse]
     missing = nodes.node_count - int(np.count_nonzero(inside))
-    outside = OutsideLevel(level.key, missing, int(np.count_nonzero(malformed)), example)
+    outside = outside_level(level.key, missing, int(np.count_nonzero(malformed)), example)
     return Domains(level, number, tuple(paths[at] for at in by_path), outside if missing else None)
 
 

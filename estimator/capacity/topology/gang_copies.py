@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer, Reason
+from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
@@ -23,8 +23,8 @@ from estimator.capacity.topology.row_fits import row_fits
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.tied_sets import Caps, caps_of, max_tied_sets
 from estimator.capacity.topology.ties import Needed, Tie, ceilings, domains_left, first_sets, pods_per_shape
-from estimator.capacity.topology_reasons import DomainLimit, HeldDomains
 from estimator.cluster.columns import BoolVector
+from estimator.reasons import Reason, domain_limit, held_domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class Gang:
             for shape, pods in pods_per_shape(self.needed).items()
         }
         most, pods = min(largest.values(), key=lambda item: item[0] / item[1])
-        reasons: list[Reason] = [DomainLimit(key, pods, domains.count, most)]
+        reasons: list[Reason] = [domain_limit(key, pods, domains.count, most)]
         if exclusive is not None and not exclusive.all():
-            reasons.append(HeldDomains(key, int(np.count_nonzero(~exclusive))))
+            reasons.append(held_domains(key, int(np.count_nonzero(~exclusive))))
         if domains.outside is not None:
             reasons.append(domains.outside)
         return tuple(reasons)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, Reason, exactly
+from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
@@ -22,13 +22,15 @@ from estimator.capacity.topology.gang_copies import Gang
 from estimator.capacity.topology.levels import CLIQUE, Level, Levels
 from estimator.capacity.topology.slice_terms import slice_terms
 from estimator.capacity.topology.ties import Needed, Tie, ceilings, pods_per_shape
-from estimator.capacity.topology_reasons import (
-    CrossedTopologies,
-    FitsWithin,
-    UnevenSlices,
-    UnknownLevel,
-)
 from estimator.cluster.columns import BoolVector
+from estimator.reasons import (
+    TOPOLOGY_CONFLICT,
+    Reason,
+    crossed_topologies,
+    fits_within,
+    uneven_slices,
+    unknown_level,
+)
 from fairway.resources import is_extended
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 
@@ -113,7 +115,7 @@ def _searched(
 
 def _refusal(room: Room, needed: Needed, why: tuple[Reason, ...], expired: Expired) -> Answer:
     """0, which is the truth for what cannot be meant, and a careful answer to what is not worked out."""
-    if not all(isinstance(reason, CrossedTopologies) for reason in why):
+    if not all(reason.kind == TOPOLOGY_CONFLICT for reason in why):
         return exactly(0, *why)
     bound = int(ceilings(room, needed, everywhere(room.nodes), expired)[0])
     return Answer(0, bound, bound == 0, why)
@@ -137,7 +139,7 @@ def _preferred(gang: Gang, upward: tuple[Domains, ...], most: int) -> GangFit:
     for domains in upward if sets.answer.value else ():
         one = gang.within(domains, None, 1)
         if one.answer.value:
-            reasons = (FitsWithin(domains.level.key), *sets.answer.reasons)
+            reasons = (fits_within(domains.level.key), *sets.answer.reasons)
             answer = replace(sets.answer, reasons=reasons)
             return GangFit(answer, domains.level.key, _paths(domains, one.placement), sets.placement)
     return GangFit(sets.answer, placement=sets.placement)
@@ -167,7 +169,7 @@ class _Reading:
             return self.cache.of(self.room.nodes, Level(level.key))
         domains = self.cache.of(self.room.nodes, level)
         if domains.count == 0 and level not in self.levels.ordered:
-            return UnknownLevel(level.key, tuple(known.key for known in self.levels.ordered))
+            return unknown_level(level.key, tuple(known.key for known in self.levels.ordered))
         return domains
 
     def upward(self, level: Level) -> tuple[Domains, ...]:
@@ -183,7 +185,7 @@ class _Reading:
             return None
         size = request.slice_size if self.is_sliced(request) else component.replicas
         if size < 1 or component.replicas % size:
-            return UnevenSlices(component.name, component.replicas, size)
+            return uneven_slices(component.name, component.replicas, size)
         exclusive = self.free_domains(domains) if request.mode is TopologyMode.EXCLUSIVE else None
         return Tie(domains, size, exclusive)
 
@@ -197,7 +199,7 @@ class _Reading:
             and own.domains.lie_within(slices.domains)
         ):
             return own
-        return CrossedTopologies(component.name, own.domains.level.key, slices.domains.level.key)
+        return crossed_topologies(component.name, own.domains.level.key, slices.domains.level.key)
 
     def free_domains(self, domains: Domains) -> BoolVector:
         """Which domains a gang may have for itself: nobody else does, and cliques must be wholly free."""

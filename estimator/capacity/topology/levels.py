@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from estimator.capacity.topology_reasons import AmbiguousLevel, UnknownLevel, shown
+from estimator.reasons import Reason, ambiguous_level, shown, unknown_level
 from fairway.selectors import is_label_key
 
 CLIQUE = "nvidia.com/gpu.clique"
@@ -71,7 +71,7 @@ class Levels:
 
     ordered: tuple[Level, ...] = ()
 
-    def resolve(self, name: str) -> Level | UnknownLevel | AmbiguousLevel:
+    def resolve(self, name: str) -> Level | Reason:
         """The level that a request means.
 
         First the level of exactly this label key; else the one level with this short name; else the one
@@ -83,10 +83,10 @@ class Levels:
             if len(meant) == 1:
                 return meant[0]
             if meant:
-                return AmbiguousLevel(name, tuple(level.key for level in meant))
+                return ambiguous_level(name, tuple(level.key for level in meant))
         if "/" in name and is_label_key(name):
             return Level(name)
-        return UnknownLevel(name, tuple(level.key for level in self.ordered))
+        return unknown_level(name, tuple(level.key for level in self.ordered))
 
     def upward(self, level: Level) -> Iterator[Level]:
         """The level itself and then all coarser ones, the finest first; a level of no list stands alone."""

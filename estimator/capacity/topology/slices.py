@@ -12,15 +12,14 @@ from math import prod
 
 import numpy as np
 
-from estimator.capacity.answer import Reason
 from estimator.capacity.request import Component, NodeClaim, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.summary import SliceShape
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import CLIQUE, Level
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY, SliceKind, TpuUnits, tpu_units
-from estimator.capacity.topology_reasons import BrokenSlices, PartOfHost, SlicesInUse, UnreadableTpuLabels
 from estimator.cluster.columns import BoolVector
+from estimator.reasons import Reason, broken_slices, part_of_host, slices_in_use, unreadable_tpu_labels
 from fairway.accelerators.tpu import TPU, Topology, parse_topology
 from fairway.taints import Toleration
 from fairway.workloads.gang import TopologyMode, TopologyRequest
@@ -157,15 +156,15 @@ def _reasons(units: TpuUnits, free: BoolVector, eligible: BoolVector, asked: int
     """What keeps pods of the shape off rows that they may use by their node claim."""
     part = (units.number > 0) & eligible & (asked < units.chips)
     if part.any():
-        yield PartOfHost(asked, int(units.chips[part].max()), _count(part))
+        yield part_of_host(asked, int(units.chips[part].max()), _count(part))
     concerned = units.hosts(eligible) > 0
     for kind, count in _counted(units, concerned & units.whole & ~free):
-        yield SlicesInUse(kind.accelerator, kind.topology, count)
+        yield slices_in_use(kind.accelerator, kind.topology, count)
     for kind, count in _counted(units, concerned & ~units.whole):
-        yield BrokenSlices(kind.accelerator, kind.topology, count, kind.hosts)
+        yield broken_slices(kind.accelerator, kind.topology, count, kind.hosts)
     for barred, why in units.barred:
         if (barred & eligible).any():
-            yield UnreadableTpuLabels(_count(barred & eligible), why)
+            yield unreadable_tpu_labels(_count(barred & eligible), why)
 
 
 def _count(which: BoolVector) -> int:

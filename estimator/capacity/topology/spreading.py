@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer, Reason
+from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Expired
 from estimator.capacity.eligibility import eligibility
 from estimator.capacity.replicas import max_replicas
@@ -26,8 +26,8 @@ from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import LARGEST, filled, sums
 from estimator.capacity.topology.levels import HOSTNAME
 from estimator.capacity.topology.row_fits import RowFits, row_fits
-from estimator.capacity.topology_reasons import DomainCap, SpreadLimit, Understated
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.reasons import Reason, domain_cap, scarcest_domain, understated
 from fairway.taints import Toleration
 
 # At most some tens of milliseconds at 5,000 nodes.
@@ -91,7 +91,7 @@ def spread_replicas(room: Room, shape: PodShape, expired: Expired, wanted: int =
     bound = _bound(fits.most, caps, rules)
     reasons = _biting(fits.sure, caps, rules)
     if value < min(_bound(fits.sure, caps, rules), wanted):
-        reasons.append(Understated("several caps or spread constraints do not nest in each other"))
+        reasons.append(understated("several caps or spread constraints do not nest in each other"))
     value, bound = min(value, UNBOUNDED), min(bound, UNBOUNDED)
     reasons += max_replicas(room, shape).reasons
     return Spreading(Answer(value, bound, value == bound, tuple(reasons)), placed)
@@ -283,11 +283,11 @@ def _biting(fits: IntVector, caps: Iterable[_Cap], rules: Iterable[_Rule]) -> li
     """The constraints that by themselves keep pods off, each as a reason."""
     total = int(fits.sum())
     reasons: list[Reason] = [
-        DomainCap(cap.key, int(cap.pods[-1])) for cap in caps if int(cap.limit(fits).sum()) < total
+        domain_cap(cap.key, int(cap.pods[-1])) for cap in caps if int(cap.limit(fits).sum()) < total
     ]
     for rule in rules:
         if int(rule.limit(fits).sum()) < total:
             domains = int(np.count_nonzero(rule.eligible))
             least = rule.least(sums(rule.number, fits, rule.count))
-            reasons.append(SpreadLimit(rule.spread.key, rule.skew, domains, least))
+            reasons.append(scarcest_domain(rule.spread.key, rule.skew, domains, least))
     return reasons

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer, GangLimit, Reason
+from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
@@ -24,8 +24,8 @@ from estimator.capacity.topology.domains import everywhere
 from estimator.capacity.topology.row_fits import row_fits
 from estimator.capacity.topology.spreading import RowCaps, keeps_distance, row_caps, spread_replicas
 from estimator.capacity.topology.ties import Needed, Tie, ceilings, domains_left, first_sets, pods_per_shape
-from estimator.capacity.topology_reasons import DomainLimit, HeldDomains, Understated
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.reasons import Reason, domain_limit, gang_limit, held_domains, understated
 
 Caps = Mapping[PodShape, RowCaps]
 """What each row may take of shapes whose pods keep their distance."""
@@ -68,7 +68,7 @@ def max_tied_sets(
     value, placement = prepared.most(min(bound, wanted))
     reasons = prepared.reasons()
     if value < min(bound, wanted):
-        reasons = (Understated("components tied to domains are placed before the others"), *reasons)
+        reasons = (understated("components tied to domains are placed before the others"), *reasons)
     return Sets(Answer(value, bound, value == bound, reasons), placement)
 
 
@@ -92,7 +92,7 @@ def _one(
         placed = found
         reasons = _reasons(room, shape, tie, caps)
         if value < min(bound, wanted):
-            reasons = (Understated(_SHARED_OUT if keeps_distance(shape) else _ONE_BY_ONE), *reasons)
+            reasons = (understated(_SHARED_OUT if keeps_distance(shape) else _ONE_BY_ONE), *reasons)
     return Sets(Answer(value, bound, value == bound, reasons), _per_row(index, placed))
 
 
@@ -131,7 +131,7 @@ class _Search:
     def reasons(self) -> tuple[Reason, ...]:
         """What limits the component that is scarcest by itself."""
         index, component = min(self.needed, key=lambda item: self.alone[item[0]])
-        limit = GangLimit(component.name, component.replicas, self.alone[index] * component.replicas)
+        limit = gang_limit(component.name, component.replicas, self.alone[index] * component.replicas)
         if index in self.tied:
             return (limit, *_reasons(self.room, component.shape, self.tied[index], self.caps[index]))
         return (limit, *max_replicas(self.room, component.shape).reasons)
@@ -241,9 +241,9 @@ def _reasons(room: Room, shape: PodShape, tie: Tie, caps: RowCaps) -> tuple[Reas
     domains = tie.domains
     if domains.level.key:
         largest = int(domains.sums(caps.most).max(initial=0))
-        reasons.append(DomainLimit(domains.level.key, tie.size, domains.count, largest))
+        reasons.append(domain_limit(domains.level.key, tie.size, domains.count, largest))
         if tie.exclusive is not None and not tie.exclusive.all():
-            reasons.append(HeldDomains(domains.level.key, int(np.count_nonzero(~tie.exclusive))))
+            reasons.append(held_domains(domains.level.key, int(np.count_nonzero(~tie.exclusive))))
         if domains.outside is not None:
             reasons.append(domains.outside)
     return (*reasons, *caps.reasons, *max_replicas(room, shape).reasons)

@@ -15,7 +15,7 @@ from queue_dispatcher.bindings.charged import reserved
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, HeldWithin, Pending, Placed, State
 from queue_dispatcher.cycle.items import Alternative
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge, added
 from queue_dispatcher.workloads.charge import charge_of
 from queue_dispatcher.workloads.flavors import Reaches, offered
@@ -37,7 +37,7 @@ def alternatives(
 ) -> tuple[Alternative, ...]:
     assert isinstance(found, Pending | Growing)
     answer = alternatives_of(found, one, TEAM, REACHES, permitted, is_accelerator, table)
-    assert not isinstance(answer, NeverFits)
+    assert not isinstance(answer, Reason)
     return answer
 
 
@@ -104,7 +104,7 @@ def test_growth_in_an_accelerator_without_quota_never_fits() -> None:
     assert isinstance(found, Growing)
     found = replace(found, need=(("amd.com/gpu", 1), ("cpu", 1)))
     answer = alternatives_of(found, one, TEAM, REACHES, frozenset("a"), is_accelerator, CellTable())
-    assert answer == NeverFits("queue research has no quota for amd.com/gpu")
+    assert answer == never_fits("queue research has no quota for amd.com/gpu")
 
 
 def test_flavors_of_what_did_not_grow_stay_as_they_were() -> None:

@@ -22,8 +22,8 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import QueueNotFound, QueueStopped, Unreadable
-from queue_dispatcher.workloads.queue_of import NoQueue, QueueNames, Resolved
+from queue_dispatcher.cycle.reasons import Reason, queue_not_found, queue_stopped, unreadable
+from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
 from tests.dispatcher.bindings.builders import (
     ADMITTED_MS,
@@ -39,16 +39,16 @@ from tests.dispatcher.bindings.builders import (
 from tests.dispatcher.workloads.builders import GPU, is_accelerator
 
 TEAM = Resolved("research", "team")
-LOST = QueueNotFound("no such queue")
-STOPPED = QueueStopped("ns/team", "stopped")
+LOST = queue_not_found("no such queue")
+STOPPED = queue_stopped("ns/team", "stopped")
 DUPLICATED = {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}
 PRESERVED = {"preserveResourcesOnDeletion": True}
 
 
 def state(
     of: Binding,
-    queue: Resolved | NoQueue = TEAM,
-    template: TemplateFacts | Unreadable | None = NO_FACTS,
+    queue: Resolved | Reason = TEAM,
+    template: TemplateFacts | Reason | None = NO_FACTS,
     in_scope: bool = True,
     copies: int = 1,
 ) -> State:
@@ -128,7 +128,7 @@ class TestWaiting:
             ({}, LOST, NO_FACTS, "no such queue"),
             ({}, Resolved("research", "team", stopped=STOPPED), NO_FACTS, "stopped"),
             ({}, TEAM, None, "Job ns/train, which the binding is about, is not there"),
-            ({}, TEAM, Unreadable("garbage"), "garbage"),
+            ({}, TEAM, unreadable("garbage"), "garbage"),
             ({}, TEAM, TemplateFacts(problems=("no size",)), "no size"),
             ({"replicas": -1}, TEAM, NO_FACTS, "spec.replicas: -1"),
         ],
@@ -136,8 +136,8 @@ class TestWaiting:
     def test_unresolved_says_why(
         self,
         of: dict[str, object],
-        queue: Resolved | NoQueue,
-        template: TemplateFacts | Unreadable | None,
+        queue: Resolved | Reason,
+        template: TemplateFacts | Reason | None,
         told: str,
     ) -> None:
         found = state(binding(**of), queue, template)
@@ -336,7 +336,8 @@ class TestAdopted:
     def test_its_growth_without_a_template_is_blocked(self) -> None:
         found = state(binding(replicas=6, placed={"a": 4}), template=None)
         assert isinstance(found, Growing)
-        assert isinstance(found.blocked, Unreadable)
+        assert found.blocked is not None
+        assert found.blocked.kind == "Unreadable"
 
     def test_held_by_hand_it_is_let_go(self) -> None:
         assert state(binding(placed={"a": 4})) == HeldWithin(None)
@@ -354,7 +355,7 @@ class TestAdopted:
         ],
     )
     def test_held_by_somebody_else_it_is_let_go_only_if_it_is_ours(
-        self, queue: Resolved | NoQueue, in_scope: bool, expected: State
+        self, queue: Resolved | Reason, in_scope: bool, expected: State
     ) -> None:
         assert state(binding(placed={"a": 4}), queue, in_scope=in_scope) == expected
 

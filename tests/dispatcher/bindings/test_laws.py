@@ -23,12 +23,12 @@ from queue_dispatcher.bindings.state import (
     State,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import QueueNotFound, Unreadable
+from queue_dispatcher.cycle.reasons import Reason, queue_not_found, unreadable
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.charge import charge_of
 from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
-from queue_dispatcher.workloads.queue_of import NoQueue, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
 from tests.dispatcher.bindings.builders import aggregated, binding, record, requeue, scheduled
 from tests.dispatcher.workloads.builders import GPU, LAW, queue, reach
@@ -116,12 +116,12 @@ _BINDINGS = st.builds(
     st.sampled_from(({}, scheduled("False", "Unschedulable"), scheduled("True", "Success"))),
     st.booleans(),
 )
-_QUEUES = st.sampled_from((Resolved("research", "team"), QueueNotFound("gone")))
-_TEMPLATES = st.sampled_from((None, NO_FACTS, Unreadable("broken"), TemplateFacts(is_skipped=True)))
+_QUEUES = st.sampled_from((Resolved("research", "team"), queue_not_found("gone")))
+_TEMPLATES = st.sampled_from((None, NO_FACTS, unreadable("broken"), TemplateFacts(is_skipped=True)))
 
 
 def _state(
-    one: Binding, template: TemplateFacts | Unreadable | None, to: Resolved | NoQueue, in_scope: bool
+    one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> State:
     return read_state(one, template, to, in_scope=in_scope, copies=2)
 
@@ -129,7 +129,7 @@ def _state(
 @LAW
 @given(_BINDINGS, _TEMPLATES, _QUEUES, st.booleans())
 def test_a_state_agrees_with_the_facts_that_it_is_derived_from(
-    one: Binding, template: TemplateFacts | Unreadable | None, to: Resolved | NoQueue, in_scope: bool
+    one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> None:
     match _state(one, template, to, in_scope):
         case Foreign():
@@ -165,7 +165,7 @@ def test_a_state_agrees_with_the_facts_that_it_is_derived_from(
 @LAW
 @given(_BINDINGS, _TEMPLATES, _QUEUES)
 def test_what_is_placed_and_goes_on_is_charged_and_what_is_held_and_placed_nowhere_is_not(
-    one: Binding, template: TemplateFacts | Unreadable | None, to: Resolved | NoQueue
+    one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason
 ) -> None:
     state = _state(one, template, to, True)
     if isinstance(state, Foreign | Finished):

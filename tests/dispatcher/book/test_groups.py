@@ -6,7 +6,7 @@ import random
 import pytest
 
 from queue_dispatcher.book.groups import GroupState, Member, group_state
-from queue_dispatcher.cycle.reasons import WaitingForGangMembers
+from queue_dispatcher.cycle.reasons import waiting_for_gang_members
 
 
 def waits(uid: str, size: int = 3, *, created_ms: int = 0, taken_back: bool = False) -> Member:
@@ -27,7 +27,7 @@ def blocked(uid: str) -> Member:
         pytest.param([], GroupState(), id="nobody"),
         pytest.param(
             [waits("a"), waits("b")],
-            GroupState(waiting=WaitingForGangMembers("g", 2, 3)),
+            GroupState(waiting=waiting_for_gang_members("g", 2, 3)),
             id="one is missing",
         ),
         pytest.param([waits("b"), waits("a"), waits("c")], GroupState(("a", "b", "c")), id="complete"),
@@ -38,12 +38,12 @@ def blocked(uid: str) -> Member:
         ),
         pytest.param(
             [waits("a"), waits("b"), blocked("c")],
-            GroupState(waiting=WaitingForGangMembers("g", 2, 3)),
+            GroupState(waiting=waiting_for_gang_members("g", 2, 3)),
             id="one may not start",
         ),
         pytest.param(
             [waits("a", 2), waits("b", 3)],
-            GroupState(waiting=WaitingForGangMembers("g", 2, 3)),
+            GroupState(waiting=waiting_for_gang_members("g", 2, 3)),
             id="the largest size counts",
         ),
         pytest.param([runs("a"), waits("b"), waits("c")], GroupState(forward=("b", "c")), id="half released"),
@@ -69,7 +69,7 @@ def blocked(uid: str) -> Member:
         ),
         pytest.param(
             [runs("a", 4), waits("b", 4, created_ms=500), waits("c", 4, created_ms=500)],
-            GroupState(waiting=WaitingForGangMembers("g", 3, 4)),
+            GroupState(waiting=waiting_for_gang_members("g", 3, 4)),
             id="half released, and one of the rest is missing",
         ),
     ],

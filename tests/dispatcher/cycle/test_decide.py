@@ -4,7 +4,7 @@ import pytest
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
-from queue_dispatcher.cycle.reasons import NeverFits, QueueStopped, Reason
+from queue_dispatcher.cycle.reasons import Reason, never_fits, queue_stopped
 from queue_dispatcher.cycle.snapshot import Verdict
 from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import charge, owns, queue, root
@@ -92,13 +92,13 @@ def test_what_can_never_fit_blocks_nobody(
     decision = fleet.decide(free={"cpu": 3000})
     assert admitted(decision) == ["possible"]
     reason = fleet.reason(decision, "impossible")
-    assert reason == NeverFits(text)
+    assert reason == never_fits(text)
 
 
 @pytest.mark.parametrize("strategy", [STRICT, BEST_EFFORT])
 def test_a_shape_that_is_said_never_to_fit_blocks_nobody(strategy: QueueingStrategy) -> None:
     fleet = Fleet(root("a", gpu=1), strategy=strategy)
-    never = NeverFits("no flavor reaches its clusters")
+    never = never_fits("no flavor reaches its clusters")
     fleet.submit("a", "impossible", shape(never=never), at=1)
     fleet.submit("a", "charged", shape(charge(gpu=1), never=never), at=1)
     fleet.submit("a", "possible", at=2, gpu=1)
@@ -115,7 +115,7 @@ def test_a_queue_with_no_alternative_left_says_so() -> None:
 
 def test_a_stopped_queue_admits_nothing_and_its_siblings_go_on() -> None:
     fleet = Fleet(root("org", gpu=4), queue("a", "org"), queue("b", "org"))
-    stopped = QueueStopped("a", "spec.stopPolicy of ClusterQueue a is Hold")
+    stopped = queue_stopped("a", "spec.stopPolicy of ClusterQueue a is Hold")
     fleet.configure("a", stopped=stopped)
     fleet.submit("a", "held", gpu=1)
     fleet.submit("a", "impossible", gpu=99)

@@ -16,7 +16,7 @@ from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.reasons import QueueStopped
+from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
@@ -78,7 +78,7 @@ class Dispatching(RuleBasedStateMachine):
     @rule(data=st.data(), strict=st.booleans(), ageing=st.sampled_from([NO_AGEING, Ageing(100, 2)]))
     def change_a_queue(self, data: st.DataObject, strict: bool, ageing: Ageing) -> None:
         name = data.draw(st.sampled_from(sorted(self.fleet.ledger.tree.paths)))
-        stopped = QueueStopped(name, "Hold") if data.draw(st.integers(0, 5)) == 5 else None
+        stopped = queue_stopped(name, "Hold") if data.draw(st.integers(0, 5)) == 5 else None
         strategy = STRICT if strict else BEST_EFFORT
         self.fleet.configure(name, strategy=strategy, ageing=ageing, stopped=stopped)
 

@@ -8,12 +8,12 @@ from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import never_fits
 from queue_dispatcher.ledger.cells import Charge
 from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import charge, queue, root
 
-NEVER = shape(never=NeverFits("too large"))
+NEVER = shape(never=never_fits("too large"))
 
 
 def line(*shapes: Shape, due: int = 0) -> PendingQueue:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.charge import Copies, charge_of
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
@@ -148,7 +148,7 @@ def test_wherever_karmada_places_it_no_flavor_is_charged_more_than_at_admission(
     placed = tuple(share for share in placed if share.cluster in permitted)
     team = queue(((GPU,), tuple(order)))
     found = alternatives(demand, 4, team, REACHES, frozenset(permitted), is_accelerator, table)
-    for alternative in () if isinstance(found, NeverFits) else found:
+    for alternative in () if isinstance(found, Reason) else found:
         admitted_to = {GPU: tuple(flavor for _, flavor in alternative.flavors)}
         after = charge_of(demand.total(4), admitted_to, demand, placed, (), offered(team), REACHES, table)
         assert all(amount <= dict(alternative.charge).get(cell, 0) for cell, amount in after)

@@ -1,7 +1,7 @@
 import pytest
 
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.cycle.reasons import NeverFits
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.demand import Component, Demand
 from queue_dispatcher.workloads.flavors import MAX_ALTERNATIVES, Reaches, alternatives, offered, reach_of
@@ -32,8 +32,9 @@ def found(
     table = CellTable()
     assert isinstance(team, type(GPUS))
     answer = alternatives(demand, copies, team, REACHES, frozenset(permitted), is_accelerator, table)
-    if isinstance(answer, NeverFits):
-        return answer.problem
+    if isinstance(answer, Reason):
+        assert answer.kind == "NeverFits"
+        return answer.text
     for alternative in answer:
         names = [(table.name(cell).resource, table.name(cell).flavor) for cell, _ in alternative.charge]
         assert sorted(names) == sorted(alternative.flavors)

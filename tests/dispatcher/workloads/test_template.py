@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
-from queue_dispatcher.cycle.reasons import Unreadable
+from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.workloads.template import KUEUE_QUEUE, VOLCANO_QUEUE, TemplateFacts, read_template
 from tests.dispatcher.workloads.builders import LAW
 
@@ -108,8 +108,9 @@ def test_a_group_without_a_usable_size_is_a_problem(size: str) -> None:
 )
 def test_metadata_that_cannot_be_read_says_where(raw: bytes, field: str) -> None:
     found = read_template(raw)
-    assert isinstance(found, Unreadable)
-    assert field in found.problem
+    assert isinstance(found, Reason)
+    assert found.kind == "Unreadable"
+    assert field in found.text
 
 
 @LAW
@@ -125,4 +126,4 @@ def test_metadata_that_cannot_be_read_says_where(raw: bytes, field: str) -> None
     )
 )
 def test_it_never_raises(raw: bytes) -> None:
-    assert isinstance(read_template(raw), TemplateFacts | Unreadable)
+    assert isinstance(read_template(raw), TemplateFacts | Reason)
