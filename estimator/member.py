@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.room import Room
+from estimator.capacity.local import Local, localised
+from estimator.capacity.request import Component
+from estimator.capacity.room import NOBODY, Around, Room
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology.topologies import topology_levels
@@ -69,13 +71,17 @@ class MemberCluster:
             if not future.done():
                 future.set_result(None)
 
-    def room(self) -> Room:
-        """The free room now; valid until the event loop runs on."""
-        return Room(self.mirror.columns, self._eligible)
+    def local(self, components: Iterable[Component]) -> Local:
+        """The components as this cluster has them now, and what its pods leave to them."""
+        return localised(self.mirror.columns, self._eligible, self.mirror.namespaces, components)
 
-    def snapshot(self) -> Room:
+    def room(self, around: Around = NOBODY) -> Room:
+        """The free room now; valid until the event loop runs on."""
+        return Room(self.mirror.columns, self._eligible, around)
+
+    def snapshot(self, around: Around = NOBODY) -> Room:
         """The free room as it is now, for work on another thread."""
-        return Room(self.mirror.columns.copy(), EligibilityCache())
+        return Room(self.mirror.columns.copy(), EligibilityCache(), around)
 
     def topology(self) -> Topology:
         """The topology now; valid until the event loop runs on."""

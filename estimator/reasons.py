@@ -70,6 +70,16 @@ def mismatched(nodes: int) -> Reason:
     return Reason("node_selector", f"node selector or affinity matches none of {counted(nodes, 'node')}")
 
 
+def filtered(plugin: str, why: str, nodes: int) -> Reason:
+    """A filter of kube-scheduler turns down so many nodes, in its own words."""
+    return Reason(_snake(plugin), f"{counted(nodes, 'node')} {why}")
+
+
+def not_known(what: Sequence[str]) -> Reason:
+    """Constraints that the answer leaves out because they cannot be known: the truth may be less."""
+    return Reason("not_known", f"fewer may fit, not known: {'; '.join(what[:_SHOWN])}")
+
+
 def held_for_assumed(pods: int, workloads: int) -> Reason:
     """Room held back for workloads that Karmada has placed and whose pods are not bound yet."""
     whose = f"{counted(workloads, 'workload')} on {'its' if workloads == 1 else 'their'} way"
@@ -185,6 +195,12 @@ def domain_limit(level: str, pods: int, domains: int, largest: int) -> Reason:
     return Reason("topology", f"{told}; the roomiest of {domains} holds {largest}")
 
 
+def one_domain(keys: Sequence[str], domains: int, largest: int) -> Reason:
+    """Pods that want their own company must all be in one domain of these labels."""
+    told = f"all pods must share {' and '.join(shown(key) for key in keys)}"
+    return Reason("topology", f"{told}; the roomiest of {counted(domains, 'domain')} takes {largest}")
+
+
 def held_domains(level: str, domains: int) -> Reason:
     """So many domains belong to other workloads that want them for themselves, or are not wholly free."""
     return Reason("exclusive", f"{counted(domains, 'domain')} of {shown(level)} in use by others")
@@ -242,6 +258,10 @@ def shown(name: str) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 node``, ``2 nodes``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
 
 
 def _fit(count: int) -> str:

@@ -32,10 +32,17 @@ NO_LIMIT = exactly(UNBOUNDED)
 
 
 def misread(answer: Answer, problems: tuple[str, ...]) -> Answer:
-    """The answer, with what of the template was not heeded, if anything, as its last reason."""
-    if not problems:
-        return answer
-    return replace(answer, reasons=(*answer.reasons, not_heeded(problems)))
+    """The answer, with what of the template was not heeded, if anything, as its last reason: not proven then.
+
+    What is left out can only make the truth smaller, so that 0 stays proven.
+    """
+    return unsure(answer, not_heeded(problems)) if problems else answer
+
+
+def unsure(answer: Answer, reason: Reason) -> Answer:
+    """The answer where something is left out that may make the truth smaller."""
+    proven = answer.proven and answer.value == 0
+    return replace(answer, proven=proven, reasons=(*answer.reasons, reason))
 
 
 def lowest(first: Answer, *others: Answer) -> Answer:

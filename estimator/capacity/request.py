@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fairway.accelerators.devices import PodAsk
 from fairway.dra.extended import IMPLICIT_PREFIX
 from fairway.dra.requests import Claim
+from fairway.pod_terms import HostPort, PodTerm, Selector
 from fairway.resources import is_extended
 from fairway.selectors import Requirement, Term
 from fairway.taints import Toleration
@@ -29,17 +30,50 @@ class NodeClaim:
 ANY_NODE = NodeClaim()
 
 
+EACH_NODE = ""
+"""In place of a label: every node is a domain of its own, whatever it carries."""
+
+MAX_SKEW = 2**31 - 1
+"""What Kubernetes stores of a skew at most."""
+
+WHOLE_CLUSTER = "*"
+"""In place of a label: all nodes are one domain."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Pods of one shape shall differ by at most ``max_skew`` between the domains of a label.
+    """The pods that are counted shall differ by at most ``max_skew`` between the domains of a label.
 
     ``min_domains``: with fewer eligible domains than this, no domain may have more than ``max_skew``; 0 for
-    no such rule. Mirrors PodTopologySpread of kube-scheduler 1.36: DoNotSchedule, default node policies.
+    no such rule. ``selector``: which running pods of the namespace count, None for none. ``counts_own``:
+    pods of the shape themselves count. ``honors_affinity``, ``honors_taints``: only nodes that the pods
+    accept make domains. Mirrors DoNotSchedule constraints of PodTopologySpread of kube-scheduler 1.36.
     """
 
     key: str
     max_skew: int
     min_domains: int = 0
+    selector: Selector | None = None
+    counts_own: bool = True
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InterPod:
+    """What a pod says of pods that run already, and what these see of it.
+
+    ``affinity`` and ``anti_affinity``: all required terms, about its own kind or others.
+    """
+
+    namespace: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    affinity: tuple[PodTerm, ...] = ()
+    anti_affinity: tuple[PodTerm, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+
+
+ALONE = InterPod()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +97,9 @@ class PodShape:
 
     ``containers`` and ``annotations`` say more about devices than the sums do, where the template is known;
     both are empty for what Karmada's request alone says. ``per_domain``: at most so many pods in each domain
-    of a label (required anti-affinity to itself, host ports). ``spread``: topology spread constraints.
-    ``claims``: what it claims by Dynamic Resource Allocation.
+    of a label, `EACH_NODE` or `WHOLE_CLUSTER` (required anti-affinity to itself, host ports). ``spread``:
+    topology spread constraints. ``claims``: what it claims by Dynamic Resource Allocation. ``inter_pod``:
+    what pods that run already make of it; `ALONE` where that is not known, or changes nothing.
     """
 
     requests: tuple[tuple[str, int], ...] = ()
@@ -75,6 +110,7 @@ class PodShape:
     per_domain: tuple[tuple[str, int], ...] = ()
     spread: tuple[Spread, ...] = ()
     claims: tuple[PodClaim, ...] = ()
+    inter_pod: InterPod = ALONE
 
     @property
     def names_device(self) -> bool:

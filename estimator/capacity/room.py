@@ -4,8 +4,9 @@ Columns and devices are copied when first taken from, so asking costs nothing an
 change. A node's number of pods is the least of what its amounts and its shared devices allow.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from estimator.capacity.eligibility import Eligibility, EligibilityCache
 from estimator.capacity.request import PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.devices import DeviceColumns
-from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full
+from estimator.fit.surroundings import Surroundings
+from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full, filtered
 from fairway.resources import PODS
 
 # More than any pod asks for, and little enough that sums over all nodes stay far from overflowing.
@@ -25,11 +27,15 @@ _ENDLESS = 2**48
 DRA = "Dynamic Resource Allocation"
 
 Demand = tuple[tuple[str, int], ...]
+Around = Mapping[PodShape, Surroundings]
+"""What running pods leave to each shape that a question is about; no entry where they leave everything."""
 
 
 def demand(shape: PodShape) -> Demand:
     """What one pod of the shape takes of a node: its requests and its own slot."""
     return (*shape.requests, (PODS, 1))
+
+NOBODY: Around = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +73,67 @@ class _Restriction:
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
-    def __init__(self, nodes: NodeColumns, eligible: EligibilityCache) -> None:
+    def __init__(
+        self, nodes: NodeColumns, eligible: EligibilityCache, around: Around = NOBODY
+    ) -> None:
         self.nodes = nodes
-        self._eligible = eligible
+        self.eligible_nodes = eligible
+        self._around = around
         self._taken: dict[str, IntVector] = {}
         self._devices: dict[str, DeviceRoom] = {}
         self._dra = DraRoom(nodes)
         self._shared = tuple(table for table in nodes.devices if table.is_used)
         self._within: BoolVector | None = None
         self._restrictions: dict[PodShape, _Restriction] = {}
+        self._known: dict[PodShape, Eligibility] = {}
+        self._kept: set[PodShape] = set()
 
     def eligible(self, shape: PodShape) -> Eligibility:
         """The rows that pods of this shape may use."""
-        eligible = self._eligible.of(self.nodes, shape.claim)
+        eligible = self.eligible_nodes.of(self.nodes, shape.claim)
+        around = self._around.get(shape)
         restriction = self._restrictions.get(shape)
-        if self._within is None and restriction is None:
+        if self._within is None and restriction is None and around is None:
             return eligible
+        known = self._known.get(shape)
+        if known is not None:
+            return known
         mask, blocked = eligible.mask, eligible.blocked
+        for limit in around.limits if around is not None else ():
+            if limit.rows is not None:
+                left = mask & limit.rows
+                turned_down = int(np.count_nonzero(mask)) - int(np.count_nonzero(left))
+                if turned_down:
+                    blocked = (filtered(limit.filter, limit.reason, turned_down), *blocked)
+                mask = left
         if self._within is not None:
             mask = mask & self._within
         if restriction is not None:
             mask, blocked = mask & restriction.rows, (*restriction.reasons, *blocked)
-        return Eligibility(mask, int(np.count_nonzero(mask)), blocked)
+        found = self._known[shape] = Eligibility(mask, int(np.count_nonzero(mask)), blocked)
+        return found
+
+    def keep(self, shape: PodShape, rows: BoolVector) -> None:
+        """From now on all pods of the shape are together on these rows."""
+        self.restrict(shape, rows, ())
+        self._kept.add(shape)
+
+    def is_kept(self, shape: PodShape) -> bool:
+        """Whether it is settled where pods of the shape are together."""
+        return shape in self._kept
+
+    def around(self, shape: PodShape) -> Surroundings | None:
+        """What pods that run already leave to the shape; None where they leave all."""
+        return self._around.get(shape)
 
     def restrict(self, shape: PodShape, rows: BoolVector, reasons: tuple[Reason, ...]) -> None:
-        """From now on pods of the shape may use no other than these rows."""
+        """From now on pods of the shape may use no other than these rows, besides what was said before."""
         if not rows.all() or reasons:
+            before = self._restrictions.get(shape)
+            if before is not None:
+                rows, reasons = rows & before.rows, (*reasons, *before.reasons)
             self._restrictions[shape] = _Restriction(rows, reasons)
+            self._known.pop(shape, None)
 
     def free(self, resource: str) -> IntVector:
         """Free amount per row, never negative; as good as endless where devices alone decide it.
@@ -117,7 +157,7 @@ class Room:
                     at_most = devices.bound(claims, rows, openable)
             yield DeviceLimit(devices.scheme.name, pods, at_most, problems)
         if self._dra.draws(shape):
-            usable = self._eligible.of(self.nodes, shape.claim).mask
+            usable = self.eligible_nodes.of(self.nodes, shape.claim).mask
             limit = self._dra.limit(shape, usable, lambda: self._of_amounts(shape))
             if limit is not None:
                 yield DeviceLimit(
@@ -177,12 +217,13 @@ class Room:
 
     def fork(self) -> "Room":
         """A copy to try something on."""
-        twin = Room(self.nodes, self._eligible)
+        twin = Room(self.nodes, self.eligible_nodes, self._around)
         twin._taken = {resource: column.copy() for resource, column in self._taken.items()}
         twin._devices = {name: devices.fork() for name, devices in self._devices.items()}
         twin._dra = self._dra.fork()
         twin._within = self._within
         twin._restrictions = dict(self._restrictions)
+        twin._kept = set(self._kept)
         return twin
 
     def restore(self, earlier: "Room") -> None:

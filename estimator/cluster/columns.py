@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.dra_state import DraState
 from estimator.cluster.labels import LabelColumns
+from estimator.cluster.occupancy import Occupancy, PodGroup
 from fairway.accelerators.devices import Scheme
 from fairway.dra.cel import cel_when_needed
 from fairway.dra.selection import Compile
@@ -57,6 +58,7 @@ class NodeColumns:
         self.rows: list[NodeRow | None] = []
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.labels = LabelColumns(_INITIAL_ROWS)
+        self.occupancy = Occupancy(_INITIAL_ROWS)
         self.devices = tuple(DeviceColumns(scheme) for scheme in schemes)
         self.dra = DraState(compile_selector or cel_when_needed())
         self.eligibility_version = 0
@@ -168,17 +170,21 @@ class NodeColumns:
         self._touch()
         self._release_row(index, row)
 
-    def hold(self, node_name: str, amounts: Mapping[str, int]) -> None:
+    def hold(self, node_name: str, amounts: Mapping[str, int], group: PodGroup | None = None) -> None:
         """A pod takes these amounts (its own slot among them, as ``pods``) of the node, known or not."""
         index = self._claim_row(node_name)
+        if group is not None:
+            self.occupancy.hold(index, group)
         row = self._row(index)
         for resource, amount in amounts.items():
             row.used[resource] = row.used.get(resource, 0) + amount
             self._write(index, row, resource)
 
-    def release(self, node_name: str, amounts: Mapping[str, int]) -> None:
+    def release(self, node_name: str, amounts: Mapping[str, int], group: PodGroup | None = None) -> None:
         """A pod gives back exactly what `hold` took."""
         index = self._row_of[node_name]
+        if group is not None:
+            self.occupancy.release(index, group)
         row = self._row(index)
         for resource, amount in amounts.items():
             left = row.used[resource] - amount
@@ -217,6 +223,9 @@ class NodeColumns:
         twin._taint_codes = self._taint_codes.copy()
         twin.taint_sets = list(self.taint_sets)
         twin.labels = self.labels.copy()
+        twin.occupancy = Occupancy(
+            0
+        )  # what of it matters to a question is worked out before, see `surroundings`
         twin.devices = tuple(table.copy() for table in self.devices)
         twin.dra = self.dra.copy()
         twin.eligibility_version = self.eligibility_version
@@ -267,6 +276,7 @@ class NodeColumns:
         self._present = _grown(self._present, size)
         self._taint_codes = _grown(self._taint_codes, size)
         self.labels.grow(size)
+        self.occupancy.grow(size)
         self._free = {name: _grown(column, size) for name, column in self._free.items()}
         self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
         self._unhealthy = {name: _grown(column, size) for name, column in self._unhealthy.items()}

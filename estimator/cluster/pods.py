@@ -13,12 +13,15 @@ import msgspec
 
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.cluster.occupancy import PodGroup, PodTraits
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import DeviceUse, PodFacts
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
+from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
+from fairway.selectors import SelectorError
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
@@ -31,6 +34,7 @@ _Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
 class _Held(msgspec.Struct, frozen=True, gc=False):
     node: str
     footprint: dict[str, int]
+    group: PodGroup | None
     devices: _Devices
     exclusive_level: str
     controller: tuple[str, str, str, str] | None
@@ -78,7 +82,7 @@ class PodMirror:
             self._forget(key, held)
 
     def _hold(self, held: _Held) -> None:
-        self._columns.hold(held.node, held.footprint)
+        self._columns.hold(held.node, held.footprint, held.group)
         for table, uses in held.devices:
             table.hold(held.node, uses)
         if held.exclusive_level:
@@ -89,7 +93,7 @@ class PodMirror:
             self._columns.hold_exclusively(held.node, held.exclusive_level, -1)
         for table, uses in held.devices:
             table.release(held.node, uses)
-        self._columns.release(held.node, held.footprint)
+        self._columns.release(held.node, held.footprint, held.group)
 
     def _forget(self, key: str, held: _Held) -> None:
         if held.node:
@@ -106,6 +110,7 @@ class PodMirror:
         return _Held(
             node=intern(node),
             footprint=self._footprint(key, pod) if node else _ONE_SLOT,
+            group=self._columns.occupancy.group(self._traits(key, pod)) if node else None,
             devices=self._devices(key, pod) if node else (),
             exclusive_level=intern(annotations.get(job_set.EXCLUSIVE, "")) if node else "",
             controller=None
@@ -118,6 +123,32 @@ class PodMirror:
             ),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
         )
+
+    def _traits(self, key: str, pod: Pod) -> PodTraits:
+        metadata, spec = pod.metadata, pod.spec
+        labels = metadata.labels or {}
+        sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+        return PodTraits(
+            intern(metadata.namespace),
+            tuple(sorted((intern(name), intern(value)) for name, value in labels.items())),
+            self._repels(key, pod) if spec.affinity else (),
+            host_ports((*(spec.containers or ()), *sidecars)),
+            _claims(pod),
+            metadata.deletion_timestamp is not None,
+            not spec.node_name,
+        )
+
+    def _repels(self, key: str, pod: Pod) -> tuple[PodTerm, ...]:
+        anti_affinity = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
+        labels = pod.metadata.labels or {}
+        found: dict[PodTerm, None] = {}
+        for index, term in enumerate(required_terms(anti_affinity)):
+            try:
+                found[pod_term(term, pod.metadata.namespace, labels)] = None
+            except SelectorError as error:
+                field = f"spec.affinity.podAntiAffinity.required...[{index}]"
+                self._report("pods", key, f"{field}: {error}; the term is counted as repelling nobody")
+        return tuple(found)
 
     def _footprint(self, key: str, pod: Pod) -> dict[str, int]:
         try:
@@ -148,6 +179,18 @@ class PodMirror:
             if read.found:
                 used.append((table, read.found))
         return tuple(used)
+
+
+def _claims(pod: Pod) -> tuple[str, ...]:
+    """The keys of the PersistentVolumeClaims behind the pod's volumes, those of its own among them."""
+    names = {
+        volume.persistent_volume_claim.claim_name
+        if volume.persistent_volume_claim is not None
+        else f"{pod.metadata.name}-{volume.name}"
+        for volume in pod.spec.volumes or ()
+        if volume.persistent_volume_claim is not None or volume.ephemeral is not None
+    }
+    return tuple(f"{pod.metadata.namespace}/{name}" for name in sorted(names)) if names else ()
 
 
 def _extended(pod: Pod) -> tuple[dict[str, int], ...]:

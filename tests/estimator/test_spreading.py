@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.request import PodShape, Spread
-from estimator.capacity.topology.spreading import keeps_distance, row_caps, spread_limit, spread_replicas
+from estimator.capacity.request import EACH_NODE, PodShape, Spread
+from estimator.capacity.topology.spreading import keeps_distance, row_caps, spread_replicas
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_topology_spread import SpreadRule
 from estimator.reasons import domain_cap, scarcest_domain
 from tests.builders import NodeBuilder, cluster, never, node, replicas_of, room_of, shape
 from tests.estimator.fleets import seeded
@@ -37,23 +38,32 @@ def value_of(mirror: ClusterMirror, asked: PodShape) -> tuple[int, bool]:
     return answer.value, answer.proven
 
 
-# Capacity of each eligible domain, max skew, min domains: the most pods in each.
-LIMITS: dict[str, tuple[list[int], int, int, list[int]]] = {
-    "the scarcest decides": ([9, 2, 4], 1, 0, [3, 2, 3]),
-    "a wider skew": ([9, 2, 4], 3, 0, [5, 2, 4]),
-    "a full domain counts as the emptiest": ([9, 0, 4], 1, 0, [1, 0, 1]),
-    "alike domains are filled": ([4, 4], 1, 0, [4, 4]),
-    "a lone domain is filled": ([7], 1, 0, [7]),
-    "too few domains count as one that is empty": ([9, 5], 2, 3, [2, 2]),
-    "as many as there must be": ([9, 5], 2, 2, [7, 5]),
-    "no domain": ([], 1, 0, []),
-    "a skew that Kubernetes does not accept": ([3, 3], 0, 0, [0, 0]),
+# Capacity of each domain, pods that run there, max skew, min domains: the most further pods in each.
+LIMITS: dict[str, tuple[list[int], list[int], int, int, list[int]]] = {
+    "the scarcest decides": ([9, 2, 4], [0, 0, 0], 1, 0, [3, 2, 3]),
+    "a wider skew": ([9, 2, 4], [0, 0, 0], 3, 0, [5, 2, 4]),
+    "a full domain counts as the emptiest": ([9, 0, 4], [0, 0, 0], 1, 0, [1, 0, 1]),
+    "alike domains are filled": ([4, 4], [0, 0], 1, 0, [4, 4]),
+    "a lone domain is filled": ([7], [3], 1, 0, [7]),
+    "too few domains count as one that is empty": ([9, 5], [0, 0], 2, 3, [2, 2]),
+    "pods that run count there too": ([9, 5], [1, 3], 2, 3, [1, 0]),
+    "as many as there must be": ([9, 5], [0, 0], 2, 2, [7, 5]),
+    "no domain": ([], [], 1, 0, []),
+    "a skew that Kubernetes does not accept": ([3, 3], [0, 0], 0, 0, [0, 0]),
+    "a domain far ahead gets nothing": ([9, 2], [5, 0], 1, 0, [0, 2]),
+    "those behind catch up first": ([9, 9, 1], [3, 0, 1], 1, 0, [0, 3, 1]),
 }
 
 
-@pytest.mark.parametrize(("capacity", "skew", "least", "most"), LIMITS.values(), ids=LIMITS)
-def test_spread_limits(capacity: list[int], skew: int, least: int, most: list[int]) -> None:
-    assert spread_limit(np.array(capacity, dtype=np.int64), skew, least).tolist() == most
+@pytest.mark.parametrize(("capacity", "running", "skew", "least", "most"), LIMITS.values(), ids=LIMITS)
+def test_spread_limits(
+    capacity: list[int], running: list[int], skew: int, least: int, most: list[int]
+) -> None:
+    present = np.array([0, *running], dtype=np.int64)
+    inside = np.array([False, *(True for _ in capacity)])
+    rule = SpreadRule(Spread(ZONE, skew, least), np.zeros(0, dtype=np.int64), inside, present)
+    further = rule.totals(np.array([0, *capacity], dtype=np.int64)) - present
+    assert further.tolist()[1:] == most
 
 
 FOUR = (at("a", 8, "x"), at("b", 8, "x"), at("c", 2, "y"), at("d", 8))
@@ -68,8 +78,13 @@ CASES: dict[str, tuple[Iterable[NodeBuilder], PodShape, int]] = {
     ),
     "a host port on nodes without a hostname label": (
         (node("a").gpus(8), node("b").gpus(8)),
-        kept_apart(per_domain=[(HOST, 1)]),
+        kept_apart(per_domain=[(EACH_NODE, 1)]),
         2,
+    ),
+    "anti-affinity by a label that no node has": (
+        (node("a").gpus(8), node("b").gpus(8)),
+        kept_apart(per_domain=[(HOST, 1)]),
+        16,
     ),
     "one hostname on two nodes": (
         (node("a").gpus(8).label({HOST: "same"}), node("b").gpus(8).label({HOST: "same"})),

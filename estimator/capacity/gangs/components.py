@@ -1,20 +1,19 @@
 """A gang in the estimator's own terms: components, and how many of their pods must start together."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from estimator.capacity.gangs.pod_affinity import RefusedTemplate, matches, own_distances, repelled
 from estimator.capacity.gangs.templates import shape_of
-from estimator.capacity.request import Component
-from estimator.capacity.topology.levels import HOSTNAME
-from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
+from estimator.capacity.request import Component, PodShape
+from fairway.pod_terms import PodTerm
+from fairway.workloads.gang import Gang, PodSet
 
 
 def gang_components(gang: Gang, *, at_least: bool = False) -> tuple[tuple[Component, ...], tuple[str, ...]]:
     """The components of one copy of the gang, and what of its templates could not be used, by pod set.
 
     Each has all pods of its set, or with ``at_least`` as many as must start together, rounded up to whole
-    slices; sets without pods are left out. Required affinity of a set to itself becomes its topology where
-    neither the set nor the gang has one. The gang's own topology is not repeated.
+    slices; sets without pods are left out. The gang's own topology is not repeated.
     """
     problems: list[str] = []
     components: list[Component] = []
@@ -22,12 +21,10 @@ def gang_components(gang: Gang, *, at_least: bool = False) -> tuple[tuple[Compon
     for pod_set in pod_sets:
         field = f"pod set {pod_set.name}"
         shape = shape_of(pod_set.template, field, problems, gang.namespace)
-        topology = _topology(gang, pod_set, field, problems)
-        replicas = _at_least(pod_set, topology) if at_least else pod_set.count
+        replicas = _at_least(pod_set) if at_least else pod_set.count
         if replicas:
-            components.append(Component(pod_set.name, replicas, shape, topology))
-        _tell_repelled(pod_set, pod_sets, field, problems)
-    return tuple(components), tuple(problems)
+            components.append(Component(pod_set.name, replicas, shape, pod_set.topology))
+    return _without_each_other(components, problems), tuple(problems)
 
 
 def gang_size(gang: Gang) -> int:
@@ -37,39 +34,32 @@ def gang_size(gang: Gang) -> int:
     return sum(pod_set.minimum for pod_set in gang.pod_sets)
 
 
-def _at_least(pod_set: PodSet, topology: TopologyRequest | None) -> int:
-    slice_size = topology.slice_size if topology else 0
+def _at_least(pod_set: PodSet) -> int:
+    slice_size = pod_set.topology.slice_size if pod_set.topology else 0
     if not slice_size:
         return pod_set.minimum
     return min(pod_set.count, -(-pod_set.minimum // slice_size) * slice_size)
 
 
-def _topology(gang: Gang, pod_set: PodSet, field: str, problems: list[str]) -> TopologyRequest | None:
-    """The topology of the pod set, by its own request or by required affinity to itself."""
-    try:
-        keys = own_distances(pod_set.template, field, []).one_domain
-    except RefusedTemplate:
-        return pod_set.topology  # such pods fit nowhere, which is told with their shape
-    if HOSTNAME in keys:
-        keys = (HOSTNAME,)  # one node is in one domain of every other label
-    asked = pod_set.topology or gang.topology
-    taken = pod_set.topology
-    if asked is None and keys:
-        asked = taken = TopologyRequest(TopologyMode.REQUIRED, keys[0])
-    for key in keys:
-        if asked is not None and asked != TopologyRequest(TopologyMode.REQUIRED, key):
-            told = f"required affinity within {key} is not looked at beside {asked.mode} {asked.level}"
-            problems.append(f"{field}: {told}")
-    return taken
+def _without_each_other(components: list[Component], problems: list[str]) -> tuple[Component, ...]:
+    """The components less what they say of each other, which no number of pods can say; it is told."""
+    kept = []
+    for component in components:
+        others = [other for other in components if other.shape != component.shape]
+        pod = component.shape.inter_pod
+        said = [("anti-affinity", other.name) for other in others if _about(pod.anti_affinity, other.shape)]
+        said += [("affinity", other.name) for other in others if _about(pod.affinity, other.shape)]
+        problems += [
+            f"pod set {component.name}: {what} to the pods of {name} is not looked at" for what, name in said
+        ]
+        near = tuple(term for term in pod.affinity if not any(_about((term,), one.shape) for one in others))
+        if len(near) < len(pod.affinity):
+            shape = replace(component.shape, inter_pod=replace(pod, affinity=near))
+            component = replace(component, shape=shape)
+        kept.append(component)
+    return tuple(kept)
 
 
-def _tell_repelled(pod_set: PodSet, pod_sets: Sequence[PodSet], field: str, problems: list[str]) -> None:
-    """Tell that pods of one set are kept away from those of another, which no component can say."""
-    selectors = repelled(pod_set.template)
-    if not selectors:
-        return
-    for other in pod_sets:
-        labels = other.template.metadata.labels or {}
-        if other is not pod_set and any(matches(selector, labels) for selector in selectors):
-            problems.append(f"{field}: anti-affinity to the pods of {other.name} is not looked at")
-            return
+def _about(terms: Sequence[PodTerm], shape: PodShape) -> bool:
+    labels = dict(shape.inter_pod.labels)
+    return any(shape.inter_pod.namespace in term.namespaces and term.selects(labels) for term in terms)

@@ -13,6 +13,7 @@ from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
+from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
@@ -84,10 +85,14 @@ def whole(answer: Answer, missing: int) -> Answer:
 
 
 def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
-    """How many pods of one shape fit that are bound to nothing but their own distance from each other."""
-    return (
-        spread_replicas(room, shape, expired).answer if keeps_distance(shape) else max_replicas(room, shape)
-    )
+    """How many pods of one shape fit that are bound to nothing but each other."""
+
+    def solve(inside: Room) -> Answer:
+        if keeps_distance(shape):
+            return spread_replicas(inside, shape, expired).answer
+        return max_replicas(inside, shape)
+
+    return in_company(room, (shape,), solve, lambda answer: answer, lambda _, answer: answer)
 
 
 def _with_claims(asked: PodShape, gang: WorkloadGang) -> PodShape:

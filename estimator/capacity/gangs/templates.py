@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
-from estimator.capacity.gangs.pod_affinity import RefusedTemplate, own_distances
+from estimator.capacity.gangs.pod_affinity import RefusedTemplate, distances
 from estimator.capacity.request import NodeClaim, PodClaim, PodShape
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
@@ -83,7 +83,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: 
     spec_field = f"{field}.spec"
     try:
         _refuse_excess(template.spec, spec_field)
-        distances = own_distances(template, spec_field, problems)
+        apart = distances(template, spec_field, namespace, problems)
         containers = _containers(template.spec, spec_field)
         total = _total(template.spec, spec_field)
         claims = _claims(template.spec, spec_field, namespace)
@@ -98,9 +98,10 @@ def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: 
         priority_class=template.spec.priority_class_name,
         containers=(*containers, excess) if excess else containers,
         annotations=tuple((key, annotations[key]) for key in DEVICE_ANNOTATIONS if key in annotations),
-        per_domain=distances.per_domain,
-        spread=distances.spread,
+        per_domain=apart.per_domain,
+        spread=apart.spread,
         claims=claims,
+        inter_pod=apart.inter_pod,
     )
 
 

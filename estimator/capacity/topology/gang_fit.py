@@ -17,6 +17,7 @@ from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.component_sets import Sets
 from estimator.capacity.sets.first_fit import Placement
+from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.domains import DomainCache, Domains, everywhere
 from estimator.capacity.topology.gang_copies import Gang
 from estimator.capacity.topology.levels import CLIQUE, Level, Levels
@@ -78,6 +79,28 @@ def place_gang(
     needed: Needed = [(index, part) for index, part in enumerate(components) if part.replicas > 0]
     if not needed:
         return GangFit(NO_LIMIT)
+    return in_company(
+        room,
+        (component.shape for _, component in needed),
+        lambda inside: _placed(
+            inside, components, needed, topology, levels, domains, expired, wanted, search
+        ),
+        lambda fit: fit.answer,
+        lambda fit, answer: replace(fit, answer=answer),
+    )
+
+
+def _placed(
+    room: Room,
+    components: tuple[Component, ...],
+    needed: Needed,
+    topology: TopologyRequest | None,
+    levels: Levels,
+    domains: DomainCache,
+    expired: Expired,
+    wanted: int,
+    search: Budget,
+) -> GangFit:
     if topology is None and len(needed) == 1:
         index, lone = needed[0]
         topology, needed = lone.topology, [(index, replace(lone, topology=None))]

@@ -6,35 +6,31 @@ decides: with m pods in that one, no domain ever gets more than m + max_skew, an
 one pod at a time. With one constraint and caps inside its domains this is exact; several constraints are
 filled in waves, each of which all constraints allow in any order, which is a number that surely fits.
 
-Only the pods that are asked about are counted, not pods of the same workload that run already. A domain
-without room still counts as the emptiest, whatever taints keep the pods off it. Mirrors
+Pods that run already count as `estimator.fit` has found them; a domain without room still counts. Mirrors
 podtopologyspread/filtering.go and interpodaffinity/filtering.go of kube-scheduler 1.36.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Expired
-from estimator.capacity.eligibility import eligibility
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import PodShape, Spread
+from estimator.capacity.request import EACH_NODE, WHOLE_CLUSTER, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import LARGEST, filled, sums
-from estimator.capacity.topology.levels import HOSTNAME
 from estimator.capacity.topology.row_fits import RowFits, row_fits
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.pod_topology_spread import SpreadRule, spread_rules
 from estimator.reasons import Reason, domain_cap, scarcest_domain, understated
-from fairway.taints import Toleration
 
 # At most some tens of milliseconds at 5,000 nodes.
 _MOST_WAVES = 256
 # Whether labels nest is looked at pair by pair.
 _MOST_NESTED = 8
-_ANY_TAINT = Toleration(operator="Exists")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +60,7 @@ class RowCaps:
 
 def keeps_distance(shape: PodShape) -> bool:
     """Whether pods of the shape are capped or spread at all."""
-    return bool(shape.per_domain or shape.spread)
-
-
-def spread_limit(capacity: IntVector, max_skew: int, min_domains: int = 0) -> IntVector:
-    """The most pods in each eligible domain where each could take ``capacity``. Exact.
-
-    With fewer domains than ``min_domains`` the emptiest counts as having none. Nothing fits with a
-    ``max_skew`` below 1, which Kubernetes does not accept.
-    """
-    if max_skew < 1:
-        return np.zeros_like(capacity)
-    return np.minimum(capacity, _least(capacity, min_domains) + max_skew)
+    return bool(shape.per_domain) or any(spread.counts_own for spread in shape.spread)
 
 
 def spread_replicas(room: Room, shape: PodShape, expired: Expired, wanted: int = UNBOUNDED) -> Spreading:
@@ -84,7 +69,7 @@ def spread_replicas(room: Room, shape: PodShape, expired: Expired, wanted: int =
     Proven with at most one spread constraint and caps on labels that nest in each other and in its domains;
     otherwise the value surely fits. The bound, the strictest constraint's own, does not end at ``wanted``.
     """
-    caps, rules = _caps(room.nodes, shape), _rules(room.nodes, shape)
+    caps, rules = _caps(room.nodes, shape), _rules(room, shape)
     fits = _usable(room, shape, rules)
     placed = _in_waves(_trimmed(fits.sure, caps), rules, wanted, expired)
     value = int(placed.sum())
@@ -104,14 +89,14 @@ def row_caps(room: Room, shape: PodShape, rank: IntVector | None = None) -> RowC
     domain share its cap beforehand, those first by ``rank`` the first, and spreading gives each domain no
     more than ``max_skew``: then the domains cannot differ by more.
     """
-    caps, rules = _caps(room.nodes, shape), _rules(room.nodes, shape)
+    caps, rules = _caps(room.nodes, shape), _rules(room, shape)
     fits = _usable(room, shape, rules)
     most = fits.most
     for cap in caps:
         most = np.minimum(most, cap.pods[cap.number])
     for rule in rules:
-        most = np.minimum(most, rule.limit(most)[rule.number])
-    alike = [_Cap(rule.spread.key, rule.number, np.full(rule.count, rule.skew)) for rule in rules]
+        most = np.minimum(most, _limit(rule, most)[rule.number])
+    alike = [_Cap(rule.spread.key, rule.number, _freely(rule)) for rule in rules]
     return RowCaps(_trimmed(fits.sure, (*caps, *alike), rank), most, tuple(_biting(fits.sure, caps, rules)))
 
 
@@ -127,73 +112,46 @@ class _Cap:
         return np.minimum(sums(self.number, fits, len(self.pods)), self.pods)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A spread constraint: the domain of each row (0: not to be used), and which domains are eligible."""
-
-    spread: Spread
-    number: IntVector
-    eligible: BoolVector
-
-    @property
-    def count(self) -> int:
-        return len(self.eligible)
-
-    @property
-    def skew(self) -> int:
-        return max(0, min(self.spread.max_skew, UNBOUNDED))
-
-    def least(self, pods: IntVector) -> int:
-        return _least(pods[self.eligible], self.spread.min_domains)
-
-    def limit(self, fits: IntVector) -> IntVector:
-        """The most pods on the rows of each number."""
-        limit = np.zeros(self.count, dtype=np.int64)
-        capacity = sums(self.number, fits, self.count)[self.eligible]
-        limit[self.eligible] = spread_limit(capacity, self.skew, self.spread.min_domains)
-        return limit
+def _limit(rule: SpreadRule, fits: IntVector) -> IntVector:
+    """The most further pods in each domain of the rule, where each row takes so many."""
+    return rule.totals(sums(rule.number, fits, rule.count)) - rule.present
 
 
-def _least(pods: IntVector, min_domains: int) -> int:
-    return 0 if len(pods) < max(1, min_domains) else int(pods.min())
+def _freely(rule: SpreadRule) -> IntVector:
+    """So many further pods may go to each domain whatever goes to the others."""
+    return np.maximum(rule.least(rule.present) + rule.skew - rule.present, 0)
 
 
 def _caps(nodes: NodeColumns, shape: PodShape) -> tuple[_Cap, ...]:
     """The shape's caps, those of the most domains first."""
     caps = []
     for key, most in shape.per_domain:
-        number = nodes.labels.codes(key)[: len(nodes.rows)].astype(np.int64)
-        if key == HOSTNAME:
-            # Two pods on one node share it, labelled or not.
-            absent = np.flatnonzero(number == 0)
-            number[absent] = int(number.max(initial=0)) + 1 + np.arange(len(absent))
+        number = _numbered(nodes, key)
         pods = np.full(int(number.max(initial=0)) + 1, max(0, most), dtype=np.int64)
         pods[0] = LARGEST
         caps.append(_Cap(key, number, pods))
     return tuple(sorted(caps, key=lambda cap: -len(np.unique(cap.number))))
 
 
-def _rules(nodes: NodeColumns, shape: PodShape) -> tuple[_Rule, ...]:
-    """The shape's spread constraints, those of the fewest domains first.
-
-    A node counts with all the constraints' labels only, and by its affinity: taints are ignored.
-    """
-    if not shape.spread:
-        return ()
-    counts = eligibility(nodes, replace(shape.claim, tolerations=(_ANY_TAINT,))).mask
-    codes = [nodes.labels.codes(spread.key)[: len(nodes.rows)].astype(np.int64) for spread in shape.spread]
-    counts = counts & np.logical_and.reduce([column > 0 for column in codes])
-    rules = []
-    for spread, column in zip(shape.spread, codes, strict=True):
-        number = np.where(counts, column, 0)
-        eligible = np.zeros(int(number.max(initial=0)) + 1, dtype=np.bool_)
-        eligible[number] = True
-        eligible[0] = False
-        rules.append(_Rule(spread, number, eligible))
-    return tuple(sorted(rules, key=lambda rule: int(np.count_nonzero(rule.eligible))))
+def _numbered(nodes: NodeColumns, key: str) -> IntVector:
+    """The domain of each row, from 1; 0 where the label is missing."""
+    size = len(nodes.rows)
+    if key == EACH_NODE:
+        return np.arange(1, size + 1)
+    if key == WHOLE_CLUSTER:
+        return np.ones(size, dtype=np.int64)
+    return nodes.labels.codes(key)[:size].astype(np.int64)
 
 
-def _usable(room: Room, shape: PodShape, rules: Iterable[_Rule]) -> RowFits:
+def _rules(room: Room, shape: PodShape) -> tuple[SpreadRule, ...]:
+    """The constraints that the pods' own number decides, those of the fewest domains first."""
+    around = room.around(shape)
+    rules = spread_rules(room.nodes, room.eligible_nodes, shape, around.running if around else ())
+    own = [rule for rule in rules if rule.spread.counts_own]
+    return tuple(sorted(own, key=lambda rule: int(np.count_nonzero(rule.eligible))))
+
+
+def _usable(room: Room, shape: PodShape, rules: Iterable[SpreadRule]) -> RowFits:
     """What fits on each row by itself, nothing where a spread constraint's label is missing."""
     fits = row_fits(room, shape)
     # Sums over all rows must not wrap.
@@ -210,7 +168,7 @@ def _trimmed(fits: IntVector, caps: Iterable[_Cap], rank: IntVector | None = Non
     return fits
 
 
-def _bound(fits: IntVector, caps: Sequence[_Cap], rules: Sequence[_Rule]) -> int:
+def _bound(fits: IntVector, caps: Sequence[_Cap], rules: Sequence[SpreadRule]) -> int:
     """What no placement exceeds: the strictest of what can be said exactly."""
     bounds = [int(fits.sum())]
     bounds += [int(cap.limit(fits).sum()) for cap in caps]
@@ -219,7 +177,7 @@ def _bound(fits: IntVector, caps: Sequence[_Cap], rules: Sequence[_Rule]) -> int
         bounds.append(int(_trimmed(fits, caps).sum()))
     for rule in rules:
         inside = [cap for cap in caps if _within(cap.number, rule.number, used)]
-        bounds.append(int(rule.limit(_trimmed(fits, inside) if _nest(inside, used) else fits).sum()))
+        bounds.append(int(_limit(rule, _trimmed(fits, inside) if _nest(inside, used) else fits).sum()))
     return min(bounds)
 
 
@@ -235,7 +193,7 @@ def _within(fine: IntVector, wide: IntVector, rows: BoolVector) -> bool:
     return len(pairs) == len(np.unique(fine[rows]))
 
 
-def _in_waves(fits: IntVector, rules: Sequence[_Rule], wanted: int, expired: Expired) -> IntVector:
+def _in_waves(fits: IntVector, rules: Sequence[SpreadRule], wanted: int, expired: Expired) -> IntVector:
     """Pods per row that all constraints allow, ``wanted`` at most.
 
     With several constraints, wave by wave one more for each domain of all but the first. Within a wave the
@@ -246,16 +204,17 @@ def _in_waves(fits: IntVector, rules: Sequence[_Rule], wanted: int, expired: Exp
     if not rules:
         return filled(placed, fits, np.array([wanted]))
     first, *others = rules
+    running = int(first.present.sum())
     for _ in range(_MOST_WAVES if others else 1):
         if others and expired():
             break
         more = fits - placed
         for rule in others:
-            pods = sums(rule.number, placed, rule.count)
+            pods = rule.present + sums(rule.number, placed, rule.count)
             more = filled(rule.number, more, np.clip(rule.least(pods) + rule.skew - pods, 0, 1))
-        pods = sums(first.number, placed, first.count)
-        limit = np.maximum(first.limit(placed + more), pods)
-        more = filled(first.number, more, _levelled(pods, limit, wanted) - pods)
+        pods = first.present + sums(first.number, placed, first.count)
+        limit = np.maximum(first.totals(sums(first.number, placed + more, first.count)), pods)
+        more = filled(first.number, more, _levelled(pods, limit, running + wanted) - pods)
         if not more.any():
             break
         placed += more
@@ -279,15 +238,15 @@ def _levelled(pods: IntVector, limit: IntVector, total: int) -> IntVector:
     return raised
 
 
-def _biting(fits: IntVector, caps: Iterable[_Cap], rules: Iterable[_Rule]) -> list[Reason]:
+def _biting(fits: IntVector, caps: Iterable[_Cap], rules: Iterable[SpreadRule]) -> list[Reason]:
     """The constraints that by themselves keep pods off, each as a reason."""
     total = int(fits.sum())
     reasons: list[Reason] = [
         domain_cap(cap.key, int(cap.pods[-1])) for cap in caps if int(cap.limit(fits).sum()) < total
     ]
     for rule in rules:
-        if int(rule.limit(fits).sum()) < total:
+        if int(_limit(rule, fits).sum()) < total:
             domains = int(np.count_nonzero(rule.eligible))
-            least = rule.least(sums(rule.number, fits, rule.count))
+            least = rule.least(rule.present + sums(rule.number, fits, rule.count))
             reasons.append(scarcest_domain(rule.spread.key, rule.skew, domains, least))
     return reasons

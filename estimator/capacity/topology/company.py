@@ -1,0 +1,68 @@
+"""Pods that want their own company, and nobody of their kind runs yet: all of them in one domain.
+
+kube-scheduler lets the first one go anywhere and keeps the others to its domain. Which domain that is hangs
+on its scores; the answer is that of the domain that takes most.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import numpy as np
+
+from estimator.capacity.answer import Answer
+from estimator.capacity.request import PodShape
+from estimator.capacity.room import Room
+from estimator.capacity.topology.domains import combined, sums
+from estimator.cluster.columns import IntVector
+from estimator.reasons import one_domain
+
+_T = TypeVar("_T")
+
+
+def in_company(
+    room: Room,
+    shapes: Iterable[PodShape],
+    solve: Callable[[Room], _T],
+    answer_of: Callable[[_T], Answer],
+    with_answer: Callable[[_T, Answer], _T],
+) -> _T:
+    """What ``solve`` finds in the best domain for the pods of each shape that must be together.
+
+    ``answer_of`` and ``with_answer`` reach the answer in what it finds. Domains are tried in the order of
+    what they hold, as long as one may be better.
+    """
+    shapes = tuple(dict.fromkeys(shapes))
+    for shape in shapes:
+        around = room.around(shape)
+        if around is not None and around.together and not room.is_kept(shape):
+            break
+    else:
+        return solve(room)
+    number = _numbered(room, around.together)
+    pods = sums(number, room.fits(shape), int(number.max(initial=0)) + 1)
+    pods[0] = 0
+    best: _T | None = None
+    bound = 0
+    for domain in np.argsort(-pods, kind="stable").tolist():
+        if best is not None and (not pods[domain] or answer_of(best).value >= pods[domain]):
+            break
+        twin = room.fork()
+        twin.keep(shape, number == domain if domain else number > 0)
+        found = in_company(twin, shapes, solve, answer_of, with_answer)
+        bound = max(bound, answer_of(found).upper_bound)
+        if best is None or answer_of(found).value > answer_of(best).value:
+            best = found
+    assert best is not None
+    answer = answer_of(best)
+    told = one_domain(around.together, int(np.count_nonzero(pods)), int(pods.max(initial=0)))
+    reasons = (told, *answer.reasons)
+    return with_answer(best, Answer(answer.value, bound, answer.proven and answer.value == bound, reasons))
+
+
+def _numbered(room: Room, keys: tuple[str, ...]) -> IntVector:
+    """The rows that agree on all the labels, numbered from 1; 0 where one is missing."""
+    size = len(room.nodes.rows)
+    columns = [room.nodes.labels.codes(key)[:size].astype(np.int64) for key in keys]
+    together = combined((column, int(column.max(initial=0))) for column in columns)
+    number = np.unique(together, return_inverse=True)[1].astype(np.int64) + 1
+    return np.where(np.logical_and.reduce([column > 0 for column in columns]), number, 0)

@@ -1,0 +1,165 @@
+"""Where pods that run already let a pod go: its own terms about them, and theirs about it.
+
+A domain is all nodes with the same value of a term's label; a node without the label is in none. Mirrors
+InterPodAffinity of kube-scheduler 1.36: a pod matches affinity only if it matches all of the terms, and the
+first pod of a kind that wants its own company goes anywhere.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.capacity.request import InterPod
+from estimator.cluster.columns import BoolVector, NodeColumns
+from estimator.cluster.occupancy import Selected
+from estimator.fit.limits import Limit
+from fairway.pod_terms import NAMESPACE_NAME, PodTerm, Selector, matches
+
+FILTER = "InterPodAffinity"
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLabels:
+    """The labels of a cluster's namespaces, as far as they are known; a name is always among them."""
+
+    known: Mapping[str, Mapping[str, str]]
+    is_complete: bool
+
+    def match(self, name: str, selector: Selector) -> bool:
+        """Whether the selector matches the namespace, as far as its labels are known."""
+        return matches(selector, {**self.known.get(name, {}), NAMESPACE_NAME: name})
+
+    def decides(self, selector: Selector | None) -> bool:
+        """Whether enough is known to tell which namespaces the selector matches."""
+        return self.is_complete or all(one.key == NAMESPACE_NAME for one in selector or ())
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What running pods leave: limits, and labels of each of which all further pods must share one value."""
+
+    limits: tuple[Limit, ...]
+    together: tuple[str, ...] = ()
+
+
+def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceLabels) -> Company:
+    """What pods that run already leave of the rows to further pods like this one."""
+    labels = dict(pod.labels)
+    limits = [
+        _repelled(nodes, pod, labels, namespaces),
+        _apart(nodes, pod, namespaces),
+    ]
+    together: tuple[str, ...] = ()
+    if pod.affinity:
+        near, together = _near(nodes, pod, labels, namespaces)
+        limits.append(near)
+    return Company(tuple(limit for limit in limits if limit is not None), together)
+
+
+def is_own(term: PodTerm, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
+    """Whether the term is about pods with these labels in this namespace."""
+    if namespace not in term.namespaces:
+        chosen = term.namespace_selector
+        if chosen is None or not namespaces.match(namespace, chosen):
+            return False
+    return term.selects(labels)
+
+
+def _repelled(
+    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceLabels
+) -> Limit | None:
+    """The rows from which required anti-affinity of running pods does not keep this one."""
+    free: BoolVector | None = None
+    unknown: set[str] = set()
+    for term, rows in nodes.occupancy.repelling(pod.namespace):
+        if not term.selects(labels):
+            continue
+        if pod.namespace not in term.namespaces and not namespaces.decides(term.namespace_selector):
+            unknown.add("labels of namespaces, which anti-affinity of running pods selects by")
+        if is_own(term, pod.namespace, labels, namespaces):
+            domains = _domains(nodes, term.key, np.fromiter(rows, dtype=np.int64))
+            free = ~domains if free is None else free & ~domains
+    if free is None and not unknown:
+        return None
+    reason = "" if free is None else "didn't satisfy existing pods anti-affinity rules"
+    return Limit(FILTER, free, reason=reason, unknown=tuple(sorted(unknown)))
+
+
+def _apart(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceLabels) -> Limit | None:
+    """The rows in whose domains no pod runs that the pod's anti-affinity is about."""
+    free: BoolVector | None = None
+    unknown = _undecided(pod.anti_affinity, namespaces)
+    for term in pod.anti_affinity:
+        if term.selector is None:
+            continue
+        selected = Selected(_namespaces(nodes, (term,), namespaces), (term.selector,))
+        found = np.flatnonzero(nodes.occupancy.counts(selected, len(nodes.rows)))
+        if len(found):
+            domains = _domains(nodes, term.key, found)
+            free = ~domains if free is None else free & ~domains
+    if free is None and not unknown:
+        return None
+    reason = "" if free is None else "didn't match pod anti-affinity rules"
+    return Limit(FILTER, free, reason=reason, unknown=unknown)
+
+
+def _near(
+    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceLabels
+) -> tuple[Limit, tuple[str, ...]]:
+    """The rows in whose domains pods run that match all of the pod's affinity.
+
+    Where there are none and the pods match it themselves: the rows with all its labels, and those labels.
+    """
+    size = len(nodes.rows)
+    rows = nodes.present.copy()
+    carrying = rows.copy()
+    some = False
+    selectors = [term.selector for term in pod.affinity if term.selector is not None]
+    found = np.empty(0, dtype=np.int64)
+    if len(selectors) == len(pod.affinity):
+        selected = Selected(_namespaces(nodes, pod.affinity, namespaces), tuple(selectors), promised=False)
+        found = np.flatnonzero(nodes.occupancy.counts(selected, size))
+    for term in pod.affinity:
+        domains = _domains(nodes, term.key, found)
+        some = some or bool(domains.any())
+        rows &= domains
+        carrying &= nodes.labels.codes(term.key)[:size] > 0
+    unknown = _undecided(pod.affinity, namespaces)
+    reason = "didn't match pod affinity rules"
+    if not some and all(is_own(term, pod.namespace, labels, namespaces) for term in pod.affinity):
+        keys = tuple(dict.fromkeys(term.key for term in pod.affinity))
+        return Limit(FILTER, carrying, reason=reason, unknown=unknown), keys
+    return Limit(FILTER, rows, reason=reason, unknown=unknown), ()
+
+
+def _domains(nodes: NodeColumns, key: str, found: np.ndarray[tuple[int], np.dtype[np.int64]]) -> BoolVector:
+    """The rows that share a value of the label with any of these."""
+    codes = nodes.labels.codes(key)[: len(nodes.rows)]
+    values = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+    values[codes[found]] = True
+    values[0] = False
+    domains: BoolVector = values[codes]
+    return domains
+
+
+def _namespaces(
+    nodes: NodeColumns, terms: Iterable[PodTerm], namespaces: NamespaceLabels
+) -> frozenset[str] | None:
+    """The namespaces that all of the terms are about; None for all there are."""
+    meant: frozenset[str] | None = None
+    for term in terms:
+        chosen = term.namespace_selector
+        if chosen == ():
+            continue
+        named = term.namespaces
+        if chosen is not None:
+            named |= {name for name in nodes.occupancy.namespaces if namespaces.match(name, chosen)}
+        meant = named if meant is None else meant & named
+    return meant
+
+
+def _undecided(terms: Iterable[PodTerm], namespaces: NamespaceLabels) -> tuple[str, ...]:
+    if all(namespaces.decides(term.namespace_selector) for term in terms):
+        return ()
+    return ("labels of namespaces, which the pod's affinity selects by",)

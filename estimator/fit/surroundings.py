@@ -1,0 +1,64 @@
+"""What the pods of a cluster leave of it to further pods of one shape, by filters that look at pods.
+
+Worked out where the cluster's state is written, so that a question carried to another thread needs nothing
+but what is in here.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from estimator.capacity.eligibility import EligibilityCache
+from estimator.capacity.request import ALONE, PodShape
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.inter_pod_affinity import NamespaceLabels, inter_pod_affinity
+from estimator.fit.limits import Limit
+from estimator.fit.node_ports import node_ports
+from estimator.fit.pod_topology_spread import pod_topology_spread, running_pods
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """Limits in the order of kube-scheduler's filters, each None of which leaves everything.
+
+    ``running``: for each spread constraint the pods per row that it counts. ``together``: labels of each of
+    which all further pods must share one value, because they want their own company and nobody is there yet.
+    """
+
+    limits: tuple[Limit, ...]
+    running: tuple[IntVector, ...] = ()
+    together: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> BoolVector | None:
+        """The rows that all limits leave; None where they leave all."""
+        masks = [limit.rows for limit in self.limits if limit.rows is not None]
+        return np.logical_and.reduce(masks) if masks else None
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What could not be known, so that the answer is not proven."""
+        return tuple(dict.fromkeys(told for limit in self.limits for told in limit.unknown))
+
+
+def surroundings(
+    nodes: NodeColumns, cache: EligibilityCache, shape: PodShape, namespaces: NamespaceLabels
+) -> Surroundings | None:
+    """What is left to the shape; None where running pods change nothing for it.
+
+    O(rows) for each term that is about anybody, tens of microseconds at 5,000 nodes.
+    """
+    pod = shape.inter_pod
+    if pod is ALONE and not shape.spread:
+        return None
+    limits: list[Limit | None] = []
+    running = running_pods(nodes, shape)
+    if pod.ports:
+        limits.append(node_ports(nodes, shape))
+    if shape.spread:
+        limits.append(pod_topology_spread(nodes, cache, shape, running))
+    company = inter_pod_affinity(nodes, pod, namespaces)
+    found = (*(limit for limit in limits if limit is not None), *company.limits)
+    if not found and not company.together and not any(counts.any() for counts in running):
+        return None
+    return Surroundings(found, running, company.together)
