@@ -16,6 +16,7 @@ from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.inter_pod_affinity import NamespaceLabels
 from estimator.reasons import Reason, in_doubt
 
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
@@ -73,7 +74,7 @@ class MemberCluster:
 
     def local(self, components: Iterable[Component]) -> Local:
         """The components as this cluster has them now, and what its pods leave to them."""
-        return localised(self.mirror.columns, self._eligible, self.mirror.namespaces, components)
+        return localised(self.mirror.columns, self._eligible, NamespaceLabels({}, False), components)
 
     def room(self, around: Around = NOBODY) -> Room:
         """The free room now; valid until the event loop runs on."""

@@ -120,6 +120,16 @@ def pod_template_request(spec: PodSpec | TemplateSpec) -> Amounts:
     return amounts(total)
 
 
+def understated_by_pod(spec: TemplateSpec) -> str:
+    """A resource of which the pod itself asks less than its containers do, which no API server accepts.
+
+    Empty where there is none. Raises ResourceError.
+    """
+    stated = parse_nano_list(spec.resources.requests) if spec.resources else {}
+    total = _container_total(spec, {}, infeasible=False, limits_stand_in=True) if stated else {}
+    return next((name for name in stated if _is_pod_level(name) and stated[name] < total.get(name, 0)), "")
+
+
 def container_template_request(container: Container) -> Amounts:
     """What one container of a pod template asks for, limits standing in. Raises ResourceError."""
     return amounts(_container_request(container, None, infeasible=False, limits_stand_in=True))

@@ -35,6 +35,7 @@ def demand(shape: PodShape) -> Demand:
     """What one pod of the shape takes of a node: its requests and its own slot."""
     return (*shape.requests, (PODS, 1))
 
+
 NOBODY: Around = MappingProxyType({})
 
 
@@ -73,9 +74,7 @@ class _Restriction:
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
-    def __init__(
-        self, nodes: NodeColumns, eligible: EligibilityCache, around: Around = NOBODY
-    ) -> None:
+    def __init__(self, nodes: NodeColumns, eligible: EligibilityCache, around: Around = NOBODY) -> None:
         self.nodes = nodes
         self.eligible_nodes = eligible
         self._around = around

@@ -19,9 +19,10 @@ from estimator.capacity.gangs.placements import Blocked, Explanation
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
+from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
-from estimator.cluster.columns import BoolVector
-from estimator.reasons import Reason, counted, insufficient, never_fits, untolerated
+from estimator.cluster.columns import BoolVector, IntVector
+from estimator.reasons import Reason, counted, filtered, insufficient, never_fits, untolerated
 from fairway.selectors import Requirement
 
 _SHOWN_VALUES = 4
@@ -47,11 +48,14 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
     obstacles = obstacles_of(room, shape)
     usable = room if not obstacles.slices.any() else room.within(~obstacles.slices)
     fits = usable.fits(shape)
-    if keeps_distance(shape):
-        spreading = spread_replicas(usable, shape, expired)
-        alone, placed = spreading.answer, spreading.placed
-    else:
-        alone, placed = max_replicas(usable, shape), fits
+
+    def solve(inside: Room) -> tuple[Answer, IntVector]:
+        if not keeps_distance(shape):
+            return max_replicas(inside, shape), inside.fits(shape)
+        spreading = spread_replicas(inside, shape, expired)
+        return spreading.answer, spreading.placed
+
+    alone, placed = in_company(usable, (shape,), solve, lambda one: one[0], lambda one, best: (best, one[1]))
     tally = _Tally(room.nodes.present)
     _tally_access(tally, obstacles)
     _tally_room(tally, obstacles)
@@ -106,6 +110,9 @@ def _tally_room(tally: _Tally, obstacles: Obstacles) -> None:
     for limit in obstacles.devices:
         full = limit.pods == 0
         tally.count(full, limit.reason(tally.nodes(full)))
+    for one in obstacles.filters:
+        if one.rows is not None:
+            tally.count(~one.rows, filtered(one.filter, one.reason, tally.nodes(~one.rows)))
     tally.count(obstacles.slices, Reason("slices_in_use", "in a TPU slice that is not wholly free"))
 
 
@@ -116,5 +123,5 @@ def _asked(requirement: Requirement) -> str:
 
 
 def _distance(alone: Answer) -> Reason:
-    told = [str(reason) for reason in alone.reasons if reason.kind in ("per_domain", "spread")]
+    told = [str(reason) for reason in alone.reasons if reason.kind in ("per_domain", "spread", "topology")]
     return Reason("spread", "; ".join(told) or "pods of the set must keep their distance")

@@ -64,6 +64,9 @@ def _distance(obstacles: Obstacles) -> IntVector:
         distance += rows * (_CORDON if taint == UNSCHEDULABLE else _TAINT)
     for limit in obstacles.devices:
         distance += (limit.pods == 0) * _DEVICES
+    for one in obstacles.filters:
+        if one.rows is not None:
+            distance += ~one.rows * _LABEL
     return distance + obstacles.slices * _SLICE
 
 
@@ -116,6 +119,9 @@ def _refusals(room: Room, obstacles: Obstacles, row: int, name: str) -> Iterator
         yield f"label {requirement.key}={wanted}", f"The node selector asks for {wanted!r}, the node {there}."
     if obstacles.refused[row] and not mismatch:
         yield "a match of the required node affinity", "The pods' node affinity excludes the node."
+    for one in obstacles.filters:
+        if one.rows is not None and not one.rows[row]:
+            yield f"other pods around it ({one.filter})", f"With the pods that run now the node {one.reason}."
 
 
 def _pieces(room: Room, shape: PodShape, obstacles: Obstacles, row: int) -> Iterator[tuple[str, str]]:

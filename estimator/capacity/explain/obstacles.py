@@ -10,6 +10,7 @@ from estimator.capacity.request import PodShape
 from estimator.capacity.room import DeviceLimit, Room, demand
 from estimator.capacity.topology.slices import usable_slices
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.fit.limits import Limit
 from fairway.quantity import MAX_INT64
 from fairway.resources import is_extended
 from fairway.selectors import Requirement
@@ -26,7 +27,8 @@ class Obstacles:
     others. ``mismatched``: rows by requirement of the node selector. ``refused``: rows that selector or
     required affinity exclude; ``outside``: those that only the room itself leaves out. ``capacity`` is what a
     row would have of each resource if all of it were well and free, ``short`` what it lacks now. ``devices``:
-    what single devices allow. ``slices``: rows of TPU slices that are not wholly free.
+    what single devices allow. ``slices``: rows of TPU slices that are not wholly free. ``filters``: what pods
+    that run already leave.
     """
 
     amounts: Mapping[str, int]
@@ -38,6 +40,7 @@ class Obstacles:
     short: Mapping[str, IntVector]
     devices: tuple[DeviceLimit, ...]
     slices: BoolVector
+    filters: tuple[Limit, ...]
 
     @property
     def never(self) -> BoolVector:
@@ -58,16 +61,20 @@ def obstacles_of(room: Room, shape: PodShape) -> Obstacles:
     tainted = np.zeros(len(accepted), dtype=np.bool_)
     for rows in untolerated.values():
         tainted |= rows
+    around = room.around(shape)
+    open_rows = around.rows if around is not None else None
+    inside = accepted & ~tainted if open_rows is None else accepted & ~tainted & open_rows
     return Obstacles(
         amounts,
         untolerated,
         tuple((one, ~nodes.labels.matching(one)[: len(nodes.rows)]) for one in shape.claim.selector),
         nodes.present & ~accepted,
-        accepted & ~tainted & ~room.eligible(shape).mask,
+        inside & ~room.eligible(shape).mask,
         {resource: np.maximum(_capacity(room, resource), free[resource]) for resource in amounts},
         {resource: np.maximum(amount - free[resource], 0) for resource, amount in amounts.items()},
         tuple(room.device_limits(shape)),
         ~usable_slices(room, shape).rows,
+        around.limits if around is not None else (),
     )
 
 
