@@ -267,6 +267,13 @@ def lowest(first: Answer, *others: Answer) -> Answer:
     return Answer(value, bound, value == bound, tuple(r for answer in ordered for r in answer.reasons))
 
 
+def best(first: Answer, second: Answer) -> Answer:
+    """The better of two answers to one question: the larger value, and of equal ones the lower bound."""
+    larger = second if second.value > first.value else first
+    bound = max(larger.value, min(first.upper_bound, second.upper_bound))
+    return replace(larger, upper_bound=bound, proven=larger.value == bound)
+
+
 def needed(resource: str, amount: int) -> str:
     """An amount of a resource in a sentence: ``8 nvidia.com/gpu``, and ``1 pod`` of what is named pods."""
     if resource == PODS:
