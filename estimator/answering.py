@@ -1,19 +1,19 @@
 """From a question to an answer: which cluster, is it known well enough, work it out, here or on a thread.
 
-An answer always comes, and in time: what cannot be known becomes an explicit doubt. Work that would hold
-the event loop for more than about two milliseconds is done on a thread, on a copy of the columns.
+An answer always comes, and in time: what cannot be known becomes an explicit doubt. What is a closed form is
+worked out at once; everything else is a problem for `estimator.anytime`, on a copy of the columns.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 
-from estimator.capacity.answer import Answer, exactly, lowest, misread
-from estimator.capacity.assumed import OutOfTime, bound_pods, hold, outstanding
-from estimator.capacity.budget import Budget, Expired
+from estimator.anytime import Anytime, Problem, Solver, Terms
+from estimator.capacity.answer import Answer, best, exactly, lowest, misread
+from estimator.capacity.assumed import BoundPods, OutOfTime, bound_pods, hold, outstanding
+from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
@@ -30,8 +30,9 @@ from estimator.capacity.request import (
     WorkloadReference,
 )
 from estimator.capacity.room import Room
-from estimator.capacity.sets.component_sets import max_sets
+from estimator.capacity.sets.component_sets import improving_sets
 from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.whole_slices import asks_tpu, keep_to_whole_slices
 from estimator.capacity.unschedulable import unschedulable_replicas
 from estimator.cluster.quotas import Quota
@@ -53,18 +54,6 @@ from estimator.reasons import Reason, in_doubt
 logger = logging.getLogger(__name__)
 
 NODE_PLUGIN, QUOTA_PLUGIN = "NodeResourceEstimator", "ResourceQuotaEstimator"
-
-# Measured: microseconds for each row that a component visits, and for each that an assumed one is laid over.
-_US_PER_COMPONENT_ROW = 0.4
-_US_PER_GANG_ROW = 0.1
-_US_PER_ASSUMED_ROW = 0.02
-_US_PER_ASSUMED = 10.0
-# As long as nothing is remembered of what the devices of a node serve.
-_US_PER_CLAIMING_ROW = 100.0
-_INLINE_US = 2000.0
-# The search for a proof ends well before karmada-scheduler's three seconds: its worker waits for the answer.
-_SEARCH_S = 0.2
-_KEPT_FOR_THE_REST_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +87,7 @@ class Answering:
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._policy = policy
         self._metrics = metrics
-        self._executor = executor
+        self._anytime = Anytime(executor, clock)
         self._clock = clock
         self._wall_clock = wall_clock
 
@@ -139,12 +128,6 @@ class Answering:
     def _heeds_quotas(self, question: ReplicasQuestion | SetsQuestion) -> bool:
         return self._policy.gates.resource_quota_estimate and question.namespace != ""
 
-    def _assumed(self, member: MemberCluster, question: ReplicasQuestion | SetsQuestion) -> "_Assumed":
-        if not self._policy.gates.scheduling_overcommit_protection or not question.assumed:
-            return tuple
-        now_bound = bound_pods(question.assumed, member.mirror.controllers.bound_pods)
-        return partial(outstanding, question.assumed, now_bound, question.workload)
-
     async def _template(self, question: ReplicasQuestion | SetsQuestion, within_s: float) -> Found:
         workload = question.workload
         if self._templates is None or workload is None:
@@ -158,20 +141,18 @@ class Answering:
         gang: WorkloadGang | None,
         deadline_s: float,
     ) -> Answer:
-        one = (Component("", 1, question.shape),)
-        fit: _Fit
-        if gang is None:
-            fit, cost_us = partial(_fit_replicas, question), 0.0
-            if draws(member.mirror.columns.dra, question.shape):
-                cost_us = _US_PER_CLAIMING_ROW * member.mirror.columns.node_count
-        else:
-            bound = _bound_pods(member, question.workload)
-            fit = partial(_fit_gang, question, gang, bound)
-            cost_us = _US_PER_GANG_ROW * member.mirror.columns.node_count * len(gang.components)
-            if any(len(c.shape.containers) > 1 or c.shape.claims for c in gang.components):
-                # Shares for each container by itself: tens of milliseconds where many nodes share devices.
-                cost_us = max(cost_us, 2 * _INLINE_US)
-        return await self._run(member, question, fit, one, "estimate_replicas", cost_us, deadline_s)
+        point: ExtensionPoint = "estimate_replicas"
+        fit: _Fit = partial(_fit_replicas, question)
+        one: tuple[Component, ...] = (Component("", 1, question.shape),)
+        parts = one
+        if gang is not None:
+            fit = partial(_fit_gang, question, gang, _bound_pods(member, question.workload))
+            parts = gang.components
+        work = self._work(member, question, one, fit)
+        is_closed_form = _is_closed_form(member, gang, parts)
+        if is_closed_form and not work.assumed:
+            return self._told(next(work.solve(member.room(), member.topology(), _AT_ONCE)), point)
+        return await self._solve(member, work, point, len(parts), deadline_s, may_be_now=is_closed_form)
 
     async def _sets(
         self,
@@ -180,48 +161,60 @@ class Answering:
         gang: WorkloadGang | None,
         deadline_s: float,
     ) -> Answer:
-        fit = partial(_fit_sets, question, gang)
-        nodes = member.mirror.columns.node_count
-        cost_us = _US_PER_COMPONENT_ROW * nodes * len(question.components)
-        shapes = [component.shape for component in (*question.components, *(gang.components if gang else ()))]
-        if any(draws(member.mirror.columns.dra, shape) for shape in shapes):
-            cost_us += _US_PER_CLAIMING_ROW * nodes
-        return await self._run(
-            member, question, fit, question.components, "estimate_components", cost_us, deadline_s
-        )
+        work = self._work(member, question, question.components, partial(_fit_sets, question, gang))
+        may_be_now = gang is None and not _draws(member, question.components)
+        size = len(question.components)
+        return await self._solve(member, work, "estimate_components", size, deadline_s, may_be_now=may_be_now)
 
-    async def _run(
+    def _work(
         self,
         member: MemberCluster,
         question: ReplicasQuestion | SetsQuestion,
-        fit: "_Fit",
         components: tuple[Component, ...],
-        point: ExtensionPoint,
-        cost_us: float,
-        deadline_s: float,
-    ) -> Answer:
+        fit: "_Fit",
+    ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
-        work = _Work(
+        assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
+        return _Work(
             fit,
-            self._assumed(member, question),
-            tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else (),
+            assumed,
+            bound_pods(assumed, member.mirror.controllers.bound_pods),
+            question.workload,
+            tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else None,
             components,
             question.namespace,
             self._clock,
-            deadline_s,
         )
-        if self._policy.gates.scheduling_overcommit_protection:
-            laid = sum(len(workload.components) for workload in question.assumed)
-            cost_us += (_US_PER_ASSUMED_ROW * member.mirror.columns.node_count + _US_PER_ASSUMED) * laid
-        done = work.do(member.room(), member.topology(), 0.0) if cost_us <= _INLINE_US else None
-        # What greedy placements cannot prove is worth a search; replicas of one pod are always proven.
-        if done is None or (isinstance(question, SetsQuestion) and not done.nodes.proven):
-            loop = asyncio.get_running_loop()
-            done = await loop.run_in_executor(
-                self._executor, work.do, member.snapshot(), member.topology_of_snapshot(), _SEARCH_S
-            )
+
+    async def _solve(
+        self,
+        member: MemberCluster,
+        work: "_Work",
+        point: ExtensionPoint,
+        shapes: int,
+        deadline_s: float,
+        *,
+        may_be_now: bool,
+    ) -> Answer:
+        def now(terms: Terms) -> Iterator[_Done]:
+            return work.solve(member.room(), member.topology(), terms)
+
+        def later() -> Solver[_Done]:
+            return partial(work.solve, member.snapshot(), member.topology_of_snapshot())
+
+        laid = sum(len(workload.components) for workload in work.assumed)
+        size = member.mirror.columns.node_count * (shapes + laid)
+        problem = Problem(member.name, point, size, now if may_be_now else None, later, _better, _is_final)
+        done = await self._anytime.best(problem, deadline_s)
+        if done is None:
+            raise OutOfTime("the time was up before anything was found")
+        if done.is_late:
+            raise OutOfTime("the time was up before a placement was found or ruled out")
+        return self._told(done, point)
+
+    def _told(self, done: "_Done", point: ExtensionPoint) -> Answer:
         self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
-        if not heeds_quotas:
+        if done.quotas is None:
             return done.nodes
         self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
         return lowest(done.quotas, done.nodes)
@@ -234,55 +227,81 @@ class Answering:
         return exactly(unschedulable_replicas(since_s, self._wall_clock(), question.threshold_s))
 
 
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """What an answer is worked out with: the topology, and the time there is."""
-
-    topology: Topology
-    expired: Expired
-    search: Budget
-
-
-_Assumed = Callable[[], tuple[AssumedWorkload, ...]]
-_Fit = Callable[[Room, _Means], Answer]
+_Fit = Callable[[Room, Topology, Terms], Iterator[Answer]]
+_AT_ONCE = Terms(lambda: False, lambda: NO_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What the nodes hold and what the quotas allow, and how long each took to find out."""
+    """What the nodes hold and what the quotas allow, if they are asked, and how long each took to find out.
+
+    ``is_late``: nothing was found, and nothing ruled out, for want of time.
+    """
 
     nodes: Answer
-    quotas: Answer
+    quotas: Answer | None
     nodes_s: float
     quotas_s: float
+    is_late: bool
+
+
+def _better(first: _Done, second: _Done) -> _Done:
+    return replace(second, nodes=best(first.nodes, second.nodes), is_late=first.is_late and second.is_late)
+
+
+def _is_final(done: _Done) -> bool:
+    return done.nodes.proven or (done.quotas is not None and done.quotas.value <= done.nodes.value)
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """An answer to be worked out from a room, on whatever thread."""
+    """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked."""
 
     fit: _Fit
-    assumed: _Assumed
-    quotas: tuple[Quota, ...]
+    assumed: tuple[AssumedWorkload, ...]
+    now_bound: BoundPods
+    asking: WorkloadReference | None
+    quotas: tuple[Quota, ...] | None
     components: tuple[Component, ...]
     namespace: str
     clock: Callable[[], float]
-    deadline_s: float
 
-    def do(self, room: Room, topology: Topology, search_s: float) -> _Done:
+    def solve(self, room: Room, topology: Topology, terms: Terms) -> Iterator[_Done]:
+        """Better and better answers; what has been placed elsewhere is taken from the room first."""
         started_s = self.clock()
-        on_their_way = self.assumed()
-        search = Budget(self.clock, min(started_s + search_s, self.deadline_s - _KEPT_FOR_THE_REST_S))
-        means = _Means(topology, lambda: self.clock() >= self.deadline_s, search)
-        held = hold(room, on_their_way, means.expired)
-        nodes = self.fit(room, means)
-        if held:
-            nodes = replace(nodes, reasons=(*nodes.reasons, *held))
-        found_s = self.clock()
+        on_their_way = outstanding(self.assumed, self.now_bound, self.asking)
         # A quota counts pods from their creation, so this may charge one that is not bound yet twice for the
         # moment until it is: too little is promised then, never too much.
-        quotas = quota_sets(self.quotas, self.components, self.namespace, on_their_way)
-        return _Done(nodes, quotas, found_s - started_s, self.clock() - found_s)
+        quotas = None
+        if self.quotas is not None:
+            quotas = quota_sets(self.quotas, self.components, self.namespace, on_their_way)
+        allowed_s = self.clock()
+        held = hold(room, on_their_way, terms.expired)
+        for nodes in self.fit(room, topology, terms):
+            is_late = not (nodes.value or nodes.proven or _is_zero(quotas)) and terms.expired()
+            told = replace(nodes, reasons=(*nodes.reasons, *held)) if held else nodes
+            yield _Done(told, quotas, self.clock() - allowed_s, allowed_s - started_s, is_late)
+
+
+def _is_zero(quotas: Answer | None) -> bool:
+    return quotas is not None and quotas.value == 0
+
+
+def _draws(member: MemberCluster, components: Iterable[Component]) -> bool:
+    """Whether pods claim devices of Dynamic Resource Allocation, which takes long on many nodes."""
+    dra = member.mirror.columns.dra
+    return any(draws(dra, component.shape) for component in components)
+
+
+def _is_closed_form(
+    member: MemberCluster, gang: WorkloadGang | None, components: tuple[Component, ...]
+) -> bool:
+    """Whether a few operations on whole columns are the answer: pods of one shape, each by itself."""
+    if gang is not None and (gang.topology is not None or len(components) != 1):
+        return False
+    (one,) = components
+    is_apart = gang is not None and (keeps_distance(one.shape) or len(one.shape.containers) > 1)
+    return one.topology is None and not is_apart and not _draws(member, components)
 
 
 def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> int:
@@ -292,25 +311,44 @@ def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> in
     return member.mirror.controllers.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
 
 
-def _fit_replicas(question: ReplicasQuestion, room: Room, means: _Means) -> Answer:
+def _fit_replicas(
+    question: ReplicasQuestion, room: Room, topology: Topology, terms: Terms
+) -> Iterator[Answer]:
     keep_to_whole_slices(room, (question.shape,))
-    return max_replicas(room, question.shape)
+    yield max_replicas(room, question.shape)
 
 
 def _fit_gang(
-    question: ReplicasQuestion, gang: WorkloadGang, bound: int, room: Room, means: _Means
+    question: ReplicasQuestion, gang: WorkloadGang, bound: int, room: Room, topology: Topology, terms: Terms
+) -> Iterator[Answer]:
+    yield misread(gang_replicas(room, question.shape, gang, bound, topology, terms.expired), gang.problems)
+
+
+def _fit_sets(
+    question: SetsQuestion, gang: WorkloadGang | None, room: Room, topology: Topology, terms: Terms
+) -> Iterator[Answer]:
+    components = question.components
+    if gang is None and not any(asks_tpu(component.shape) for component in components):
+        for sets in improving_sets(room, components, terms.expired, terms.search):
+            yield sets.answer
+        return
+    fit = partial(gang_sets, gang=gang) if gang is not None else _of_whole_slices
+    problems = gang.problems if gang is not None else ()
+    # Placing takes nothing from the room, but may restrict it.
+    first = fit(room.fork(), components, topology=topology, expired=terms.expired)
+    yield misread(first, problems)
+    if not first.proven and not (search := terms.search()).spent:
+        yield misread(
+            fit(room, components, topology=topology, expired=terms.expired, search=search), problems
+        )
+
+
+def _of_whole_slices(
+    room: Room,
+    components: tuple[Component, ...],
+    topology: Topology,
+    expired: Expired,
+    search: Budget = NO_BUDGET,
 ) -> Answer:
-    answer = gang_replicas(room, question.shape, gang, bound, means.topology, means.expired)
-    return misread(answer, gang.problems)
-
-
-def _fit_sets(question: SetsQuestion, gang: WorkloadGang | None, room: Room, means: _Means) -> Answer:
-    if gang is not None:
-        answer = gang_sets(room, question.components, gang, means.topology, means.expired, means.search)
-        return misread(answer, gang.problems)
-    if any(asks_tpu(component.shape) for component in question.components):
-        levels, domains = means.topology.levels, means.topology.domains
-        return place_gang(
-            room, question.components, None, levels, domains, means.expired, search=means.search
-        ).answer
-    return max_sets(room, question.components, means.expired, search=means.search).answer
+    levels, domains = topology.levels, topology.domains
+    return place_gang(room, components, None, levels, domains, expired, search=search).answer

@@ -3,15 +3,16 @@
 Each cluster is asked on a snapshot of its own. One that is not known well enough answers with a doubt beside
 the others' true answers; nobody throws anything away for it, so there is no number to guess here.
 
-Searches are long and copies of clusters large, so one cluster is searched at a time, and one summed up; a
-call holds no more than one place in either queue, so that calls take turns. Its time is shared out evenly to
-the clusters that are left, and a cluster whose turn comes too late is in doubt.
+Searches are long and copies of clusters large, so one cluster is searched at a time, and one summed up, and
+calls take turns. The time of a call is shared out evenly to the clusters that are left, and a cluster whose
+turn comes too late is in doubt.
 """
 
 import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -32,6 +33,7 @@ from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.quotas import Quota
+from estimator.fair_queue import FairQueue
 from estimator.member import NODES, PODS, QUOTAS, MemberCluster, out_of_date, unknown_cluster
 from estimator.reasons import Reason, in_doubt
 from fairway.accelerators.catalogue import Catalogue
@@ -44,6 +46,8 @@ WithClaims = Callable[[tuple[Component, ...]], tuple[Component, ...]]
 _KEPT_FOR_THE_REST_S = 0.05
 # Of a call's time, for a state that may come yet; the rest is for the answer.
 _SHARE_FOR_WAITING = 0.8
+# And so much beyond it, for answers that are on their way by then.
+_GRACE = 0.1
 
 
 class CapacityAnswering:
@@ -69,10 +73,9 @@ class CapacityAnswering:
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._catalogue = catalogue
         self._stale_after_s = stale_after_s
-        self._executor = executor
         self._clock = clock
-        self._searches = asyncio.Semaphore(1)
-        self._surveys = asyncio.Semaphore(1)
+        self._searches = FairQueue(executor, 1)
+        self._surveys = FairQueue(executor, 1)
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:
         """How many copies of the gang fit in each cluster, in the order asked, or by name if none was."""
@@ -120,17 +123,21 @@ class CapacityAnswering:
         if member is None or doubt is not None:
             call.leave()
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
-        async with call.turn, self._searches:
+        known = member
+
+        def start() -> Callable[[], tuple[Placed, tuple[Explanation, ...]]]:
             share_s = call.leave()
             if share_s <= 0:
-                return _in_doubt(name, _LATE, age_s)
-            quotas = tuple(member.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
-            question = _without_bound(question, member)
-            work = partial(_place_and_explain, question, with_causes, quotas, call.clock, share_s)
-            try:
-                placed, causes = await self._on_thread(work, member.snapshot(), member.topology_of_snapshot())
-            except OutOfTime as error:
-                return _in_doubt(name, in_doubt("late", str(error)), age_s)
+                raise OutOfTime(_LATE)
+            quotas = tuple(known.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
+            asked = _without_bound(question, known)
+            work = partial(_place_and_explain, asked, with_causes, quotas, call.clock, share_s)
+            return partial(work, known.snapshot(), known.topology_of_snapshot())
+
+        try:
+            placed, causes = await call.turn(self._searches, start)
+        except OutOfTime as error:
+            return _in_doubt(name, in_doubt("late", str(error)), age_s)
         return ClusterExplanation(told(name, placed, age_s), causes)
 
     async def _summary(self, call: "_Call", name: str) -> Summary:
@@ -138,25 +145,27 @@ class CapacityAnswering:
         if member is None:
             call.leave()
             return Summary(name, 0, 0, doubt=unknown_cluster(name, self._members).detail)
-        async with call.turn, self._surveys:
-            if call.leave() <= 0:
-                return Summary(name, 0, 0, age_s=age_s, doubt=(doubt or _LATE).detail)
-            columns = member.mirror.columns
-            work = partial(
+        known = member
+
+        def start() -> Callable[[], Summary]:
+            call.leave()
+            columns = known.mirror.columns
+            return partial(
                 survey,
                 columns.copy(),
                 self._catalogue,
-                member.topology().levels,
+                known.topology().levels,
                 cluster=name,
-                pods=len(member.mirror.pods.keys()),
+                pods=len(known.mirror.pods.keys()),
                 overdrawn=overdrawn(columns),
                 age_s=age_s,
                 doubt="" if doubt is None else doubt.detail,
             )
-            return await self._on_thread(work)
 
-    async def _on_thread(self, work: Callable[..., _T], *arguments: object) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work, *arguments)
+        try:
+            return await call.turn(self._surveys, start)
+        except OutOfTime as error:
+            return Summary(name, 0, 0, age_s=age_s, doubt=str(error) if doubt is None else doubt.detail)
 
     async def _member(self, name: str, call: "_Call") -> tuple[MemberCluster | None, Reason | None, float]:
         """The cluster, why its state may not be true, and how old that state is in seconds."""
@@ -175,12 +184,20 @@ class _Call:
     """The time of one call, shared out to the clusters that are left as their turns come."""
 
     def __init__(self, clusters: int, deadline_s: float, clock: Callable[[], float]) -> None:
-        self.turn = asyncio.Lock()
-        """Held by the one cluster of the call that is next, or being worked on."""
         self._left = clusters
+        self._grace_s = _GRACE * max(0.0, deadline_s - clock())
         self._deadline_s = deadline_s
         self._clock = clock
         self._ended = False
+
+    async def turn(self, queue: FairQueue, start: Callable[[], Callable[[], _T]]) -> _T:
+        """The result of a cluster's work once its turn has come. Raises OutOfTime where that is too late."""
+        if self.left_s() > 0:
+            with suppress(TimeoutError):
+                # Work ends by its own clock; this is for what waits, or looks at its clock too seldom.
+                async with asyncio.timeout(self.left_s() + self._grace_s):
+                    return await queue.run(self, start)
+        raise OutOfTime(_LATE)
 
     def clock(self) -> float:
         """The time in seconds: the end of it once nobody waits for the answer, so that all searches stop."""
@@ -201,7 +218,7 @@ class _Call:
         self._ended = True
 
 
-_LATE = in_doubt("late", "the time for the answer was up before this cluster had its turn; give it more")
+_LATE = "the time for the answer was up before this cluster had its turn; give it more"
 
 
 def _without_bound(question: CapacityQuestion, member: MemberCluster) -> CapacityQuestion:

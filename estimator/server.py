@@ -20,6 +20,7 @@ from grpc_reflection.v1alpha import reflection
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from estimator.answering import Answering, Policy
+from estimator.anytime import BETTER_AT_ONCE, FIRST_AT_ONCE
 from estimator.capacity.doubt import OnDoubt
 from estimator.capacity.request import Component
 from estimator.capacity.sets import integer_program
@@ -66,9 +67,9 @@ MAX_STREAMS = 128
 HANDSHAKE_WITHIN_MS = 10_000
 CONNECTION_AGE_MS = 3_600_000
 _STOP_WITHIN_S = 5.0
-# Apart from each other, so that Karmada's questions never wait for long searches. Of our own threads one
-# searches, one sums up, and one is left for messages.
-_KARMADA_THREADS, _OWN_THREADS = 2, 3
+# Apart from each other, so that Karmada's questions never wait for long searches. One thread of each is left
+# for messages; of our own, one searches and one sums up.
+_KARMADA_THREADS, _OWN_THREADS = FIRST_AT_ONCE + BETTER_AT_ONCE + 1, 3
 _OPTIONS = (
     # A second server on the same port must fail, not silently take every other connection.
     ("grpc.so_reuseport", 0),

@@ -56,3 +56,10 @@ def lowest(first: Answer, *others: Answer) -> Answer:
     bound = min(answer.upper_bound for answer in answers)
     ordered = sorted(answers, key=lambda answer: answer.value)
     return Answer(value, bound, value == bound, tuple(r for answer in ordered for r in answer.reasons))
+
+
+def best(first: Answer, second: Answer) -> Answer:
+    """The better of two answers to one question: the larger value, and of equal ones the lower bound."""
+    larger = second if second.value > first.value else first
+    bound = max(larger.value, min(first.upper_bound, second.upper_bound))
+    return replace(larger, upper_bound=bound, proven=larger.value == bound)

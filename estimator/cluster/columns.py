@@ -8,6 +8,7 @@ is what every answer needs, and are changed in place: an event costs as much as 
 Only names that some node has allocatable get a column, so a hostile pod cannot grow the table.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from sys import intern
@@ -74,6 +75,10 @@ class NodeColumns:
         self._vacant: list[int] = []
         self._taint_code_of: dict[tuple[Taint, ...], int] = {(): 0}
         self._node_count = 0
+        self._names: list[str] = []
+        self._by_name: IntVector | None = None
+        self._zones: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
+        self._zone_code_of: dict[tuple[str, ...], int] = {}
         self._order: tuple[int, IntVector] | None = None
 
     @property
@@ -136,6 +141,8 @@ class NodeColumns:
             row.present = True
             self._present[index] = True
             self._node_count += 1
+            insort(self._names, name)
+            self._by_name = None
             self._labels_changed(index, row, labels)
             self._taints_changed(index, row, taints)
             self._touch()
@@ -164,6 +171,8 @@ class NodeColumns:
         self._labels_changed(index, row, {})
         self._present[index] = False
         self._node_count -= 1
+        del self._names[bisect_left(self._names, name)]
+        self._by_name = None
         for resource in resources:
             self._write(index, row, resource)
         self._set_unhealthy(index, {})
@@ -237,6 +246,8 @@ class NodeColumns:
         twin._vacant = []
         twin._taint_code_of = {}
         twin._node_count = self._node_count
+        twin._names, twin._by_name = [], None
+        twin._zones, twin._zone_code_of = self._zones[:0], {}
         twin._order = (self.eligibility_version, self.first_fit_order())
         return twin
 
@@ -275,6 +286,7 @@ class NodeColumns:
         size = self._capacity * 2
         self._present = _grown(self._present, size)
         self._taint_codes = _grown(self._taint_codes, size)
+        self._zones = _grown(self._zones, size)
         self.labels.grow(size)
         self.occupancy.grow(size)
         self._free = {name: _grown(column, size) for name, column in self._free.items()}
@@ -311,6 +323,20 @@ class NodeColumns:
     def _labels_changed(self, index: int, row: NodeRow, labels: Mapping[str, str]) -> None:
         row.labels = labels
         self.labels.set_row(index, labels)
+        zone = zone_of(labels)
+        code = self._zone_code_of.get(zone)
+        if code is None:
+            if len(self._zone_code_of) > 2 * self._capacity:
+                self._forget_unused_zones()
+            code = self._zone_code_of[zone] = len(self._zone_code_of)
+        self._zones[index] = code
+
+    def _forget_unused_zones(self) -> None:
+        # Zones that change without end must not make the table grow without end.
+        used, codes = np.unique(self._zones, return_inverse=True)
+        self._zones = codes.astype(np.int32)
+        named = {code: zone for zone, code in self._zone_code_of.items()}
+        self._zone_code_of = {named[code]: number for number, code in enumerate(used.tolist())}
 
     def _taints_changed(self, index: int, row: NodeRow, taints: tuple[Taint, ...]) -> None:
         row.taints = taints
@@ -333,23 +359,19 @@ class NodeColumns:
         self.eligibility_version += 1
 
     def _zone_order(self) -> IntVector:
-        zones: dict[tuple[str, ...], list[int]] = {}
-        named = sorted(
-            (row.name, index) for index, row in enumerate(self.rows) if row is not None and row.present
-        )
-        for _, index in named:
-            zones.setdefault(zone_of(self._row(index).labels), []).append(index)
-        order: list[int] = []
-        queues = [iter(rows) for rows in zones.values()]
-        while queues:
-            alive = []
-            for queue in queues:
-                for index in queue:
-                    order.append(index)
-                    alive.append(queue)
-                    break
-            queues = alive
-        return np.array(order, dtype=np.int64)
+        if self._by_name is None:
+            self._by_name = np.array([self._row_of[name] for name in self._names], dtype=np.int64)
+        rows = self._by_name
+        if not len(rows):
+            return rows
+        _, first, zone = np.unique(self._zones[rows], return_index=True, return_inverse=True)
+        # Zones count in the order of their first nodes; each in its turn gives its next one.
+        zone = np.argsort(np.argsort(first))[zone]
+        by_zone = np.argsort(zone, kind="stable")
+        sizes = np.bincount(zone)
+        turn = np.empty_like(rows)
+        turn[by_zone] = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rows[np.lexsort((zone, turn))]
 
 
 def zone_of(labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ answer is proven; each rung of this ladder is climbed only where those before le
 5. an integer program decides on single nodes, in what is left of the time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
@@ -53,28 +53,45 @@ def max_sets(
     search: Budget = NO_BUDGET,
     wanted: int = UNBOUNDED,
 ) -> Sets:
-    """The largest number of whole sets found, its bound, and where the pods would go.
+    """The best of `improving_sets` in the time that there is."""
+    *_, best = improving_sets(room, components, expired, lambda: search, wanted=wanted)
+    return best
 
-    Never below what first-fit finds, unless ``expired`` cuts it short. Sets beyond ``wanted`` are not looked
-    for, while the bound is about all there are. ``search`` is time for an exact answer, which must end before
-    ``expired`` says so; without any, what is cheap to find is the answer. Components without replicas need
-    nothing; a set of nothing fits without limit.
+
+def improving_sets(
+    room: Room,
+    components: tuple[Component, ...],
+    expired: Expired,
+    search: Callable[[], Budget],
+    *,
+    wanted: int = UNBOUNDED,
+) -> Iterator[Sets]:
+    """The largest number of whole sets found, its bound, and where the pods would go; then better ones.
+
+    The first is never below what first-fit finds, unless ``expired`` cuts it short; it comes alone where it
+    is proven. Sets beyond ``wanted`` are not looked for, while the bound is about all there are. ``search``
+    is asked after the first how much time there is for a better one, which ends before ``expired`` says so;
+    the room must not change meanwhile. Components without replicas need nothing; a set of nothing fits
+    without limit.
     """
     needed = [(index, c) for index, c in enumerate(components) if c.replicas > 0]
     if not needed:
-        return Sets(NO_LIMIT, None)
+        yield Sets(NO_LIMIT, None)
+        return
     per_shape: dict[PodShape, int] = {}
     for _, component in needed:
         per_shape[component.shape] = per_shape.get(component.shape, 0) + component.replicas
     alone: dict[PodShape, Answer] = {}
     for shape in per_shape:
         if expired():
-            return Sets(Answer(0, UNBOUNDED - 1, False, ()), {})
+            yield Sets(Answer(0, UNBOUNDED - 1, False, ()), {})
+            return
         alone[shape] = max_replicas(room, shape)
     bound, reasons = upper_bound(room, needed, per_shape, alone)
     if bound == 0:
-        return Sets(exactly(0, *reasons), {})
-    return _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
+        yield Sets(exactly(0, *reasons), {})
+        return
+    yield from _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
 
 
 class _Search:
@@ -87,7 +104,7 @@ class _Search:
         per_shape: dict[PodShape, int],
         alone: dict[PodShape, Answer],
         expired: Expired,
-        budget: Budget,
+        search: Callable[[], Budget],
         wanted: int,
     ) -> None:
         self._room = room
@@ -95,8 +112,8 @@ class _Search:
         self._per_shape = per_shape
         self._alone = alone
         self._expired = expired
-        self._budget = budget
-        self._has_budget = not budget.spent
+        self._search = search
+        self._budget = NO_BUDGET
         self._wanted = wanted
         self._packer = Packer(room, per_shape, alone)
         # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
@@ -105,21 +122,32 @@ class _Search:
         self._bound = 0
         self._placement = Placement()
 
-    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Sets:
+    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
         """As many sets as are found up to the bound, which this may lower."""
         self._bound = bound
-        for rung in (
-            self._all_at_once,
-            self._over_patterns,
-            self._first_fit,
-            self._by_strategies,
-            self._over_nodes,
-            self._in_other_orders,
-            self._by_strategies_for_long,
-        ):
+        self._climb(self._all_at_once, self._first_fit, self._by_strategies)
+        yield self._found(reasons)
+        if self._ended:
+            return
+        self._budget = self._search()
+        if self._budget.spent:
+            return
+        self._climb(
+            self._over_patterns, self._over_nodes, self._in_other_orders, self._by_strategies_for_long
+        )
+        yield self._found(reasons)
+
+    def _climb(self, *rungs: Callable[[], None]) -> None:
+        for rung in rungs:
             rung()
-            if self._value >= self._most or self._expired():
-                break
+            if self._ended:
+                return
+
+    @property
+    def _ended(self) -> bool:
+        return self._value >= self._most or self._expired()
+
+    def _found(self, reasons: tuple[Reason, ...]) -> Sets:
         return Sets(Answer(self._value, self._bound, self._value == self._bound, reasons), self._placement)
 
     @property
@@ -161,7 +189,7 @@ class _Search:
         if not self._separable:
             return
         for order in _other_orders(self._room.nodes.first_fit_order(), len(self._needed)):
-            if self._value >= self._most or self._expired() or (self._has_budget and self._budget.spent):
+            if self._value >= self._most or self._expired() or self._budget.spent:
                 return
             self._walk(order)
 
