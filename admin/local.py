@@ -7,7 +7,7 @@ from dataclasses import replace
 from admin.estimates import Rules
 from admin.mirrors import mirror_of
 from admin.observing import Observed
-from estimator.capacity.answer import misread
+from estimator.capacity.answer import unsure
 from estimator.capacity.budget import Budget
 from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.explain.explain import explain
@@ -15,6 +15,7 @@ from estimator.capacity.gangs.components import gang_components
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, told
 from estimator.capacity.gangs.placing import place
+from estimator.capacity.local import left_out, localised
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.summary import Summary
@@ -24,6 +25,7 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.inter_pod_affinity import NamespaceLabels
 from fairway.workloads.gang import Gang
 
 _SEARCH_S, _ALL_S = 2.0, 10.0
@@ -56,19 +58,21 @@ class LocalEstimates:
         mirror, _ = mirror_of(cluster.dump)
         columns = mirror.columns
         components, unused = gang_components(gang)
-        question = GangQuestion(cluster.name, components, gang.namespace, gang.topology, wanted)
+        eligible = EligibilityCache()
+        here = localised(columns, eligible, NamespaceLabels({}, False), components)
+        question = GangQuestion(cluster.name, here.components, gang.namespace, gang.topology, wanted)
         search = Budget(self._clock, self._clock() + _SEARCH_S)
         ends_s = self._clock() + _ALL_S
 
         def expired() -> bool:
             return self._clock() >= ends_s
 
-        room = Room(columns, EligibilityCache())
+        room = Room(columns, eligible, here.around)
         quotas = tuple(mirror.quotas.of(gang.namespace))
         topology = Topology(self._levels(mirror), DomainCache())
         placed = place(room, question, topology, expired, search, quotas)
-        placed = replace(placed, answer=misread(placed.answer, unused))
-        explained = explain(Room(columns, EligibilityCache()), components, expired)
+        placed = replace(placed, answer=unsure(placed.answer, *left_out((*gang.problems, *unused), here)))
+        explained = explain(Room(columns, eligible, here.around), here.components, expired)
         return ClusterExplanation(told(cluster.name, placed, cluster.age_s), explained)
 
     def _levels(self, mirror: ClusterMirror) -> Levels:

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from estimator.anytime import Anytime, Problem, Solver, Terms
-from estimator.capacity.answer import Answer, best, exactly, lowest, misread
+from estimator.capacity.answer import Answer, best, exactly, lowest, unsure
 from estimator.capacity.assumed import BoundPods, OutOfTime, bound_pods, hold, outstanding
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
 from estimator.capacity.gangs.workload_gang import WorkloadGang
+from estimator.capacity.local import left_out
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (
@@ -29,7 +30,7 @@ from estimator.capacity.request import (
     UnschedulableQuestion,
     WorkloadReference,
 )
-from estimator.capacity.room import Room
+from estimator.capacity.room import NOBODY, Around, Room
 from estimator.capacity.sets.component_sets import improving_sets
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.spreading import keeps_distance
@@ -145,13 +146,15 @@ class Answering:
         fit: _Fit = partial(_fit_replicas, question)
         one: tuple[Component, ...] = (Component("", 1, question.shape),)
         parts = one
+        gang, seen = _seen(member, gang)
         if gang is not None:
             fit = partial(_fit_gang, question, gang, _bound_pods(member, question.workload))
             parts = gang.components
-        work = self._work(member, question, one, fit)
+        work = self._work(member, question, one, fit, seen)
         is_closed_form = _is_closed_form(member, gang, parts)
         if is_closed_form and not work.assumed:
-            return self._told(next(work.solve(member.room(), member.topology(), _AT_ONCE)), point)
+            done = next(work.solve(member.room(seen.around), member.topology(), _AT_ONCE))
+            return self._told(work, done, point)
         return await self._solve(member, work, point, len(parts), deadline_s, may_be_now=is_closed_form)
 
     async def _sets(
@@ -161,7 +164,8 @@ class Answering:
         gang: WorkloadGang | None,
         deadline_s: float,
     ) -> Answer:
-        work = self._work(member, question, question.components, partial(_fit_sets, question, gang))
+        gang, seen = _seen(member, gang)
+        work = self._work(member, question, question.components, partial(_fit_sets, question, gang), seen)
         may_be_now = gang is None and not _draws(member, question.components)
         size = len(question.components)
         return await self._solve(member, work, "estimate_components", size, deadline_s, may_be_now=may_be_now)
@@ -172,11 +176,13 @@ class Answering:
         question: ReplicasQuestion | SetsQuestion,
         components: tuple[Component, ...],
         fit: "_Fit",
+        seen: "_Seen",
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
         return _Work(
             fit,
+            seen,
             assumed,
             bound_pods(assumed, member.mirror.controllers.bound_pods),
             question.workload,
@@ -197,10 +203,10 @@ class Answering:
         may_be_now: bool,
     ) -> Answer:
         def now(terms: Terms) -> Iterator[_Done]:
-            return work.solve(member.room(), member.topology(), terms)
+            return work.solve(member.room(work.seen.around), member.topology(), terms)
 
         def later() -> Solver[_Done]:
-            return partial(work.solve, member.snapshot(), member.topology_of_snapshot())
+            return partial(work.solve, member.snapshot(work.seen.around), member.topology_of_snapshot())
 
         laid = sum(len(workload.components) for workload in work.assumed)
         size = member.mirror.columns.node_count * (shapes + laid)
@@ -210,14 +216,15 @@ class Answering:
             raise OutOfTime("the time was up before anything was found")
         if done.is_late:
             raise OutOfTime("the time was up before a placement was found or ruled out")
-        return self._told(done, point)
+        return self._told(work, done, point)
 
-    def _told(self, done: "_Done", point: ExtensionPoint) -> Answer:
+    def _told(self, work: "_Work", done: "_Done", point: ExtensionPoint) -> Answer:
         self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
-        if done.quotas is None:
-            return done.nodes
-        self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
-        return lowest(done.quotas, done.nodes)
+        answer = done.nodes
+        if done.quotas is not None:
+            self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
+            answer = lowest(done.quotas, answer)
+        return unsure(answer, *work.seen.left_out)
 
     def _unschedulable(self, member: MemberCluster, question: UnschedulableQuestion) -> Answer:
         workload = question.workload
@@ -229,6 +236,14 @@ class Answering:
 
 _Fit = Callable[[Room, Topology, Terms], Iterator[Answer]]
 _AT_ONCE = Terms(lambda: False, lambda: NO_BUDGET)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What running pods leave to the shapes in question; what the answer leaves out."""
+
+    around: Around
+    left_out: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +260,14 @@ class _Done:
     is_late: bool
 
 
+def _seen(member: MemberCluster, gang: WorkloadGang | None) -> tuple[WorkloadGang | None, _Seen]:
+    """The gang as the cluster has it, and what is left to it there."""
+    if gang is None:
+        return None, _Seen(NOBODY, ())
+    here = member.local(gang.components)
+    return replace(gang, components=here.components), _Seen(here.around, left_out(gang.problems, here))
+
+
 def _better(first: _Done, second: _Done) -> _Done:
     return replace(second, nodes=best(first.nodes, second.nodes), is_late=first.is_late and second.is_late)
 
@@ -258,6 +281,7 @@ class _Work:
     """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked."""
 
     fit: _Fit
+    seen: _Seen
     assumed: tuple[AssumedWorkload, ...]
     now_bound: BoundPods
     asking: WorkloadReference | None
@@ -321,7 +345,7 @@ def _fit_replicas(
 def _fit_gang(
     question: ReplicasQuestion, gang: WorkloadGang, bound: int, room: Room, topology: Topology, terms: Terms
 ) -> Iterator[Answer]:
-    yield misread(gang_replicas(room, question.shape, gang, bound, topology, terms.expired), gang.problems)
+    yield gang_replicas(room, question.shape, gang, bound, topology, terms.expired)
 
 
 def _fit_sets(
@@ -333,14 +357,11 @@ def _fit_sets(
             yield sets.answer
         return
     fit = partial(gang_sets, gang=gang) if gang is not None else _of_whole_slices
-    problems = gang.problems if gang is not None else ()
     # Placing takes nothing from the room, but may restrict it.
     first = fit(room.fork(), components, topology=topology, expired=terms.expired)
-    yield misread(first, problems)
+    yield first
     if not first.proven and not (search := terms.search()).spent:
-        yield misread(
-            fit(room, components, topology=topology, expired=terms.expired, search=search), problems
-        )
+        yield fit(room, components, topology=topology, expired=terms.expired, search=search)
 
 
 def _of_whole_slices(

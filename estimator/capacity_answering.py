@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from estimator.capacity.answer import UNBOUNDED, Answer, misread
+from estimator.capacity.answer import UNBOUNDED, Answer, unsure
 from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
@@ -25,6 +25,7 @@ from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement, Explanation, told
 from estimator.capacity.gangs.placing import place
 from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.local import Local, left_out
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets import integer_program
@@ -131,8 +132,9 @@ class CapacityAnswering:
                 raise OutOfTime(_LATE)
             quotas = tuple(known.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
             asked = _without_bound(question, known)
-            work = partial(_place_and_explain, asked, with_causes, quotas, call.clock, share_s)
-            return partial(work, known.snapshot(), known.topology_of_snapshot())
+            here = known.local(asked.gang.components)
+            work = partial(_place_and_explain, asked, here, with_causes, quotas, call.clock, share_s)
+            return partial(work, known.snapshot(here.around), known.topology_of_snapshot())
 
         try:
             placed, causes = await call.turn(self._searches, start)
@@ -234,6 +236,7 @@ def _in_doubt(name: str, doubt: Reason, age_s: float) -> ClusterExplanation:
 
 def _place_and_explain(
     question: CapacityQuestion,
+    here: Local,
     with_causes: bool,
     quotas: tuple[Quota, ...],
     clock: Callable[[], float],
@@ -250,8 +253,9 @@ def _place_and_explain(
         return clock() >= started_s + within_s
 
     search = Budget(clock, started_s + search_s)
-    placed = place(room, question.gang, topology, expired, search, quotas)
-    placed = replace(placed, answer=misread(placed.answer, question.problems))
+    gang = replace(question.gang, components=here.components)
+    placed = place(room, gang, topology, expired, search, quotas)
+    placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here)))
     if not question.want_placement:
         placed = replace(placed, placement=())
-    return placed, explain(room, question.gang.components, expired) if with_causes else ()
+    return placed, explain(room, gang.components, expired) if with_causes else ()

@@ -6,7 +6,7 @@ the value is the true maximum.
 
 from dataclasses import dataclass, replace
 
-from estimator.reasons import Reason, not_heeded
+from estimator.reasons import Reason
 
 UNBOUNDED = 2**31 - 1
 """No limit is known. Karmada's sentinel MaxInt32, so it stays inside: the wire never carries it."""
@@ -31,18 +31,15 @@ def exactly(value: int, *reasons: Reason) -> Answer:
 NO_LIMIT = exactly(UNBOUNDED)
 
 
-def misread(answer: Answer, problems: tuple[str, ...]) -> Answer:
-    """The answer, with what of the template was not heeded, if anything, as its last reason: not proven then.
+def unsure(answer: Answer, *left_out: Reason) -> Answer:
+    """The answer with what it leaves out, if anything, as its last reasons: then it is not proven.
 
     What is left out can only make the truth smaller, so that 0 stays proven.
     """
-    return unsure(answer, not_heeded(problems)) if problems else answer
-
-
-def unsure(answer: Answer, reason: Reason) -> Answer:
-    """The answer where something is left out that may make the truth smaller."""
+    if not left_out:
+        return answer
     proven = answer.proven and answer.value == 0
-    return replace(answer, proven=proven, reasons=(*answer.reasons, reason))
+    return replace(answer, proven=proven, reasons=(*answer.reasons, *left_out))
 
 
 def lowest(first: Answer, *others: Answer) -> Answer:

@@ -3,7 +3,7 @@
 Worked out where the cluster's state is written; what comes out is carried to wherever the answer is found.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from estimator.capacity.eligibility import EligibilityCache
@@ -12,6 +12,7 @@ from estimator.capacity.room import Around
 from estimator.cluster.columns import NodeColumns
 from estimator.fit.inter_pod_affinity import NamespaceLabels, is_own
 from estimator.fit.surroundings import Surroundings, surroundings
+from estimator.reasons import Reason, not_heeded, not_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,16 @@ class Local:
     components: tuple[Component, ...] = ()
     around: Around = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+
+
+def left_out(problems: Sequence[str], here: Local) -> tuple[Reason, ...]:
+    """What an answer leaves out: what of the template was not heeded, and what could not be known here."""
+    found = []
+    if problems:
+        found.append(not_heeded(problems))
+    if here.unknown:
+        found.append(not_known(here.unknown))
+    return tuple(found)
 
 
 def localised(
