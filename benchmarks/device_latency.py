@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cluster import PodSize, Scale
+from benchmarks.cluster import PodSize, Scale, replicas_of
 from benchmarks.contest import contest
 from benchmarks.load import Clients, Questions
 from benchmarks.processes import CLUSTER, running_api, starting_estimator
-from benchmarks.report import Case, Result, Target
+from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.shapes import REPLICAS, answer_of, replicas_request
 from benchmarks.shared_cluster import HALF, HALVES, MEMORY, hami_replicas, kai_replicas
 from benchmarks.sides import TARGET_NODES, Setting, Sides, await_right_answer
 
-_P50_MS = Target(1.0)
+_P50_MS, _OF_PLAIN = Target(1.0), Target(1.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,17 @@ class Ask:
         """The right numbers."""
         if self.workload == HALVES:
             return [kai_replicas(scale)]
+        if not self.size.gpus:
+            return [replicas_of(scale, self.size)]
         return [hami_replicas(scale, self.size, mib) for mib in self.memory_mib]
 
 
-_ONE, _FOUR, _EIGHT = (PodSize(500, 1, gpus) for gpus in (1, 4, 8))
+_NONE, _ONE, _FOUR, _EIGHT = (PodSize(500, 1, gpus) for gpus in (0, 1, 4, 8))
 # More than an estimator remembers, so that each answer is worked out anew.
 _SIZES_MIB = range(8_000, 12_000, 40)
+_PLAIN = Ask("no device", _NONE)
 ASKS = (
+    _PLAIN,
     Ask("share of one device", _ONE, [10_000]),
     Ask("shares of four devices", _FOUR, [10_000]),
     Ask("eight whole devices", _EIGHT),
@@ -80,8 +84,13 @@ def measure(setting: Setting) -> Result:
                 for mib, fit, right in compared
                 if fit != right
             ]
-            found = contest(Sides(own.address, None, own), ask.questions, 1, setting.seconds)
-            figures = [*found.latency(target), found.throughput()]
+            sides = Sides(own.address, None, own)
+            # Measured again beside each: other work on the machine comes and goes.
+            plain = contest(sides, _PLAIN.questions, 1, setting.seconds).latency()[0]
+            found = contest(sides, ask.questions, 1, setting.seconds)
+            p50, p99 = found.latency(target)
+            of_plain = Figure("of plain", p50.value / plain.value, "", target and _OF_PLAIN)
+            figures = [p50, of_plain, p99, found.throughput()]
             cases.append(Case(ask.label, figures, wrong + found.faults(), found.notes()))
     return Result("devices", f"MaxAvailableReplicas of shared devices, {scale}, 1 client", cases)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from fairway.accelerators.devices import PPM, Device, DeviceUse
 
-NUMBERS = ("memory", "memory_free", "cores", "cores_free", "slots", "slots_free", "touched", "numa")
+NUMBERS = ("memory", "cores", "slots", "numa", "memory_free", "cores_free", "slots_free", "touched")
 """What is said of each device in numbers; nothing is free on one that takes no pods."""
 
 # Whatever is counted stays exact in the floating point that sums are taken in.
@@ -45,13 +45,13 @@ class Use:
         is_open = memory_used <= device.memory and (self.cores < device.cores or not device.cores)
         numbers = (
             device.memory,
-            device.memory - memory_used if device.usable else 0,
             device.cores,
-            device.cores - self.cores if device.usable else 0,
             device.slots,
+            device.numa,
+            device.memory - memory_used if device.usable else 0,
+            device.cores - self.cores if device.usable else 0,
             device.slots - slots_used if device.usable and is_open else 0,
             int(self.pods > 0),
-            device.numa,
         )
         return tuple(min(_MOST, max(0, number)) for number in numbers)
 

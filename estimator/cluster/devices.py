@@ -8,11 +8,11 @@ much as the devices of its node.
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from estimator.cluster.alike import NO_KIND, Alike
 from estimator.cluster.arrangement import Arrangement
 from estimator.cluster.device_use import NUMBERS, UNUSED, Use
 from fairway.accelerators.devices import Device, DeviceUse, Scheme
@@ -46,8 +46,8 @@ class DeviceColumns:
         """Changes with every change of a node, of a device or of what is used of it."""
         self.devices: list[Device | None] = []
         self._node = np.full(_INITIAL_ROWS, -1, dtype=np.int64)
-        self._numbers = {name: np.zeros(_INITIAL_ROWS, dtype=np.int64) for name in NUMBERS}
-        self._participates: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
+        self._numbers: IntVector = np.zeros((len(NUMBERS), _INITIAL_ROWS), dtype=np.int64)
+        self._alike = Alike()
         self._new_memory: IntVector = np.zeros(_INITIAL_ROWS, dtype=np.int64)
         self._nodes: dict[str, _NodeDevices] = {}
         self._vacant: list[int] = []
@@ -55,6 +55,7 @@ class DeviceColumns:
         self._arrangement: Arrangement | None = None
         self._remembered: dict[Hashable, IntVector] = {}
         self._remembered_version = 0
+        self._one_of_each: tuple[int, DeviceColumns] | None = None
 
     @property
     def is_used(self) -> bool:
@@ -66,9 +67,15 @@ class DeviceColumns:
         """The row of each device's node. Not to be written or kept."""
         return self._node[: len(self.devices)]
 
+    @property
+    def numbers(self) -> IntVector:
+        """A row for each of `NUMBERS`, by device. Not to be written or kept."""
+        return self._numbers[:, : len(self.devices)]
+
     def number(self, name: str) -> IntVector:
         """One of `NUMBERS` of each device; nothing is free on one that takes no pods. Not to be written."""
-        return self._numbers[name][: len(self.devices)]
+        number: IntVector = self.numbers[NUMBERS.index(name)]
+        return number
 
     def arrangement(self) -> Arrangement:
         """Which devices there are and where, whatever is used of them."""
@@ -93,7 +100,29 @@ class DeviceColumns:
 
     def participates(self, rows: int) -> BoolVector:
         """Which of so many node rows take part in the scheme. A fresh vector."""
-        return _fitted(self._participates, rows)
+        takes_part: BoolVector = self.kind_of(rows) != NO_KIND
+        return takes_part
+
+    def kind_of(self, rows: int) -> IntVector:
+        """A number for each node row that those with like devices, used alike, share; `NO_KIND`: has none."""
+        return self._alike.kind_of(rows)
+
+    @property
+    def kinds(self) -> int:
+        """Kinds of nodes are numbered below this."""
+        return self._alike.kinds
+
+    def one_of_each(self) -> "DeviceColumns | None":
+        """A table that has the kinds of nodes for nodes, by their number; None where few are alike.
+
+        Devices of different nodes differ in their ids, which are those of any one node there.
+        """
+        if 2 * self.kinds > self._participants:
+            return None
+        version = self._alike.version
+        if self._one_of_each is None or self._one_of_each[0] != version:
+            self._one_of_each = (version, self._chosen())
+        return self._one_of_each[1]
 
     def new_memory(self, rows: int) -> IntVector:
         """The memory of a device that would be opened on each of so many node rows, 0 where none can be."""
@@ -119,8 +148,8 @@ class DeviceColumns:
             self._leave(node.row)
         node.row, node.inventory, node.template = row, found, template
         self.version += 1
-        self._reach(row)
-        self._participates[row] = True
+        if row >= len(self._new_memory):
+            self._new_memory = _fitted(self._new_memory, 2 * row)
         self._new_memory[row] = template.memory if template else 0
         self._rewrite(node)
 
@@ -136,6 +165,7 @@ class DeviceColumns:
         for use in uses:
             node.used.setdefault(use.device, Use()).add(use, 1)
             self._write(node, use.device)
+        self._tell_apart(node)
 
     def release(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
         """A pod gives back exactly what `hold` took."""
@@ -145,6 +175,7 @@ class DeviceColumns:
             if not node.used[use.device].pods:
                 del node.used[use.device]
             self._write(node, use.device)
+        self._tell_apart(node)
         self._drop_if_empty(node_name, node)
 
     def copy(self) -> "DeviceColumns":
@@ -153,11 +184,28 @@ class DeviceColumns:
         twin.scheme, twin.version = self.scheme, self.version
         twin.devices = list(self.devices)
         twin._node = self._node.copy()
-        twin._numbers = {name: column.copy() for name, column in self._numbers.items()}
-        twin._participates, twin._new_memory = self._participates.copy(), self._new_memory.copy()
+        twin._numbers = self._numbers.copy()
+        twin._alike, twin._new_memory = self._alike.copy(), self._new_memory.copy()
         twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
         twin._arrangement = self._arrangement
         twin._remembered, twin._remembered_version = {}, 0
+        twin._one_of_each = None
+        return twin
+
+    def _chosen(self) -> "DeviceColumns":
+        kind_of = self._alike.kind_of(len(self._new_memory))
+        rows = np.flatnonzero(kind_of != NO_KIND)
+        first = np.full(self.kinds, -1, dtype=np.int64)
+        first[kind_of[rows]] = rows
+        is_first = np.zeros(len(kind_of) + 1, dtype=np.bool_)
+        is_first[first] = True
+        is_first[-1] = False
+        chosen = np.flatnonzero(is_first[self.node])
+        twin = DeviceColumns(self.scheme)
+        twin.devices = [self.devices[index] for index in chosen.tolist()]
+        twin._node, twin._numbers = kind_of[self.node[chosen]], self._numbers[:, chosen]
+        for kind in np.flatnonzero(first >= 0).tolist():
+            twin._alike.put(kind, kind)
         return twin
 
     def _withdraw(self, name: str, node: _NodeDevices) -> None:
@@ -171,7 +219,7 @@ class DeviceColumns:
         self._drop_if_empty(name, node)
 
     def _leave(self, row: int) -> None:
-        self._participates[row] = False
+        self._alike.put(row, None)
         self._new_memory[row] = 0
 
     def _drop_if_empty(self, name: str, node: _NodeDevices) -> None:
@@ -189,6 +237,16 @@ class DeviceColumns:
     def _rewrite(self, node: _NodeDevices) -> None:
         for device in dict.fromkeys((*node.rows, *node.inventory, *node.used)):
             self._write(node, device)
+        self._tell_apart(node)
+
+    def _tell_apart(self, node: _NodeDevices) -> None:
+        if node.row is None:
+            return
+        # In the order in which answers go through them, which decides between devices that are equally good.
+        here = sorted(node.rows.values())
+        devices = [device for device in (self.devices[index] for index in here) if device is not None]
+        texts = tuple([(device.product, device.mode) for device in devices])
+        self._alike.put(node.row, (self._numbers[:, here].tobytes(), texts))
 
     def _write(self, node: _NodeDevices, id: str) -> None:
         self.version += 1
@@ -200,8 +258,7 @@ class DeviceColumns:
                 del node.rows[id]
                 self.devices[index] = None
                 self._node[index] = -1
-                for column in self._numbers.values():
-                    column[index] = 0
+                self._numbers[:, index] = 0
                 self._vacant.append(index)
             return
         if index is None:
@@ -211,8 +268,7 @@ class DeviceColumns:
             self._arrangement = None
         self.devices[index] = device
         self._node[index] = node.row
-        for name, number in zip(NUMBERS, node.used.get(id, UNUSED).numbers(device), strict=True):
-            self._numbers[name][index] = number
+        self._numbers[:, index] = node.used.get(id, UNUSED).numbers(device)
 
     def _claim_row(self) -> int:
         if self._vacant:
@@ -222,22 +278,12 @@ class DeviceColumns:
         if index >= len(self._node):
             size = 2 * len(self._node)
             self._node = np.concatenate([self._node, np.full(size - index, -1, dtype=np.int64)])
-            self._numbers = {name: _fitted(column, size) for name, column in self._numbers.items()}
+            self._numbers = np.concatenate([self._numbers, np.zeros_like(self._numbers)], axis=1)
         return index
 
-    def _reach(self, row: int) -> None:
-        size = len(self._participates)
-        if row >= size:
-            size = max(2 * size, row + 1)
-            self._participates = _fitted(self._participates, size)
-            self._new_memory = _fitted(self._new_memory, size)
 
-
-_Item = TypeVar("_Item", np.bool_, np.int64)
-
-
-def _fitted(column: NDArray[_Item], size: int) -> NDArray[_Item]:
-    fitted = np.zeros(size, dtype=column.dtype)
+def _fitted(column: IntVector, size: int) -> IntVector:
+    fitted = np.zeros(size, dtype=np.int64)
     kept = min(size, len(column))
     fitted[:kept] = column[:kept]
     return fitted

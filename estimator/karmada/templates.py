@@ -3,8 +3,7 @@
 Templates name claims on devices, which are objects of their own: these are kept beside, by what they ask for,
 and put in when somebody asks, because they come and change independently.
 
-A workload is kept as its gang, or as nothing where its template says no more than the request will: most of
-them, so that a hundred thousand Deployments are a hundred thousand names.
+A workload is kept as its gang: where it is known, the template alone says what the pods are.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -13,26 +12,23 @@ from typing import Protocol
 
 import msgspec
 
-from estimator.capacity.gangs.workload_gang import WorkloadGang, says_more, workload_gang
+from estimator.capacity.gangs.workload_gang import WorkloadGang, workload_gang
 from estimator.capacity.request import Component, PodClaim
 from estimator.cluster.dra_mirror import read_stated
 from estimator.cluster.dra_state import Stated
 from estimator.karmada.kinds import WatchedKind, WorkloadObject
 from fairway.kube.objects import object_key
 from fairway.kube.resource_slices import ResourceClaim, ResourceClaimTemplate
-from fairway.workloads.registry import NotRead, read_gang
+from fairway.workloads.registry import NotRead, read_parts
 
-ReadGang = Callable[[WatchedKind, bytes], WorkloadGang | None]
-"""Takes a whole object as JSON; None where it says nothing beyond what Karmada's request says."""
+ReadGang = Callable[[WatchedKind, WorkloadObject], WorkloadGang | None]
+"""Takes an object of the kind; None where it cannot be read, so that only Karmada's request is known."""
 
 
-def read_template(kind: WatchedKind, data: bytes) -> WorkloadGang | None:
-    """The gang of a whole object as JSON; see `ReadGang`."""
-    read = read_gang(kind.kind, kind.api_version, data)
-    if isinstance(read, NotRead):
-        return None
-    gang = workload_gang(read)
-    return gang if says_more(gang) else None
+def read_template(kind: WatchedKind, workload: WorkloadObject) -> WorkloadGang | None:
+    """The gang of an object; see `ReadGang`."""
+    read = read_parts(kind.kind, kind.api_version, workload.metadata, workload.spec)
+    return None if isinstance(read, NotRead) else workload_gang(read)
 
 
 class Templates:
@@ -52,7 +48,7 @@ class Templates:
         """A workload appeared or changed."""
         key = object_key(workload.metadata)
         is_new = key not in self._gangs
-        self._gangs[key] = self._read(self.kind, msgspec.json.encode(workload))
+        self._gangs[key] = self._read(self.kind, workload)
         if is_new:
             self._changed()
 
@@ -65,7 +61,7 @@ class Templates:
         return key in self._gangs
 
     def gang(self, key: str) -> WorkloadGang | None:
-        """Its gang, None where its template says nothing beyond Karmada's request."""
+        """Its gang, None where its template cannot be read."""
         return self._gangs.get(key)
 
 
@@ -139,4 +135,4 @@ class Found(msgspec.Struct, frozen=True):
 
 
 NOTHING = Found()
-"""The template says nothing beyond the request, or is of a kind that nobody reads."""
+"""There is no template that can be read: the request is all that is known."""

@@ -16,8 +16,9 @@ from fairway.workloads.placement import ANNOTATIONS, annotations_field, annotati
 from fairway.workloads.pod_groups import group_minimum
 
 
-def annotated(kind: str, outline: Outline, problems: Problems) -> Gang:
+def annotated(kind: str, outline: Outline) -> Gang:
     """The gang that the outline and the annotations on workload and templates state together."""
+    problems = outline.problems
     where = placement(outline, problems)
     together = _minimums(outline, where.is_asked, problems)
     minimums = together or tuple(min(1, pod_set.count) for pod_set in outline.pod_sets)
@@ -47,15 +48,14 @@ def _minimums(outline: Outline, is_placed: bool, problems: Problems) -> tuple[in
         return kinds_own
     only = outline.pod_sets[0]
     labels = only.template.metadata.labels or {}
-    notes = outline.meta.annotations or {}
-    grouped = group_minimum(notes, labels, annotations_of(only), outline.fields[0], problems)
+    grouped = group_minimum(outline.annotations, labels, annotations_of(only), outline.fields[0], problems)
     if grouped is not None:
         return _share(outline, grouped, "the minimum of the pod group", problems)
     return kinds_own if is_placed else None
 
 
 def _own_together(outline: Outline, problems: Problems) -> int | None:
-    said = own_together(outline.meta.annotations or {}, ANNOTATIONS, problems)
+    said = own_together(outline.annotations, ANNOTATIONS, problems)
     if len(outline.pod_sets) > 1:
         problems.extend(
             f"{annotations_field(field)}[{GANG}]: expected on the workload where it has several; ignored"

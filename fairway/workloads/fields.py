@@ -5,6 +5,7 @@ makes the whole object `Unreadable`, because nobody can say what it would have a
 kept undecoded in the object types and read one by one, everything else is decoded by type in one pass.
 """
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -39,9 +40,6 @@ class WorkloadMeta(KubeStruct, frozen=True):
     namespace: str = ""
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-
-
-NO_META = WorkloadMeta()
 
 
 class TemplateFields(KubeStruct, frozen=True):
@@ -99,7 +97,7 @@ def product(field: str, problems: Problems, *counts: int) -> int:
     return total
 
 
-def template_at(fields: TemplateFields | None, field: str, labels: dict[str, str]) -> PodTemplate:
+def template_at(fields: TemplateFields | None, field: str, labels: Mapping[str, str]) -> PodTemplate:
     """The pod template at ``field``, with the labels that the kind's controller will add to its pods.
 
     Raises Unreadable where there is none: a pod that asks for nothing would fit anywhere.

@@ -5,26 +5,13 @@ placement gives each job, not the JobSet, a whole topology domain (a TPU slice, 
 JobSet for all jobs or on the job template of a replicated job for its own.
 """
 
-import msgspec
-
 from fairway.kube.objects import KubeStruct
 from fairway.kube.templates import TemplateMeta
-from fairway.workloads.batch import JobFields, pods_at_a_time
-from fairway.workloads.fields import (
-    ABSENT,
-    NO_META,
-    Problems,
-    RawCount,
-    Unreadable,
-    WorkloadMeta,
-    decode,
-    product,
-    read_count,
-    template_at,
-)
-from fairway.workloads.gang import PodSet, TopologyMode, TopologyRequest
+from fairway.workloads.fields import ABSENT, RawCount, Unreadable, product
+from fairway.workloads.gang import TopologyMode, TopologyRequest
 from fairway.workloads.levels import read_level
-from fairway.workloads.outline import Binding, Outline
+from fairway.workloads.outline import Outline
+from fairway.workloads.replicated import JobFields, pods_at_a_time
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
@@ -40,54 +27,37 @@ class _ReplicatedJob(KubeStruct, frozen=True):
     template: _JobTemplate | None = None
 
 
-class _Spec(KubeStruct, frozen=True):
+class JobSetFields(KubeStruct, frozen=True):
+    """What Fairway looks at in a JobSetSpec."""
+
     replicated_jobs: list[_ReplicatedJob] | None = None
 
 
-class _JobSet(KubeStruct, frozen=True):
-    metadata: WorkloadMeta | None = None
-    spec: _Spec | None = None
-
-
-_DECODER = msgspec.json.Decoder(_JobSet)
-
-
-def read_job_set(raw: bytes, problems: Problems) -> Outline:
+def read_job_set(of: Outline, spec: JobSetFields) -> None:
     """A JobSet. Raises Unreadable."""
-    found = decode(_DECODER, raw)
-    meta = found.metadata or NO_META
-    jobs = (found.spec or _Spec()).replicated_jobs
-    if not jobs:
+    if not spec.replicated_jobs:
         raise Unreadable("spec.replicatedJobs: expected at least one job, found none")
-    pod_sets = tuple(
-        _pod_set(job, f"spec.replicatedJobs[{index}]", meta, problems) for index, job in enumerate(jobs)
-    )
-    fields = tuple(f"spec.replicatedJobs[{index}].template.spec.template" for index in range(len(jobs)))
-    return Outline(meta, Binding.ALWAYS, pod_sets, fields)
+    for index, job in enumerate(spec.replicated_jobs):
+        field = f"spec.replicatedJobs[{index}]"
+        of_job = job.template or _JobTemplate()
+        fields = of_job.spec or JobFields()
+        each = pods_at_a_time(of, fields, f"{field}.template.spec")
+        count = product(field, of.problems, each, of.count(job.replicas, f"{field}.replicas", 1))
+        labels = {
+            "jobset.sigs.k8s.io/jobset-name": of.meta.name,
+            "jobset.sigs.k8s.io/replicatedjob-name": job.name,
+        }
+        at = f"{field}.template.spec.template"
+        template = of.template(fields.template, at, labels)
+        exclusive = _exclusive(of, of_job.metadata or TemplateMeta(), f"{field}.template.", each)
+        of.add(job.name, count, template, at, topology=exclusive)
 
 
-def _pod_set(job: _ReplicatedJob, field: str, meta: WorkloadMeta, problems: Problems) -> PodSet:
-    spec = (job.template or _JobTemplate()).spec or JobFields()
-    each = pods_at_a_time(spec, f"{field}.template.spec", problems)
-    replicas = read_count(job.replicas, f"{field}.replicas", 1, problems)
-    count = product(field, problems, each, replicas)
-    labels = {
-        "jobset.sigs.k8s.io/jobset-name": meta.name,
-        "jobset.sigs.k8s.io/replicatedjob-name": job.name,
-    }
-    template = template_at(spec.template, f"{field}.template.spec.template", labels)
-    return PodSet(job.name, count, count, template, _exclusive(job, field, meta, each, problems))
-
-
-def _exclusive(
-    job: _ReplicatedJob, field: str, meta: WorkloadMeta, each: int, problems: Problems
-) -> TopologyRequest | None:
-    job_meta = (job.template or _JobTemplate()).metadata or TemplateMeta()
-    for annotations, where in (
-        (job_meta.annotations, f"{field}.template.metadata.annotations[{EXCLUSIVE}]"),
-        (meta.annotations, f"metadata.annotations[{EXCLUSIVE}]"),
-    ):
-        level = (annotations or {}).get(EXCLUSIVE)
-        if level is not None:
-            return TopologyRequest(TopologyMode.EXCLUSIVE, read_level(level, where, problems), each)
+def _exclusive(of: Outline, job: TemplateMeta, field: str, each: int) -> TopologyRequest | None:
+    for annotations, where in ((job.annotations or {}, field), (of.annotations, "")):
+        if EXCLUSIVE in annotations:
+            level = read_level(
+                annotations[EXCLUSIVE], f"{where}metadata.annotations[{EXCLUSIVE}]", of.problems
+            )
+            return TopologyRequest(TopologyMode.EXCLUSIVE, level, each)
     return None

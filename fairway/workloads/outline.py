@@ -5,11 +5,25 @@ the coscheduling plugin) mean the same on every kind, so they are applied afterw
 `fairway.workloads.annotated`.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from types import MappingProxyType
 
-from fairway.workloads.fields import WorkloadMeta
+from fairway.kube.objects import ObjectMeta
+from fairway.kube.templates import PodTemplate
+from fairway.workloads.fields import (
+    Problems,
+    RawCount,
+    TemplateFields,
+    WorkloadMeta,
+    read_count,
+    template_at,
+)
 from fairway.workloads.gang import PodSet, TopologyRequest
+
+Metadata = WorkloadMeta | ObjectMeta
+"""The metadata of a workload, as whoever decoded it has it."""
 
 
 class Binding(Enum):
@@ -25,17 +39,55 @@ class Binding(Enum):
     ONE_BY_ONE = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outline:
     """What a kind's own fields say; the fields of `fairway.workloads.gang.Gang`, not yet annotated.
 
     ``fields``: where the template of each pod set stands in the object, for messages; empty where the object
-    is itself the template. The minimum of a pod set is what it needs if the workload is a gang.
+    is itself the template. The minimum of a pod set is what it needs if the workload is a gang. Made by the
+    reader of one kind, which puts in what it finds and into ``problems`` what it cannot understand.
     """
 
-    meta: WorkloadMeta
+    meta: Metadata
     binding: Binding
-    pod_sets: tuple[PodSet, ...]
-    fields: tuple[str, ...]
+    problems: Problems
+    pod_sets: list[PodSet] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
     copies: int = 1
     topology: TopologyRequest | None = None
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The workload's own."""
+        return self.meta.annotations or {}
+
+    def count(self, raw: RawCount, field: str, default: int) -> int:
+        """The count at ``field``; see `read_count`."""
+        return read_count(raw, field, default, self.problems)
+
+    def template(
+        self, template: TemplateFields | None, at: str, labels: Mapping[str, str] = MappingProxyType({})
+    ) -> PodTemplate:
+        """The template that stands at ``at``; see `template_at`. Raises Unreadable."""
+        return template_at(template, at, labels)
+
+    def add(
+        self,
+        name: str,
+        count: int,
+        template: PodTemplate,
+        at: str,
+        *,
+        minimum: int | None = None,
+        topology: TopologyRequest | None = None,
+    ) -> None:
+        """A pod set of the workload, whose template stands at ``at``; all its pods are needed if not said."""
+        self.pod_sets.append(PodSet(name, count, count if minimum is None else minimum, template, topology))
+        self.fields.append(at)
+
+    def set_minimums(self, minimums: tuple[int, ...]) -> None:
+        """How many pods of each set are needed."""
+        self.pod_sets = [
+            PodSet(one.name, one.count, minimum, one.template, one.topology)
+            for one, minimum in zip(self.pod_sets, minimums, strict=True)
+        ]

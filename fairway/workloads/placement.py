@@ -49,7 +49,7 @@ def annotations_field(field: str) -> str:
 def _own(outline: Outline, problems: Problems) -> Placement | None:
     """What Fairway's own annotations say, or None where they are silent."""
     is_single = len(outline.pod_sets) == 1
-    whole = own_topology(outline.meta.annotations or {}, ANNOTATIONS, problems, slices=is_single)
+    whole = own_topology(outline.annotations, ANNOTATIONS, problems, slices=is_single)
     by_set = [
         own_topology(annotations_of(pod_set), annotations_field(field), problems)
         for pod_set, field in zip(outline.pod_sets, outline.fields, strict=True)
@@ -66,7 +66,7 @@ def _others(outline: Outline, problems: Problems) -> Placement:
         for pod_set, field in zip(outline.pod_sets, outline.fields, strict=True)
     ]
     is_single = len(words) == 1
-    kai = kai_topology(outline.meta.annotations or {}, ANNOTATIONS, problems, segments=is_single)
+    kai = kai_topology(outline.annotations, ANNOTATIONS, problems, segments=is_single)
     if outline.binding is Binding.ONE_BY_ONE:
         if kai or any(word.placed for word in words):
             problems.append(

@@ -5,34 +5,10 @@ starts with the least number of workers of each group, else with all that are de
 ray-operator/controllers/ray/utils/util.go and batchscheduler/volcano.
 """
 
-import msgspec
-
-from fairway.kube.objects import (
-    Container,
-    KubeStruct,
-    ResourceRequirements,
-)
-from fairway.kube.templates import (
-    PodTemplate,
-    TemplateMeta,
-    TemplateSpec,
-)
-from fairway.workloads.fields import (
-    ABSENT,
-    MAX_COUNT,
-    NO_META,
-    Problems,
-    RawCount,
-    TemplateFields,
-    Unreadable,
-    WorkloadMeta,
-    decode,
-    product,
-    read_count,
-    template_at,
-)
-from fairway.workloads.gang import PodSet
-from fairway.workloads.outline import Binding, Outline
+from fairway.kube.objects import Container, KubeStruct, ResourceRequirements
+from fairway.kube.templates import PodTemplate, TemplateMeta, TemplateSpec
+from fairway.workloads.fields import ABSENT, MAX_COUNT, RawCount, TemplateFields, Unreadable, product
+from fairway.workloads.outline import Outline
 
 
 class _Head(KubeStruct, frozen=True):
@@ -49,40 +25,28 @@ class _Group(KubeStruct, frozen=True):
     template: TemplateFields | None = None
 
 
-class _ClusterSpec(KubeStruct, frozen=True):
+class RayClusterFields(KubeStruct, frozen=True):
+    """What Fairway looks at in a RayClusterSpec."""
+
     enable_in_tree_autoscaling: bool | None = None
     head_group_spec: _Head | None = None
     worker_group_specs: list[_Group] | None = None
 
 
-class _Cluster(KubeStruct, frozen=True):
-    metadata: WorkloadMeta | None = None
-    spec: _ClusterSpec | None = None
+class RayJobFields(KubeStruct, frozen=True):
+    """What Fairway looks at in a RayJobSpec."""
 
-
-class _JobSpec(KubeStruct, frozen=True):
-    ray_cluster_spec: _ClusterSpec | None = None
+    ray_cluster_spec: RayClusterFields | None = None
     submission_mode: str = ""
     submitter_pod_template: TemplateFields | None = None
 
 
-class _Job(KubeStruct, frozen=True):
-    metadata: WorkloadMeta | None = None
-    spec: _JobSpec | None = None
+class RayServiceFields(KubeStruct, frozen=True):
+    """What Fairway looks at in a RayServiceSpec."""
+
+    ray_cluster_config: RayClusterFields | None = None
 
 
-class _ServiceSpec(KubeStruct, frozen=True):
-    ray_cluster_config: _ClusterSpec | None = None
-
-
-class _Service(KubeStruct, frozen=True):
-    metadata: WorkloadMeta | None = None
-    spec: _ServiceSpec | None = None
-
-
-_CLUSTERS = msgspec.json.Decoder(_Cluster)
-_JOBS = msgspec.json.Decoder(_Job)
-_SERVICES = msgspec.json.Decoder(_Service)
 # What KubeRay gives a submitter that has no template of its own.
 _SUBMITTER = PodTemplate(
     TemplateMeta(),
@@ -97,76 +61,57 @@ _SUBMITTER = PodTemplate(
 )
 
 
-def read_ray_cluster(raw: bytes, problems: Problems) -> Outline:
+def read_ray_cluster(of: Outline, spec: RayClusterFields) -> None:
     """A RayCluster. Raises Unreadable."""
-    found = decode(_CLUSTERS, raw)
-    meta = found.metadata or NO_META
-    pod_sets, fields = _pods(found.spec, "spec", meta.name, problems)
-    return Outline(meta, Binding.ALWAYS, pod_sets, fields)
+    _add_cluster(of, spec, "spec", of.meta.name)
 
 
-def read_ray_service(raw: bytes, problems: Problems) -> Outline:
+def read_ray_service(of: Outline, spec: RayServiceFields) -> None:
     """A RayService: its cluster, once; an upgrade with a second one beside it is not looked at."""
-    found = decode(_SERVICES, raw)
-    cluster = (found.spec or _ServiceSpec()).ray_cluster_config
-    pod_sets, fields = _pods(cluster, "spec.rayClusterConfig", "", problems)
-    return Outline(found.metadata or NO_META, Binding.ALWAYS, pod_sets, fields)
+    _add_cluster(of, spec.ray_cluster_config or RayClusterFields(), "spec.rayClusterConfig", "")
 
 
-def read_ray_job(raw: bytes, problems: Problems) -> Outline:
+def read_ray_job(of: Outline, spec: RayJobFields) -> None:
     """A RayJob with a cluster of its own, and the pod that submits it. Raises Unreadable."""
-    found = decode(_JOBS, raw)
-    spec = found.spec or _JobSpec()
     if spec.ray_cluster_spec is None:
         raise Unreadable(
             "spec.rayClusterSpec: not stated, so that the job runs on a cluster that is there already; "
             "ask about that RayCluster"
         )
-    pod_sets, fields = _pods(spec.ray_cluster_spec, "spec.rayClusterSpec", "", problems)
+    _add_cluster(of, spec.ray_cluster_spec, "spec.rayClusterSpec", "")
     if spec.submission_mode in ("", "K8sJobMode"):
-        field = "spec.submitterPodTemplate"
-        template = _SUBMITTER
-        if spec.submitter_pod_template is not None:
-            template = template_at(spec.submitter_pod_template, field, {})
-        pod_sets, fields = (*pod_sets, PodSet("submitter", 1, 1, template)), (*fields, field)
-    return Outline(found.metadata or NO_META, Binding.ALWAYS, pod_sets, fields)
+        at, own = "spec.submitterPodTemplate", spec.submitter_pod_template
+        of.add("submitter", 1, _SUBMITTER if own is None else of.template(own, at), at)
 
 
-def _pods(
-    spec: _ClusterSpec | None, field: str, cluster: str, problems: Problems
-) -> tuple[tuple[PodSet, ...], tuple[str, ...]]:
-    """The pod sets of a cluster, named as Karmada names its components, and where their templates stand."""
-    spec = spec or _ClusterSpec()
-    head_field = f"{field}.headGroupSpec.template"
-    head_fields = (spec.head_group_spec or _Head()).template
-    head = template_at(head_fields, head_field, _labels(cluster, "head", "headgroup"))
-    pod_sets = [PodSet("ray-head", 1, 1, head)]
-    fields = [head_field]
+def _add_cluster(of: Outline, spec: RayClusterFields, field: str, cluster: str) -> None:
+    """The pod sets of a cluster, named as Karmada names its components."""
+    at = f"{field}.headGroupSpec.template"
+    head = (spec.head_group_spec or _Head()).template
+    of.add("ray-head", 1, of.template(head, at, _labels(cluster, "head", "headgroup")), at)
     for index, group in enumerate(spec.worker_group_specs or ()):
         name = group.group_name or f"worker-{index + 1}"
         where = f"{field}.workerGroupSpecs[{index}]"
-        desired, least = _sizes(group, where, problems)
-        template = template_at(group.template, f"{where}.template", _labels(cluster, "worker", name))
+        desired, least = _sizes(of, group, where)
+        template = of.template(group.template, f"{where}.template", _labels(cluster, "worker", name))
         minimum = least if spec.enable_in_tree_autoscaling else desired
-        pod_sets.append(PodSet(name, desired, minimum, template))
-        fields.append(f"{where}.template")
-    return tuple(pod_sets), tuple(fields)
+        of.add(name, desired, template, f"{where}.template", minimum=minimum)
 
 
-def _sizes(group: _Group, field: str, problems: Problems) -> tuple[int, int]:
+def _sizes(of: Outline, group: _Group, field: str) -> tuple[int, int]:
     """How many pods a group has at first, and at least."""
-    least = read_count(group.min_replicas, f"{field}.minReplicas", 0, problems)
-    most = read_count(group.max_replicas, f"{field}.maxReplicas", MAX_COUNT, problems)
-    replicas = read_count(group.replicas, f"{field}.replicas", 0, problems)
-    hosts = read_count(group.num_of_hosts, f"{field}.numOfHosts", 1, problems)
+    least = of.count(group.min_replicas, f"{field}.minReplicas", 0)
+    most = of.count(group.max_replicas, f"{field}.maxReplicas", MAX_COUNT)
+    replicas = of.count(group.replicas, f"{field}.replicas", 0)
+    hosts = of.count(group.num_of_hosts, f"{field}.numOfHosts", 1)
     if group.suspend:
         return 0, 0
     if least > most:
-        problems.append(
+        of.problems.append(
             f"{field}.minReplicas: {least} is above maxReplicas, {most}; read as {least} replicas"
         )
     desired = least if replicas < least else min(replicas, most)
-    return product(field, problems, desired, hosts), product(field, [], min(least, desired), hosts)
+    return product(field, of.problems, desired, hosts), product(field, [], min(least, desired), hosts)
 
 
 def _labels(cluster: str, node_type: str, group: str) -> dict[str, str]:

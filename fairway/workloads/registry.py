@@ -6,46 +6,70 @@ unknown kind has no fallback: guessing where its templates stand would make numb
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
 from fairway.kube.objects import KubeStruct
+from fairway.kube.templates import TemplateSpec
 from fairway.workloads.annotated import annotated
-from fairway.workloads.apps import read_deployment, read_stateful_set
-from fairway.workloads.batch import read_job
-from fairway.workloads.core import read_pod
-from fairway.workloads.fields import Problems, Unreadable, decode
+from fairway.workloads.fields import ABSENT, Problems, Unreadable, WorkloadMeta, decode
 from fairway.workloads.gang import Gang
-from fairway.workloads.job_set import read_job_set
-from fairway.workloads.kubeflow import JAX_JOB, MPI_JOB, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
-from fairway.workloads.leader_worker_set import read_leader_worker_set
-from fairway.workloads.outline import Outline
-from fairway.workloads.ray import read_ray_cluster, read_ray_job, read_ray_service
-from fairway.workloads.train_job import read_train_job
-from fairway.workloads.volcano import read_volcano_job
+from fairway.workloads.job_set import JobSetFields, read_job_set
+from fairway.workloads.kubeflow import TrainingFields, TrainJobFields, read_train_job, training_job
+from fairway.workloads.leader_worker_set import GroupsFields, read_leader_worker_set
+from fairway.workloads.outline import Binding, Metadata, Outline
+from fairway.workloads.ray import (
+    RayClusterFields,
+    RayJobFields,
+    RayServiceFields,
+    read_ray_cluster,
+    read_ray_job,
+    read_ray_service,
+)
+from fairway.workloads.replicated import JobFields, ReplicaFields, read_job, read_pod, read_replicas
+from fairway.workloads.volcano import VolcanoFields, read_volcano_job
+
+_Spec = TypeVar("_Spec")
+_Reader = Callable[[Metadata, bytes, Problems], Outline]
 
 MAX_POD_SETS = 256
 """More pod sets than this are not one workload; nothing could place them in any useful time."""
 
-_READERS: dict[tuple[str, str], Callable[[bytes, Problems], Outline]] = {
-    ("Deployment", "apps"): read_deployment,
-    ("ReplicaSet", "apps"): read_deployment,
-    ("StatefulSet", "apps"): read_stateful_set,
-    ("Job", "batch"): read_job,
-    ("Pod", ""): read_pod,
-    ("Job", "batch.volcano.sh"): read_volcano_job,
-    ("JobSet", "jobset.x-k8s.io"): read_job_set,
-    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io"): read_leader_worker_set,
-    ("PyTorchJob", "kubeflow.org"): PYTORCH_JOB.read,
-    ("TFJob", "kubeflow.org"): TF_JOB.read,
-    ("MPIJob", "kubeflow.org"): MPI_JOB.read,
-    ("XGBoostJob", "kubeflow.org"): XGBOOST_JOB.read,
-    ("PaddleJob", "kubeflow.org"): PADDLE_JOB.read,
-    ("JAXJob", "kubeflow.org"): JAX_JOB.read,
-    ("TrainJob", "trainer.kubeflow.org"): read_train_job,
-    ("RayCluster", "ray.io"): read_ray_cluster,
-    ("RayJob", "ray.io"): read_ray_job,
-    ("RayService", "ray.io"): read_ray_service,
+
+def _reader(
+    spec: type[_Spec], read: Callable[[Outline, _Spec], None], binding: Binding = Binding.ALWAYS
+) -> _Reader:
+    decoder: msgspec.json.Decoder[_Spec | None] = msgspec.json.Decoder(spec | None)
+
+    def outline(meta: Metadata, raw: bytes, problems: Problems) -> Outline:
+        found = Outline(meta, binding, problems)
+        read(found, decode(decoder, raw, "spec") or spec())
+        return found
+
+    return outline
+
+
+_READERS: dict[tuple[str, str], _Reader] = {
+    ("Deployment", "apps"): _reader(ReplicaFields, read_replicas, Binding.ONE_BY_ONE),
+    ("ReplicaSet", "apps"): _reader(ReplicaFields, read_replicas, Binding.ONE_BY_ONE),
+    # Kueue and KAI take its replicas as a group.
+    ("StatefulSet", "apps"): _reader(ReplicaFields, read_replicas, Binding.WHEN_SAID),
+    ("Job", "batch"): _reader(JobFields, read_job, Binding.WHEN_SAID),
+    ("Pod", ""): _reader(TemplateSpec, read_pod, Binding.WHEN_SAID),
+    ("Job", "batch.volcano.sh"): _reader(VolcanoFields, read_volcano_job),
+    ("JobSet", "jobset.x-k8s.io"): _reader(JobSetFields, read_job_set),
+    ("LeaderWorkerSet", "leaderworkerset.x-k8s.io"): _reader(GroupsFields, read_leader_worker_set),
+    ("PyTorchJob", "kubeflow.org"): _reader(TrainingFields, training_job("pytorch")),
+    ("TFJob", "kubeflow.org"): _reader(TrainingFields, training_job("tf")),
+    ("MPIJob", "kubeflow.org"): _reader(TrainingFields, training_job("mpi", workers=0, keeps_case=True)),
+    ("XGBoostJob", "kubeflow.org"): _reader(TrainingFields, training_job("xgb")),
+    ("PaddleJob", "kubeflow.org"): _reader(TrainingFields, training_job("paddle")),
+    ("JAXJob", "kubeflow.org"): _reader(TrainingFields, training_job("jax")),
+    ("TrainJob", "trainer.kubeflow.org"): _reader(TrainJobFields, read_train_job),
+    ("RayCluster", "ray.io"): _reader(RayClusterFields, read_ray_cluster),
+    ("RayJob", "ray.io"): _reader(RayJobFields, read_ray_job),
+    ("RayService", "ray.io"): _reader(RayServiceFields, read_ray_service),
 }
 
 KNOWN_KINDS: tuple[tuple[str, str], ...] = tuple(sorted(_READERS))
@@ -65,7 +89,13 @@ class _Typed(KubeStruct, frozen=True):
     kind: str | None = None
 
 
+class _Parts(KubeStruct, frozen=True):
+    metadata: WorkloadMeta | None = None
+    spec: msgspec.Raw = ABSENT
+
+
 _TYPES = msgspec.json.Decoder(_Typed)
+_PARTS = msgspec.json.Decoder(_Parts)
 
 
 def read_workload(raw_json: bytes) -> Gang | NotRead:
@@ -81,11 +111,20 @@ def read_workload(raw_json: bytes) -> Gang | NotRead:
 
 
 def read_gang(kind: str, api_version: str, raw_json: bytes) -> Gang | NotRead:
-    """The gang that an object of this kind is; never raises.
+    """The gang that an object of this kind is, by the whole object as JSON; see `read_parts`."""
+    try:
+        parts = decode(_PARTS, raw_json)
+    except Unreadable as error:
+        return NotRead(kind, (str(error),))
+    return read_parts(kind, api_version, parts.metadata or WorkloadMeta(), parts.spec)
 
-    ``api_version``: group and version as in the object, ``v1`` for the core group. ``raw_json``: the whole
-    object. Counts that make no sense leave a problem in the gang and are read safely; an object of the wrong
-    shape, or without what its pods ask for, is `NotRead`.
+
+def read_parts(kind: str, api_version: str, metadata: Metadata, spec: bytes) -> Gang | NotRead:
+    """The gang that an object of this kind is, by its metadata and its ``spec`` as JSON; never raises.
+
+    ``api_version``: group and version as in the object, ``v1`` for the core group. Counts that make no sense
+    leave a problem in the gang and are read safely; an object of the wrong shape, or without what its pods
+    ask for, is `NotRead`.
     """
     group = api_version.rpartition("/")[0]
     reader = _READERS.get((kind, group))
@@ -93,12 +132,12 @@ def read_gang(kind: str, api_version: str, raw_json: bytes) -> Gang | NotRead:
         return NotRead(kind, (_unknown(kind, group),))
     problems: Problems = []
     try:
-        outline = reader(raw_json, problems)
+        outline = reader(metadata, spec, problems)
     except Unreadable as error:
         return NotRead(kind, (*problems, str(error)))
     if len(outline.pod_sets) > MAX_POD_SETS:
         return NotRead(kind, (f"{len(outline.pod_sets)} pod sets: expected at most {MAX_POD_SETS}",))
-    return annotated(kind, outline, problems)
+    return annotated(kind, outline)
 
 
 def _unknown(kind: str, group: str) -> str:

@@ -358,3 +358,56 @@ def test_what_cannot_be_read_fits_nowhere() -> None:
     asked = PodShape(annotations=(("x", "?"),))
     assert room.fits(asked).tolist() == [0]
     assert [limit.problems for limit in room.device_limits(asked)] == [("annotation x: expected y",)]
+
+
+NODE_KINDS: tuple[list[Device], ...] = (EMPTY_PAIR, BY_NUMA, TRIPLE, [H100, device("b")], [BROKEN], [])
+FILTERS = (DeviceFilter(("h100",)), DeviceFilter(not_products=("h100",)), DeviceFilter(ids=("a",)))
+SEVERAL = st.lists(
+    CLAIMS | st.builds(DeviceClaim, st.integers(1, 2), filter=st.sampled_from(FILTERS)),
+    min_size=1,
+    max_size=2,
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.data())
+def test_nodes_that_are_alike_take_what_each_of_them_takes_by_itself(data: st.DataObject) -> None:
+    """Many nodes of few kinds are worked out once for each kind, also while pods come, and nodes go."""
+    rows = 16
+    kinds = data.draw(st.lists(st.sampled_from(NODE_KINDS), min_size=1, max_size=3))
+    columns = table({row: kinds[row % len(kinds)] for row in range(rows)})
+    claims = [tuple(data.draw(SEVERAL)) for _ in range(3)]
+    for _ in range(data.draw(st.integers(1, 6))):
+        row = data.draw(st.integers(0, rows - 1))
+        match data.draw(st.sampled_from(("hold", "change", "leave"))):
+            case "hold":
+                columns.hold(f"n{row}", [DeviceUse("a", data.draw(st.integers(0, 11)), 30)])
+            case "change":
+                columns.set_node(f"n{row}", row, data.draw(st.sampled_from(kinds)), None)
+            case _:
+                columns.remove_node(f"n{row}")
+        for claim in claims:
+            alone = DeviceRoom(columns)
+            # Who has taken something, be it nothing, looks at all devices.
+            alone.take(claim, np.zeros(rows, dtype=np.int64), None)
+            together = DeviceRoom(columns)
+            assert together.limit(claim, rows, None).tolist() == alone.limit(claim, rows, None).tolist()
+            assert together.bound(claim, rows, None).tolist() == alone.bound(claim, rows, None).tolist()
+
+
+def test_what_is_known_of_a_kind_of_nodes_outlives_what_changes_on_one() -> None:
+    columns = table(dict.fromkeys(range(16), EMPTY_PAIR))
+    columns.hold("n3", [DeviceUse("a", 5)])
+    first = columns.one_of_each()
+    columns.hold("n4", [DeviceUse("a", 5)])
+    assert columns.one_of_each() is first
+    columns.hold("n5", [DeviceUse("a", 6)])
+    assert columns.one_of_each() is not first
+
+
+def test_nodes_that_are_all_different_are_worked_out_one_by_one() -> None:
+    columns = table({row: [device("a", memory=row)] for row in range(16)})
+    assert columns.one_of_each() is None
+    assert DeviceRoom(columns).limit((DeviceClaim(1, 3),), 16, None).tolist() == [
+        row // 3 for row in range(16)
+    ]

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairway.kube.objects import ObjectMeta
 from fairway.workloads.gang import Gang
-from fairway.workloads.registry import KNOWN_KINDS, MAX_POD_SETS, NotRead, read_gang, read_workload
+from fairway.workloads.registry import (
+    KNOWN_KINDS,
+    MAX_POD_SETS,
+    NotRead,
+    read_gang,
+    read_parts,
+    read_workload,
+)
 from tests.workloads.objects import (
     EXAMPLES,
     Object,
@@ -240,3 +248,17 @@ def test_an_example_with_anything_anywhere_is_read_or_told(data: st.DataObject, 
 def test_any_bytes_as_any_kind_are_told(kind: tuple[str, str], raw: bytes) -> None:
     name, group = kind
     assert isinstance(read_gang(name, f"{group}/v1" if group else "v1", raw), NotRead)
+
+
+def test_an_object_that_is_decoded_already_reads_like_its_bytes() -> None:
+    built = volcano_job({"replicas": 2}, {"replicas": "x"}, notes={"fairway.dev/gang": "2"})
+    meta, spec = msgspec.convert(built["metadata"], ObjectMeta), msgspec.json.encode(built["spec"])
+    assert read_parts("Job", "batch.volcano.sh/v1alpha1", meta, spec) == read(built)
+
+
+def test_what_was_told_before_an_object_became_unreadable_is_told_with_it() -> None:
+    told = refusal(volcano_job({"replicas": -1}, {"template": None}))
+    assert [line.partition(":")[0] for line in told.splitlines()] == [
+        "spec.tasks[0].replicas",
+        "spec.tasks[1].template",
+    ]

@@ -60,12 +60,18 @@ class Openable:
 
 
 def dealt_opening(
-    count: int, shares: IntVector, group: IntVector, openable: Openable, new_shares: IntVector
+    count: int,
+    total: IntVector,
+    held: Callable[[IntVector], IntVector],
+    openable: Openable,
+    new_shares: IntVector,
 ) -> IntVector:
-    """The same where each group may open devices of ``new_shares`` each for it."""
+    """The same where each group may open devices of ``new_shares`` each for it.
+
+    ``total``: the shares of each group's devices. ``held``: of those, what so many pods can use.
+    """
     slots = openable.slots
     units = np.minimum(openable.units, slots)
-    total = summed(group, shares, len(units))
     by_units = (total + units * new_shares) // count
     if count == 1:
         # Beyond what is there, each new device takes a slot beside those of its pods.
@@ -75,8 +81,7 @@ def dealt_opening(
         return most
 
     def enough(pods: IntVector) -> BoolVector:
-        held = summed(group, np.minimum(shares, pods[group]), len(units))
-        opened = units_to_open(count * pods - held, np.minimum(new_shares, pods))
+        opened = units_to_open(count * pods - held(pods), np.minimum(new_shares, pods))
         return (opened <= units) & (pods + opened <= slots)
 
     return _most(np.minimum(by_units, slots), enough)

@@ -7,6 +7,7 @@ ask separately are placed one by one instead, which is a number that surely fits
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -74,9 +75,33 @@ class DeviceRoom:
         scheme is not limited by it. Exact where a pod's claims are all the same; else see `bound`. Not to be
         written.
         """
+        return self._worked_out(DeviceRoom._limit, claims, rows, openable)
+
+    def bound(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        """A number per node row that `limit` never exceeds, nor the truth. Not to be written.
+
+        Each claim has the devices to itself; and all together cannot have more than the devices' sums.
+        """
+        return self._worked_out(DeviceRoom._bound, claims, rows, openable)
+
+    def _worked_out(self, work: "_Work", claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        """What ``work`` finds, remembered as long as the devices are as the table has them.
+
+        Nodes with like devices, used alike, get one answer, which then outlives what changes on single nodes.
+        """
         if self._is_taken_from or openable is not None:
-            return self._limit(claims, rows, openable)
-        return self._table.remembered((claims, rows), lambda: self._limit(claims, rows, None))
+            return work(self, claims, rows, openable)
+        return self._table.remembered((work, claims, rows), lambda: self._by_kind(work, claims, rows))
+
+    def _by_kind(self, work: "_Work", claims: Claims, rows: int) -> IntVector:
+        names_devices = any(claim.filter.ids or claim.filter.not_ids for claim in claims)
+        few = None if names_devices else self._table.one_of_each()
+        if few is None:
+            return work(self, claims, rows, None)
+        kinds = self._table.kinds
+        found = few.remembered((work, claims), lambda: work(DeviceRoom(few), claims, kinds, None))
+        spread: IntVector = np.append(found, UNLIMITED)[self._table.kind_of(rows)]
+        return spread
 
     def _limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         each = dict.fromkeys(claims)
@@ -89,11 +114,7 @@ class DeviceRoom:
         outside = UNLIMITED if openable is None else 0
         return np.where(self._table.participates(rows), np.minimum(pods, UNLIMITED), outside)
 
-    def bound(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
-        """A number per node row that `limit` never exceeds, nor the truth.
-
-        Each claim has the devices to itself; and all together cannot have more than the devices' sums.
-        """
+    def _bound(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         bound = np.full(rows, UNLIMITED, dtype=np.int64)
         if openable is None and len(claims) > 1:
             here = self._node >= 0
@@ -142,16 +163,29 @@ class DeviceRoom:
         return [self._allowed(claim.filter)[block.devices.T] for claim in claims]
 
     def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: Openable | None) -> IntVector:
-        shares = self._shares(claim)
         if openable is not None:
-            here = self._node >= 0
-            opening = new_shares(self._table.new_memory(rows), claim)
-            return dealt_opening(claim.count, shares[here], self._node[here], openable, opening)
+            total = self._worked_out(DeviceRoom._in_all, (claim,), rows, None)
+            new = self._table.remembered(
+                (claim, rows), lambda: new_shares(self._table.new_memory(rows), claim)
+            )
+            return dealt_opening(claim.count, total, lambda pods: self._held(claim, pods), openable, new)
+        shares = self._shares(claim)
         pods = np.zeros(rows, dtype=np.int64)
         for block in self._table.arrangement().layout(by_numa=claim.same_numa):
             dealt_here = dealt_side_by_side(shares[block.devices], claim.count)
             pods += summed(block.nodes, dealt_here, rows)
         return pods
+
+    def _in_all(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
+        """How many shares all devices of a row have."""
+        here = self._node >= 0
+        return summed(self._node[here], self._shares(claims[0])[here], rows)
+
+    def _held(self, claim: DeviceClaim, pods: IntVector) -> IntVector:
+        """How many shares of a row's devices so many pods can use."""
+        here = self._node >= 0
+        node = self._node[here]
+        return summed(node, np.minimum(self._shares(claim)[here], pods[node]), len(pods))
 
     def _limit_of_many(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         # Where devices can be opened, only those that are there are counted for such pods.
@@ -184,9 +218,7 @@ class DeviceRoom:
 
     def _open(self, claim: DeviceClaim, pods: IntVector) -> IntVector:
         """Open the devices that so many pods need beside those that are there."""
-        here = self._node >= 0
-        node = self._node[here]
-        held = summed(node, np.minimum(self._shares(claim)[here], pods[node]), len(pods))
+        held = self._held(claim, pods)
         memory = self._table.new_memory(len(pods))
         each = np.minimum(new_shares(memory, claim), pods)
         opened = units_to_open(claim.count * pods - held, each)
@@ -195,3 +227,6 @@ class DeviceRoom:
             self._node = np.concatenate([self._node, rows])
             self._state = self._state.with_new(memory[rows])
         return opened
+
+
+_Work = Callable[[DeviceRoom, Claims, int, Openable | None], IntVector]

@@ -30,7 +30,7 @@ class DeviceState:
     @classmethod
     def of(cls, table: DeviceColumns) -> "DeviceState":
         """The devices as they are. Not to be taken from: `copy` that."""
-        return cls(*(table.number(name) for name in _NUMBERS))
+        return cls(*table.numbers)
 
     def copy(self) -> "DeviceState":
         """The same, to take from."""

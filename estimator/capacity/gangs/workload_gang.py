@@ -42,17 +42,6 @@ def workload_gang(gang: Gang) -> WorkloadGang:
     )
 
 
-def says_more(gang: WorkloadGang) -> bool:
-    """Whether the template says anything that Karmada's request for its pods does not."""
-    shapes = [component.shape for component in gang.components]
-    return (
-        gang.together > 1
-        or gang.topology is not None
-        or any(component.topology is not None for component in gang.components)
-        or any(s.annotations or s.per_domain or s.spread or s.claims or len(s.containers) > 1 for s in shapes)
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Placed:
     """How many copies of a gang fit, each whole, and a placement of that many.
