@@ -79,6 +79,10 @@ def filled(number: IntVector, fits: IntVector, pods: IntVector, rank: IntVector 
 
     No row gets more than it fits, so rows that are to take more than they fit together take only that.
     """
+    if int(pods[0]) in (0, LARGEST) and int(np.bincount(number)[1:].max(initial=0)) <= 1:
+        # Domains of one row each take what they may, in whatever order.
+        alone: IntVector = np.minimum(np.minimum(fits, pods[number]), LARGEST // max(1, len(number)))
+        return alone
     order = np.lexsort((number,) if rank is None else (rank, number))
     ordered = number[order]
     wanted = pods[ordered]

@@ -130,7 +130,7 @@ def _caps(nodes: NodeColumns, shape: PodShape) -> tuple[_Cap, ...]:
         pods = np.full(int(number.max(initial=0)) + 1, max(0, most), dtype=np.int64)
         pods[0] = LARGEST
         caps.append(_Cap(key, number, pods))
-    return tuple(sorted(caps, key=lambda cap: -len(np.unique(cap.number))))
+    return tuple(sorted(caps, key=lambda cap: -int(np.count_nonzero(np.bincount(cap.number)[1:]))))
 
 
 def _numbered(nodes: NodeColumns, key: str) -> IntVector:
@@ -189,6 +189,8 @@ def _nest(caps: Sequence[_Cap], rows: BoolVector) -> bool:
 def _within(fine: IntVector, wide: IntVector, rows: BoolVector) -> bool:
     """Whether each domain of the one, on these rows, lies in a single domain of the other."""
     rows = rows & (fine > 0)
+    if int(np.bincount(fine[rows], minlength=1).max()) <= 1:
+        return True
     pairs = np.unique(fine[rows] * (int(wide.max(initial=0)) + 1) + wide[rows])
     return len(pairs) == len(np.unique(fine[rows]))
 
