@@ -82,6 +82,35 @@ class PodResourceClaim(KubeStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
+    access_modes: list[str] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements | None = None
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+
+
+class VolumeClaimTemplate(KubeStruct, frozen=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+
+
+class EphemeralVolume(KubeStruct, frozen=True):
+    volume_claim_template: VolumeClaimTemplate | None = None
+
+
+class ClaimVolume(KubeStruct, frozen=True):
+    claim_name: str = ""
+
+
+class Volume(KubeStruct, frozen=True):
+    """A volume of a pod, as far as it is a claim on a persistent one."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimVolume | None = None
+    ephemeral: EphemeralVolume | None = None
+
+
 class TemplateContainer(Container, frozen=True):
     ports: list[ContainerPort] | None = None
 
@@ -100,6 +129,8 @@ class TemplateSpec(KubeStruct, frozen=True):
     priority_class_name: str = ""
     scheduler_name: str = ""
     resource_claims: list[PodResourceClaim] | None = None
+    volumes: list[Volume] | None = None
+    runtime_class_name: str | None = None
 
 
 class PodTemplate(KubeStruct, frozen=True):
