@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fairway.kube.objects import RawResources
-from fairway.kube.templates import LabelSelector, PersistentVolumeClaimSpec
+from fairway.kube.templates import LabelSelector, VolumeClaimSpec
 from fairway.resources import ResourceError, parse_amounts
 from fairway.selectors import Requirement, SelectorError, Term, equality, label_requirement
 
@@ -40,7 +40,7 @@ class VolumeAsk:
         )
 
 
-def read_ask(spec: PersistentVolumeClaimSpec, tell: Tell) -> VolumeAsk:
+def read_ask(spec: VolumeClaimSpec, tell: Tell) -> VolumeAsk:
     """What a claim's spec asks for; what cannot be read is told."""
     try:
         selector = _selector(spec.selector)

@@ -7,12 +7,13 @@ stated, then come the defaults of LimitRanges, then the checks. Claims on volume
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from estimator.cluster.admission import CONTAINER, Bound, LimitItem
-from fairway.kube.objects import RawResources, ResourceRequirements
-from fairway.kube.templates import TemplateContainer, TemplateSpec
+from fairway.kube.objects import Container, RawResources, ResourceRequirements
+from fairway.kube.templates import TemplateSpec
 from fairway.quantity import MAX_INT64, milli, units
 from fairway.resources import (
     CPU,
@@ -28,6 +29,8 @@ from fairway.resources import (
 
 _MAX_MILLI = MAX_INT64 // 1000
 _SHOWN = 80
+
+_Container = TypeVar("_Container", bound=Container)
 
 _Amount = tuple[int, str]
 """Nano-units, and how they are written."""
@@ -54,7 +57,7 @@ def defaulted(spec: TemplateSpec, items: Iterable[LimitItem]) -> TemplateSpec:
     )
 
 
-def _defaulted(container: TemplateContainer, items: Iterable[LimitItem]) -> TemplateContainer:
+def _defaulted(container: _Container, items: Iterable[LimitItem]) -> _Container:
     stated = container.resources or ResourceRequirements()
     limits = _stated(stated.limits)
     requests = {**limits, **_stated(stated.requests)}
@@ -92,7 +95,7 @@ def _pod_level(spec: TemplateSpec) -> ResourceRequirements | None:
     return replace(spec.resources, requests=requests)
 
 
-def _with_requests(container: TemplateContainer) -> TemplateContainer:
+def _with_requests(container: _Container) -> _Container:
     stated = container.resources or ResourceRequirements()
     requests = {**_stated(stated.limits), **_stated(stated.requests)}
     return replace(container, resources=ResourceRequirements(requests, stated.limits))
@@ -137,7 +140,7 @@ def _limits(stated: ResourceRequirements) -> RawResources:
 _Part = Callable[[ResourceRequirements], RawResources]
 
 
-def _amounts(container: TemplateContainer, part: _Part) -> dict[str, _Amount]:
+def _amounts(container: Container, part: _Part) -> dict[str, _Amount]:
     raw = part(container.resources or ResourceRequirements())
     return {name: (nano, str(raw[name])) for name, nano in parse_nano_list(raw).items()}
 
@@ -157,7 +160,7 @@ def _together(spec: TemplateSpec, part: _Part) -> dict[str, _Amount]:
     return {name: (nano, format_amount(name, written[name])) for name, nano in total.items()}
 
 
-def _only(container: TemplateContainer, part: _Part) -> TemplateContainer:
+def _only(container: _Container, part: _Part) -> _Container:
     stated = container.resources or ResourceRequirements()
     return replace(container, resources=ResourceRequirements(part(stated)))
 
@@ -168,7 +171,7 @@ def _beyond_limits(spec: TemplateSpec) -> Iterator[Iterator[str]]:
             yield _requests_beyond_limits(container, f"spec.{field}[{index}].resources.requests")
 
 
-def _requests_beyond_limits(container: TemplateContainer, field: str) -> Iterator[str]:
+def _requests_beyond_limits(container: Container, field: str) -> Iterator[str]:
     limits = _amounts(container, _limits)
     for name, (nano, text) in sorted(_amounts(container, _requests).items()):
         if name not in limits:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from estimator.cluster.storage import Tell, VolumeAsk, read_ask
-from fairway.kube.templates import PersistentVolumeClaimSpec, TemplateSpec
+from fairway.kube.templates import TemplateSpec, VolumeClaimSpec
 
 ClaimUses = Mapping[str, Mapping[int, int]]
 """By claim (``namespace/name``) the rows on which pods use it, and how many do."""
 
-_NO_CLAIMS: Mapping[str, PersistentVolumeClaimSpec] = MappingProxyType({})
+_NO_CLAIMS: Mapping[str, VolumeClaimSpec] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PodVolume:
 def pod_volumes(
     spec: TemplateSpec,
     namespace: str,
-    claim_templates: Mapping[str, PersistentVolumeClaimSpec] = _NO_CLAIMS,
+    claim_templates: Mapping[str, VolumeClaimSpec] = _NO_CLAIMS,
     tell: Tell = lambda problem: None,
 ) -> tuple[PodVolume, ...]:
     """The claims of each pod made from the template; ``claim_templates``: those of a StatefulSet, by name.

@@ -7,7 +7,7 @@ every field optional, wrong types are located errors, unknown fields are skipped
 
 from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources
 from fairway.kube.resource import ResourceKind
-from fairway.kube.templates import NodeSelector, PersistentVolumeClaimSpec, TemplateToleration
+from fairway.kube.templates import NodeSelector, VolumeClaimSpec, TemplateToleration
 
 
 class Overhead(KubeStruct, frozen=True):
@@ -61,7 +61,7 @@ class PersistentVolumeClaim(KubeStruct, frozen=True):
     """core/v1 PersistentVolumeClaim."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 

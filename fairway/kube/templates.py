@@ -82,7 +82,7 @@ class PodResourceClaim(KubeStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
-class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
+class VolumeClaimSpec(KubeStruct, frozen=True):
     access_modes: list[str] | None = None
     selector: LabelSelector | None = None
     resources: ResourceRequirements | None = None
@@ -92,7 +92,7 @@ class PersistentVolumeClaimSpec(KubeStruct, frozen=True):
 
 
 class VolumeClaimTemplate(KubeStruct, frozen=True):
-    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
 
 
 class EphemeralVolume(KubeStruct, frozen=True):

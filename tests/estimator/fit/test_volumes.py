@@ -14,7 +14,7 @@ from estimator.fit.limits import ENDLESS, Limit
 from estimator.fit.pod_volumes import ClaimUses, PodVolume, pod_volumes
 from estimator.fit.volumes import volume_limits
 from fairway.kube.member_kinds import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from fairway.kube.templates import PersistentVolumeClaimSpec, PodTemplate
+from fairway.kube.templates import PodTemplate, VolumeClaimSpec
 from tests.builders import Complaints, cluster, no_complaints, node
 
 Json = Mapping[str, object]
@@ -141,7 +141,7 @@ def shared(*names: str) -> tuple[PodVolume, ...]:
 
 
 def own(*asks: Json) -> tuple[PodVolume, ...]:
-    templates = {f"data{index}": typed(ask, PersistentVolumeClaimSpec) for index, ask in enumerate(asks)}
+    templates = {f"data{index}": typed(ask, VolumeClaimSpec) for index, ask in enumerate(asks)}
     return pod_volumes(pod().spec, "team", templates)
 
 
@@ -572,16 +572,14 @@ def test_claims_of_a_template() -> None:
             {"name": "www", "persistentVolumeClaim": {"claimName": "replaced"}},
         ]
     ).spec
-    found = pod_volumes(spec, "team", {"www": typed(asks("any"), PersistentVolumeClaimSpec)})
+    found = pod_volumes(spec, "team", {"www": typed(asks("any"), VolumeClaimSpec)})
     assert [(one.key, one.own) for one in found] == [
         ("team/c", False),
         ("team/scratch", True),
         ("team/www", True),
     ]
     assert [one.ask.storage_class for one in found if one.ask is not None] == ["local", "any"]
-    assert hash(found) == hash(
-        pod_volumes(spec, "team", {"www": typed(asks("any"), PersistentVolumeClaimSpec)})
-    )
+    assert hash(found) == hash(pod_volumes(spec, "team", {"www": typed(asks("any"), VolumeClaimSpec)}))
 
 
 # --- what is not known, what is wrong ----------------------------------------------------------------------
