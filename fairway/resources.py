@@ -130,6 +130,11 @@ def understated_by_pod(spec: TemplateSpec) -> str:
     return next((name for name in stated if _is_pod_level(name) and stated[name] < total.get(name, 0)), "")
 
 
+def containers_request(spec: PodSpec | TemplateSpec) -> Amounts:
+    """What all containers state as requests, in nano-units, nothing standing in. Raises ResourceError."""
+    return _container_total(spec, {}, infeasible=False)
+
+
 def container_template_request(container: Container) -> Amounts:
     """What one container of a pod template asks for, limits standing in. Raises ResourceError."""
     return amounts(_container_request(container, None, infeasible=False, limits_stand_in=True))

@@ -6,6 +6,7 @@ read a copy elsewhere. Objects may come in any order and more than once: equal o
 
 from collections.abc import Iterable
 
+from estimator.cluster.admission import AdmissionMirror
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.dra_mirror import DraMirror
 from estimator.cluster.nodes import NodeMirror
@@ -13,6 +14,7 @@ from estimator.cluster.pods import PodMirror
 from estimator.cluster.quotas import QuotaMirror
 from estimator.cluster.report import Report
 from estimator.cluster.topologies import TopologyMirror
+from estimator.cluster.volumes import VolumesMirror
 from estimator.cluster.workloads import Controllers
 from fairway.accelerators.devices import Scheme
 from fairway.accelerators.schemes import SCHEMES
@@ -32,3 +34,5 @@ class ClusterMirror:
         self.quotas = QuotaMirror(report)
         self.topologies = TopologyMirror(report)
         self.dra = DraMirror(self.columns.dra, report)
+        self.admission = AdmissionMirror(report)
+        self.volumes = VolumesMirror(report)

@@ -106,8 +106,12 @@ class ClaimVolume(KubeStruct, frozen=True):
 
 
 class VolumeClaimSpec(KubeStruct, frozen=True):
-    storage_class_name: str | None = None
     access_modes: list[str] | None = None
+    selector: LabelSelector | None = None
+    resources: ResourceRequirements | None = None
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
 
 
 class VolumeClaimTemplate(KubeStruct, frozen=True):

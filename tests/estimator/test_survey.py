@@ -22,6 +22,7 @@ from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import MOST_PROBLEMS, MOST_STRANDED, survey
 from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.device_tolerations import NOTHING_ADDED, TolerationPolicy
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import parse_catalogue
 from fairway.taints import Toleration
@@ -70,7 +71,11 @@ def hami_pod(name: str, on: str, device: int, memory: int, cores: int = 0) -> Po
 
 
 def surveyed(
-    mirror: ClusterMirror, *levels: str, tolerations: Iterable[Toleration] = (), catalogue: str = ""
+    mirror: ClusterMirror,
+    *levels: str,
+    tolerations: Iterable[Toleration] = (),
+    policy: TolerationPolicy | None = None,
+    catalogue: str = "",
 ) -> Summary:
     """The summary of a snapshot, as a thread would make it."""
     known = builtin_catalogue()
@@ -84,6 +89,7 @@ def surveyed(
         pods=len(mirror.pods.keys()),
         overdrawn=overdrawn(mirror.columns),
         tolerations=tolerations,
+        policy=policy,
     )
 
 
@@ -226,6 +232,15 @@ def test_taints_that_pods_of_devices_are_known_to_tolerate_do_not_strand_anythin
     summary = surveyed(mirror, tolerations=[Toleration("dedicated", "Equal", "ml")])
     assert placeable(only(summary))[8] == 1
     assert summary.stranded == ()
+
+
+@pytest.mark.parametrize(("policy", "usable"), [(TolerationPolicy(frozenset({GPU})), 1), (NOTHING_ADDED, 0)])
+def test_taints_named_after_devices_are_tolerated_where_admission_lets_pods(
+    policy: TolerationPolicy, usable: int
+) -> None:
+    summary = surveyed(cluster(gpu_node("a").taint(f"{GPU}:NoSchedule")), policy=policy)
+    assert placeable(only(summary))[8] == usable
+    assert [node.cause for node in summary.stranded] == ([] if usable else ["taint"])
 
 
 def test_a_taint_named_after_an_uncatalogued_device_is_one_that_its_pods_tolerate() -> None:

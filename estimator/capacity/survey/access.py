@@ -1,10 +1,9 @@
 """Which nodes take pods of devices at all: cordons and taints, as far as they are known without asking a pod.
 
-A taint named after an accelerator keeps off pods without devices, and everybody else tolerates it: the
-admission plugin ExtendedResourceToleration of Kubernetes adds the toleration (Exists, NoSchedule) to every
-pod that asks for the resource, GKE does the same for its GPU and TPU nodes, and charts state it. All other
-taints are taken at their word, since what pods tolerate is not known in advance, unless the administrator
-says so. A cordon is no taint here: devices on cordoned nodes are not free at all.
+A taint named after an accelerator keeps off pods without devices, and pods of the device tolerate it where
+admission lets them: whether it does is `estimator.fit.device_tolerations`' to say. All other taints are taken
+at their word, since what pods tolerate is not known in advance, unless the administrator says so. A cordon is
+no taint here: devices on cordoned nodes are not free at all.
 """
 
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.device_tolerations import TolerationPolicy
 from fairway.accelerators.catalogue import Catalogue
 from fairway.resources import is_extended
 from fairway.taints import NO_SCHEDULE, UNSCHEDULABLE, Taint, Toleration
@@ -22,11 +22,16 @@ _CONDITION_PREFIX = "node.kubernetes.io/"
 class Access:
     """The cordons and taints of one cluster's nodes, seen by pods of devices.
 
-    ``tolerations``: what these pods are known to tolerate beyond taints named after devices.
+    ``tolerations``: what these pods are known to tolerate beyond taints named after devices. ``policy``: for
+    which devices admission adds tolerations; without it, for all.
     """
 
     def __init__(
-        self, columns: NodeColumns, catalogue: Catalogue, tolerations: Iterable[Toleration] = ()
+        self,
+        columns: NodeColumns,
+        catalogue: Catalogue,
+        tolerations: Iterable[Toleration] = (),
+        policy: TolerationPolicy | None = None,
     ) -> None:
         tolerations, names = tuple(tolerations), frozenset(columns.resource_names)
         codes = columns.taint_codes
@@ -40,7 +45,9 @@ class Access:
                 taint
                 for taint in sets[code]
                 if taint != UNSCHEDULABLE
-                and not _is_for_devices(taint, names, catalogue)
+                and not (
+                    _is_for_devices(taint, names, catalogue) and (policy is None or taint.key in policy.added)
+                )
                 and not any(toleration.tolerates(taint) for toleration in tolerations)
             ]
             if blocking:

@@ -39,6 +39,7 @@ from estimator.capacity.topology.domains import DomainCache, Domains, domains_of
 from estimator.capacity.topology.levels import CLIQUE, HOSTNAME, Levels
 from estimator.capacity.topology.slices import cliques, tpu_slices
 from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.fit.device_tolerations import TolerationPolicy
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
 from fairway.resources import PODS
@@ -61,6 +62,7 @@ def survey(
     pods: int,
     overdrawn: Mapping[str, IntVector] | None = None,
     tolerations: Iterable[Toleration] = (),
+    policy: TolerationPolicy | None = None,
     age_s: float = 0.0,
     doubt: str = "",
     problems: Iterable[str] = (),
@@ -69,12 +71,12 @@ def survey(
 
     ``pods``: those that are known. ``overdrawn``: what `estimator.capacity.survey.stock` found overdrawn
     where the columns were copied; without it a node's pods never hold more than is healthy. ``tolerations``:
-    what pods of devices tolerate beside taints that are named after devices. ``age_s``, ``doubt`` and
-    ``problems`` are those of the state and go into the summary; at most `MOST_STRANDED` nodes and
-    `MOST_PROBLEMS` problems do.
+    what pods of devices tolerate beside taints that are named after devices; ``policy``: for which devices
+    admission lets them tolerate these, without it for all. ``age_s``, ``doubt`` and ``problems`` are those of
+    the state and go into the summary; at most `MOST_STRANDED` nodes and `MOST_PROBLEMS` problems do.
     """
     tolerations = tuple(tolerations)
-    access = Access(columns, catalogue, tolerations)
+    access = Access(columns, catalogue, tolerations, policy)
     found = inventory(Holdings(columns, overdrawn or {}), catalogue, access.open)
     room = Room(columns, EligibilityCache())
     hosts = SliceHosts(room, tolerations)

@@ -1,0 +1,214 @@
+"""Claims, volumes, storage classes and attach limits of one cluster, as far as they decide where pods go.
+
+Only volumes behind claims count, as kube-scheduler sees them; in-tree volumes without a claim do not.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from estimator.cluster.kind_mirror import KindMirror
+from estimator.cluster.report import Report
+from estimator.cluster.storage import BLOCK, Claim, ClassRules, Tell, Volume, read_ask, size_bytes
+from fairway.dra.slices import SliceError, node_terms
+from fairway.kube.member_kinds import (
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    TopologySelectorTerm,
+)
+from fairway.kube.objects import object_key
+from fairway.kube.templates import NodeSelector
+from fairway.selectors import SelectorError, Term, label_requirement
+
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+_CLASS = "volume.beta.kubernetes.io/storage-class"
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_ZONE_KEYS = (
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+)
+_MIGRATED = {
+    "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+    "kubernetes.io/azure-disk": "disk.csi.azure.com",
+    "kubernetes.io/azure-file": "file.csi.azure.com",
+    "kubernetes.io/cinder": "cinder.csi.openstack.org",
+    "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+    "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+}
+_SHOWN = 80
+
+
+class ClaimMirror(KindMirror[Claim]):
+    """The PersistentVolumeClaims of one cluster."""
+
+    def upsert(self, claim: PersistentVolumeClaim) -> None:
+        """A claim appeared or changed."""
+        key, meta = object_key(claim.metadata), claim.metadata
+        annotations = meta.annotations or {}
+
+        def tell(problem: str) -> None:
+            self._report("persistentvolumeclaims", key[:_SHOWN], problem)
+
+        ask = read_ask(claim.spec, tell)
+        if _CLASS in annotations:
+            ask = replace(ask, storage_class=annotations[_CLASS])
+        phase = claim.status.phase
+        has_volume = bool(claim.spec.volume_name)
+        self._set(
+            key,
+            Claim(
+                ask,
+                meta.uid,
+                claim.spec.volume_name,
+                has_volume and (_BIND_COMPLETED in annotations or phase == "Bound"),
+                phase == "Lost",
+                meta.deletion_timestamp is not None,
+                annotations.get(_SELECTED_NODE, ""),
+            ),
+        )
+
+
+class VolumeMirror(KindMirror[Volume]):
+    """The PersistentVolumes of one cluster, and which of them can still be claimed."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self._available: dict[str, dict[str, Volume]] = {}
+
+    def upsert(self, stated: PersistentVolume) -> None:
+        """A volume appeared or changed."""
+        name, spec = stated.metadata.name, stated.spec
+        annotations, labels = stated.metadata.annotations or {}, stated.metadata.labels or {}
+
+        def tell(problem: str) -> None:
+            self._report("persistentvolumes", name[:_SHOWN], problem)
+
+        reference, csi = spec.claim_ref, spec.csi
+        required = spec.node_affinity.required if spec.node_affinity else None
+        is_available = stated.status.phase == "Available" and stated.metadata.deletion_timestamp is None
+        volume = Volume(
+            annotations.get(_CLASS, spec.storage_class_name),
+            size_bytes(spec.capacity, "spec.capacity", tell),
+            frozenset(spec.access_modes or ()),
+            spec.volume_mode == BLOCK,
+            None if required is None else tuple(_terms(required, tell)),
+            tuple(_zones(labels)),
+            f"{reference.namespace}/{reference.name}" if reference else "",
+            reference.uid if reference else "",
+            csi.driver if csi else "",
+            csi.volume_handle if csi else "",
+            is_available,
+            labels if is_available else {},
+        )
+        if self._set(name, volume) and is_available:
+            self._available.setdefault(volume.storage_class, {})[name] = volume
+
+    def available(self, storage_class: str) -> Collection[Volume]:
+        """Volumes of the class that are in no claim's hands, some of them kept for one."""
+        return self._available.get(storage_class, {}).values()
+
+    def _forget(self, key: str, value: Volume) -> None:
+        if value.is_available:
+            siblings = self._available[value.storage_class]
+            del siblings[key]
+            if not siblings:
+                del self._available[value.storage_class]
+
+
+class StorageClassMirror(KindMirror[ClassRules]):
+    """The StorageClasses of one cluster."""
+
+    def upsert(self, stated: StorageClass) -> None:
+        """A StorageClass appeared or changed."""
+        name, annotations = stated.metadata.name, stated.metadata.annotations or {}
+        made_by = "" if stated.provisioner == _NO_PROVISIONER else stated.provisioner
+        self._set(
+            name,
+            ClassRules(
+                _MIGRATED.get(made_by, made_by),
+                stated.volume_binding_mode == "WaitForFirstConsumer",
+                tuple(self._terms(name, stated.allowed_topologies)) if stated.allowed_topologies else None,
+                any(annotations.get(key) == "true" for key in _IS_DEFAULT),
+                stated.metadata.creation_timestamp or "",
+            ),
+        )
+
+    def default(self) -> str:
+        """The name of the class that claims get which name none, empty where there is none."""
+        defaults = [(rules.created, name) for name, rules in self._values.items() if rules.is_default]
+        newest = max((created for created, _ in defaults), default="")
+        return min((name for created, name in defaults if created == newest), default="")
+
+    def _terms(self, name: str, topologies: list[TopologySelectorTerm]) -> Iterator[Term]:
+        for index, topology in enumerate(topologies):
+            stated = topology.match_label_expressions
+            if not stated:
+                continue
+            try:
+                yield Term(tuple(label_requirement(one.key, "In", tuple(one.values or ())) for one in stated))
+            except SelectorError as error:
+                where = f"allowedTopologies[{index}]"
+                self._report("storageclasses", name[:_SHOWN], f"{where}: {error}; it matches no node")
+
+
+class CsiNodeMirror(KindMirror[dict[str, int]]):
+    """How many volumes of each CSI driver the nodes of one cluster take, by the node's name."""
+
+    def upsert(self, stated: CsiNode) -> None:
+        """A CSINode appeared or changed."""
+        self._set(
+            stated.metadata.name,
+            {
+                driver.name: driver.allocatable.count
+                for driver in stated.spec.drivers or ()
+                if driver.allocatable is not None and driver.allocatable.count is not None
+            },
+        )
+
+    def limits(self, driver: str) -> Iterator[tuple[str, int]]:
+        """The nodes that limit the driver's volumes, and to how many."""
+        for node, limits in self._values.items():
+            if driver in limits:
+                yield node, limits[driver]
+
+
+class VolumesMirror:
+    """Everything known of one cluster's volumes."""
+
+    def __init__(self, report: Report) -> None:
+        self.claims = ClaimMirror(report)
+        self.volumes = VolumeMirror(report)
+        self.classes = StorageClassMirror(report)
+        self.csi_nodes = CsiNodeMirror(report)
+
+    @property
+    def version(self) -> int:
+        """Changes with everything that can change where pods with volumes go."""
+        kinds = (self.claims, self.volumes, self.classes, self.csi_nodes)
+        return sum(kind.version for kind in kinds)
+
+
+def _terms(selector: NodeSelector, tell: Tell) -> Iterator[Term]:
+    """The terms that can match a node; one that Kubernetes cannot parse does not, while the others count."""
+    for index, term in enumerate(selector.node_selector_terms or ()):
+        try:
+            yield from node_terms(NodeSelector([term]))
+        except SliceError as error:
+            where = f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]"
+            tell(f"{where}: {error.__cause__}; it matches no node")
+
+
+def _zones(labels: Mapping[str, str]) -> Iterator[tuple[str, frozenset[str]]]:
+    for key in _ZONE_KEYS:
+        zones = [zone.strip() for zone in labels.get(key, "").split("__")]
+        if all(zones):
+            yield key, frozenset(zones)

@@ -1,0 +1,64 @@
+"""Whether a cluster gives pods of devices the toleration of taints that are named after these devices.
+
+The admission plugin ExtendedResourceToleration does (key: the resource, Exists, NoSchedule) for every
+extended resource that a container asks for. It is off in plain Kubernetes and on in some offerings (GKE),
+which cannot be read from an API server; but pods tell, since the plugin leaves none of them without.
+
+Mirrors plugin/pkg/admission/extendedresourcetoleration of Kubernetes 1.36.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from estimator.cluster.admission import DeviceTolerations
+from fairway.resources import is_extended
+from fairway.taints import NO_SCHEDULE, Taint
+
+
+class TolerationMode(StrEnum):
+    """What ``--extended-resource-toleration`` says: as the pods tell, always, never."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class TolerationPolicy:
+    """For which extended resources a toleration is added; only those that a node's taint is named after.
+
+    ``assumed``: those of them for which no pod tells, so that it is not proven.
+    """
+
+    added: frozenset[str] = frozenset()
+    assumed: frozenset[str] = frozenset()
+
+
+NOTHING_ADDED = TolerationPolicy()
+
+
+def toleration_policy(
+    mode: TolerationMode, seen: DeviceTolerations, taint_sets: Iterable[Iterable[Taint]]
+) -> TolerationPolicy:
+    """What is added in a cluster whose nodes carry these taints.
+
+    Where pods shall tell and none asks for the resource, it is assumed that the toleration is added, unless
+    pods of other resources go without: whoever names a taint after a resource keeps others than its pods off.
+    One pod that is left pending without it proves the contrary.
+    """
+    if mode is TolerationMode.OFF:
+        return NOTHING_ADDED
+    named = {
+        taint.key
+        for taints in taint_sets
+        for taint in taints
+        if taint.effect == NO_SCHEDULE and is_extended(taint.key)
+    }
+    if not named:
+        return NOTHING_ADDED
+    if mode is TolerationMode.ON:
+        return TolerationPolicy(frozenset(named))
+    assumed = {key for key in named if seen.evidence(key) is None and not seen.any_without}
+    added = assumed | {key for key in named if seen.evidence(key)}
+    return TolerationPolicy(frozenset(added), frozenset(assumed))

@@ -1,0 +1,155 @@
+"""What a member's API server adds to a pod, and where its volumes are: the objects that say so.
+
+RuntimeClass, LimitRange and Namespace decide what a pod is stored as; PersistentVolume,
+PersistentVolumeClaim, StorageClass and CSINode where it can go. Same rules as in `fairway.kube.objects`:
+every field optional, wrong types are located errors, unknown fields are skipped.
+"""
+
+from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources, VolumeClaimSpec
+from fairway.kube.resource import ResourceKind
+from fairway.kube.templates import NodeSelector, TemplateToleration
+
+
+class Overhead(KubeStruct, frozen=True):
+    pod_fixed: RawResources | None = None
+
+
+class RuntimeScheduling(KubeStruct, frozen=True):
+    node_selector: dict[str, str] | None = None
+    tolerations: list[TemplateToleration] | None = None
+
+
+class RuntimeClass(KubeStruct, frozen=True):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: Overhead | None = None
+    scheduling: RuntimeScheduling | None = None
+
+
+class LimitRangeItem(KubeStruct, frozen=True):
+    type: str = ""
+    max: RawResources | None = None
+    min: RawResources | None = None
+    default: RawResources | None = None
+    default_request: RawResources | None = None
+    max_limit_request_ratio: RawResources | None = None
+
+
+class LimitRangeSpec(KubeStruct, frozen=True):
+    limits: list[LimitRangeItem] | None = None
+
+
+class LimitRange(KubeStruct, frozen=True):
+    """core/v1 LimitRange."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class Namespace(KubeStruct, frozen=True):
+    """core/v1 Namespace, of which only the labels count."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolumeClaim(KubeStruct, frozen=True):
+    """core/v1 PersistentVolumeClaim."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: VolumeClaimSpec = VolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class CsiSource(KubeStruct, frozen=True):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class ClaimReference(KubeStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(KubeStruct, frozen=True):
+    required: NodeSelector | None = None
+
+
+class PersistentVolumeSpec(KubeStruct, frozen=True):
+    capacity: RawResources | None = None
+    access_modes: list[str] | None = None
+    claim_ref: ClaimReference | None = None
+    storage_class_name: str = ""
+    volume_mode: str | None = None
+    csi: CsiSource | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+
+
+class PersistentVolumeStatus(KubeStruct, frozen=True):
+    phase: str = ""
+
+
+class PersistentVolume(KubeStruct, frozen=True):
+    """core/v1 PersistentVolume."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
+
+
+class TopologySelectorRequirement(KubeStruct, frozen=True):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologySelectorTerm(KubeStruct, frozen=True):
+    match_label_expressions: list[TopologySelectorRequirement] | None = None
+
+
+class StorageClass(KubeStruct, frozen=True):
+    """storage.k8s.io/v1 StorageClass."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    provisioner: str = ""
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologySelectorTerm] | None = None
+
+
+class DriverAllocatable(KubeStruct, frozen=True):
+    count: int | None = None
+
+
+class NodeDriver(KubeStruct, frozen=True):
+    name: str = ""
+    allocatable: DriverAllocatable | None = None
+
+
+class CsiNodeSpec(KubeStruct, frozen=True):
+    drivers: list[NodeDriver] | None = None
+
+
+class CsiNode(KubeStruct, frozen=True):
+    """storage.k8s.io/v1 CSINode, which has the name of its node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CsiNodeSpec = CsiNodeSpec()
+
+
+_STORAGE = "/apis/storage.k8s.io/v1"
+
+RUNTIME_CLASSES = ResourceKind(
+    "runtimeclasses.node.k8s.io", "/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass
+)
+LIMIT_RANGES = ResourceKind("limitranges", "/api/v1/limitranges", LimitRange)
+NAMESPACES = ResourceKind("namespaces", "/api/v1/namespaces", Namespace)
+PERSISTENT_VOLUMES = ResourceKind("persistentvolumes", "/api/v1/persistentvolumes", PersistentVolume)
+PERSISTENT_VOLUME_CLAIMS = ResourceKind(
+    "persistentvolumeclaims", "/api/v1/persistentvolumeclaims", PersistentVolumeClaim
+)
+STORAGE_CLASSES = ResourceKind("storageclasses.storage.k8s.io", f"{_STORAGE}/storageclasses", StorageClass)
+CSI_NODES = ResourceKind("csinodes.storage.k8s.io", f"{_STORAGE}/csinodes", CsiNode)
