@@ -6,16 +6,20 @@ from typing import Protocol
 from admin.observing import Observed
 from estimator.capacity.gangs.placements import ClusterExplanation
 from estimator.capacity.summary import Summary
+from estimator.fit.device_tolerations import TolerationMode
 from fairway.accelerators.catalogue import Catalogue
 from fairway.workloads.gang import Gang
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an administrator says of all clusters: device names, and topology levels (empty: as detected)."""
+    """What an administrator says of all clusters: device names, topology levels (empty: as detected), and
+    whether their admission lets pods of devices tolerate taints named after these.
+    """
 
     catalogue: Catalogue
     levels: tuple[str, ...] = ()
+    tolerations: TolerationMode = TolerationMode.AUTO
 
 
 class Estimates(Protocol):

@@ -9,13 +9,12 @@ from admin.mirrors import mirror_of
 from admin.observing import Observed
 from estimator.capacity.answer import unsure
 from estimator.capacity.budget import Budget
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.explain.explain import explain
 from estimator.capacity.gangs.components import gang_components
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, told
 from estimator.capacity.gangs.placing import place
-from estimator.capacity.local import left_out, localised
+from estimator.capacity.local import Localizer, left_out
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.summary import Summary
@@ -25,7 +24,7 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels, levels_of
 from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.mirror import ClusterMirror
-from estimator.fit.inter_pod_affinity import NamespaceLabels
+from estimator.fit.eligibility import EligibilityCache
 from fairway.workloads.gang import Gang
 
 _SEARCH_S, _ALL_S = 2.0, 10.0
@@ -59,7 +58,7 @@ class LocalEstimates:
         columns = mirror.columns
         components, unused = gang_components(gang)
         eligible = EligibilityCache()
-        here = localised(columns, eligible, NamespaceLabels({}, False), components)
+        here = Localizer(mirror, eligible, self._rules.tolerations).local(components)
         question = GangQuestion(cluster.name, here.components, gang.namespace, gang.topology, wanted)
         search = Budget(self._clock, self._clock() + _SEARCH_S)
         ends_s = self._clock() + _ALL_S

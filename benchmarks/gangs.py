@@ -15,13 +15,13 @@ from statistics import mean
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from estimator.capacity.budget import Budget
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets import integer_program
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.first_fit import first_fit
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
 from tests import gang_checker
 from tests.estimator.gang_instances import (
     Fleet,

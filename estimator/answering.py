@@ -18,7 +18,7 @@ from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
 from estimator.capacity.gangs.workload_gang import WorkloadGang
-from estimator.capacity.local import left_out
+from estimator.capacity.local import Local, left_out
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (
@@ -30,7 +30,7 @@ from estimator.capacity.request import (
     UnschedulableQuestion,
     WorkloadReference,
 )
-from estimator.capacity.room import NOBODY, Around, Room
+from estimator.capacity.room import Around, Room
 from estimator.capacity.sets.component_sets import improving_sets
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.spreading import keeps_distance
@@ -38,6 +38,7 @@ from estimator.capacity.topology.whole_slices import asks_tpu, keep_to_whole_sli
 from estimator.capacity.unschedulable import unschedulable_replicas
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates
+from estimator.fit.pod_shape import PodShape
 from estimator.karmada.templates import NOTHING, Found, Lookup
 from estimator.member import (
     DEPLOYMENTS,
@@ -143,13 +144,13 @@ class Answering:
         deadline_s: float,
     ) -> Answer:
         point: ExtensionPoint = "estimate_replicas"
-        fit: _Fit = partial(_fit_replicas, question)
         one: tuple[Component, ...] = (Component("", 1, question.shape),)
-        parts = one
-        gang, seen = _seen(member, gang)
+        here = member.local(one if gang is None else gang.components)
+        parts, seen = here.components, _Seen.of(here, gang)
+        fit: _Fit = partial(_fit_replicas, parts[0].shape)
         if gang is not None:
+            gang = replace(gang, components=parts)
             fit = partial(_fit_gang, question, gang, _bound_pods(member, question.workload))
-            parts = gang.components
         work = self._work(member, question, one, fit, seen)
         is_closed_form = _is_closed_form(member, gang, parts)
         if is_closed_form and not work.assumed:
@@ -164,8 +165,13 @@ class Answering:
         gang: WorkloadGang | None,
         deadline_s: float,
     ) -> Answer:
-        gang, seen = _seen(member, gang)
-        work = self._work(member, question, question.components, partial(_fit_sets, question, gang), seen)
+        here = member.local(question.components if gang is None else gang.components)
+        seen = _Seen.of(here, gang)
+        if gang is None:
+            fit = partial(_fit_sets, here.components, None)
+        else:
+            fit = partial(_fit_sets, question.components, replace(gang, components=here.components))
+        work = self._work(member, question, question.components, fit, seen)
         may_be_now = gang is None and not _draws(member, question.components)
         size = len(question.components)
         return await self._solve(member, work, "estimate_components", size, deadline_s, may_be_now=may_be_now)
@@ -245,6 +251,11 @@ class _Seen:
     around: Around
     left_out: tuple[Reason, ...]
 
+    @classmethod
+    def of(cls, here: Local, gang: WorkloadGang | None) -> "_Seen":
+        """What is left to the gang, or to the pods of a request alone, in this cluster."""
+        return cls(here.around, left_out(() if gang is None else gang.problems, here))
+
 
 @dataclass(frozen=True, slots=True)
 class _Done:
@@ -258,14 +269,6 @@ class _Done:
     nodes_s: float
     quotas_s: float
     is_late: bool
-
-
-def _seen(member: MemberCluster, gang: WorkloadGang | None) -> tuple[WorkloadGang | None, _Seen]:
-    """The gang as the cluster has it, and what is left to it there."""
-    if gang is None:
-        return None, _Seen(NOBODY, ())
-    here = member.local(gang.components)
-    return replace(gang, components=here.components), _Seen(here.around, left_out(gang.problems, here))
 
 
 def _better(first: _Done, second: _Done) -> _Done:
@@ -335,11 +338,9 @@ def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> in
     return member.mirror.controllers.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
 
 
-def _fit_replicas(
-    question: ReplicasQuestion, room: Room, topology: Topology, terms: Terms
-) -> Iterator[Answer]:
-    keep_to_whole_slices(room, (question.shape,))
-    yield max_replicas(room, question.shape)
+def _fit_replicas(shape: PodShape, room: Room, topology: Topology, terms: Terms) -> Iterator[Answer]:
+    keep_to_whole_slices(room, (shape,))
+    yield max_replicas(room, shape)
 
 
 def _fit_gang(
@@ -349,9 +350,12 @@ def _fit_gang(
 
 
 def _fit_sets(
-    question: SetsQuestion, gang: WorkloadGang | None, room: Room, topology: Topology, terms: Terms
+    components: tuple[Component, ...],
+    gang: WorkloadGang | None,
+    room: Room,
+    topology: Topology,
+    terms: Terms,
 ) -> Iterator[Answer]:
-    components = question.components
     if gang is None and not any(asks_tpu(component.shape) for component in components):
         for sets in improving_sets(room, components, terms.expired, terms.search):
             yield sets.answer

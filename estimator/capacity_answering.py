@@ -162,6 +162,7 @@ class CapacityAnswering:
                 overdrawn=overdrawn(columns),
                 age_s=age_s,
                 doubt="" if doubt is None else doubt.detail,
+                policy=known.tolerations,
             )
 
         try:

@@ -6,9 +6,8 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 import asyncio
 from collections.abc import Callable, Iterable
 
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.local import Local, localised
+from estimator.capacity.local import Local, Localizer
 from estimator.capacity.request import Component
 from estimator.capacity.room import NOBODY, Around, Room
 from estimator.capacity.topology.domains import DomainCache
@@ -16,7 +15,8 @@ from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
-from estimator.fit.inter_pod_affinity import NamespaceLabels
+from estimator.fit.device_tolerations import TolerationMode, TolerationPolicy
+from estimator.fit.eligibility import EligibilityCache
 from estimator.reasons import Reason, in_doubt
 
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
@@ -41,7 +41,12 @@ class MemberCluster:
     """One cluster. ``clock`` is monotonic, in seconds; ``levels`` None: as the cluster itself shows."""
 
     def __init__(
-        self, name: str, mirror: ClusterMirror, clock: Callable[[], float], levels: Levels | None = None
+        self,
+        name: str,
+        mirror: ClusterMirror,
+        clock: Callable[[], float],
+        levels: Levels | None = None,
+        tolerations: TolerationMode = TolerationMode.AUTO,
     ) -> None:
         self.name = name
         self.mirror = mirror
@@ -49,6 +54,8 @@ class MemberCluster:
         self._detected: tuple[tuple[int, int], Levels] | None = None
         self._domains = DomainCache()
         self._eligible = EligibilityCache()
+        self._mode = tolerations
+        self._localizer = Localizer(mirror, self._eligible, tolerations)
         self._clock = clock
         self._known: dict[str, Callable[[], Freshness]] = {}
         self._started_s = clock()
@@ -58,6 +65,7 @@ class MemberCluster:
         """Replace the whole mirror at once, as a source does that reads all or nothing."""
         self.mirror = mirror
         self._eligible = EligibilityCache()
+        self._localizer = Localizer(mirror, self._eligible, self._mode)
         self._domains = DomainCache()
         self._detected = None
 
@@ -74,7 +82,12 @@ class MemberCluster:
 
     def local(self, components: Iterable[Component]) -> Local:
         """The components as this cluster has them now, and what its pods leave to them."""
-        return localised(self.mirror.columns, self._eligible, NamespaceLabels({}, False), components)
+        return self._localizer.local(components)
+
+    @property
+    def tolerations(self) -> TolerationPolicy:
+        """For which devices this cluster's admission adds tolerations to pods."""
+        return self._localizer.tolerations
 
     def room(self, around: Around = NOBODY) -> Room:
         """The free room now; valid until the event loop runs on."""

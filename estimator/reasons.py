@@ -75,6 +75,11 @@ def filtered(plugin: str, why: str, nodes: int) -> Reason:
     return Reason(_snake(plugin), f"{counted(nodes, 'node')} {why}")
 
 
+def refused_pods(why: str) -> Reason:
+    """The member's API server creates no such pods, in its own words."""
+    return Reason("refused", f"the member's API server creates no such pod: {why[:500]}")
+
+
 def not_known(what: Sequence[str]) -> Reason:
     """Constraints that the answer leaves out because they cannot be known: the truth may be less."""
     return Reason("not_known", f"fewer may fit, not known: {'; '.join(what[:_SHOWN])}")

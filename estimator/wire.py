@@ -15,15 +15,17 @@ from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.claims import RawTerm, node_claim
 from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import (
-    ANY_NODE,
     AssumedWorkload,
     Component,
-    NodeClaim,
-    PodShape,
     ReplicasQuestion,
     SetsQuestion,
     UnschedulableQuestion,
     WorkloadReference,
+)
+from estimator.fit.pod_shape import (
+    ANY_NODE,
+    NodeClaim,
+    PodShape,
 )
 from estimator.pb import estimator_pb2 as pb
 from fairway.quantity import QuantityError, milli, parse_nano, units

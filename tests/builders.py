@@ -17,12 +17,17 @@ import msgspec
 
 from estimator.capacity.answer import Answer
 from estimator.capacity.assumed import hold, outstanding
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
+from estimator.capacity.request import (
+    AssumedWorkload,
+    Component,
+    WorkloadReference,
+)
 from estimator.capacity.room import Room
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
+from estimator.fit.pod_shape import PodShape
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets
 from fairway.kube.objects import Deployment, KubeObject, Node, Pod, ReplicaSet, ResourceQuota, object_key

@@ -9,7 +9,7 @@ from benchmarks.openb.members import Member
 from benchmarks.openb.oracle import Ask
 from benchmarks.openb.schemes import GPU
 from benchmarks.openb.trace import Task
-from estimator.capacity.request import PodShape
+from estimator.fit.pod_shape import PodShape
 
 _FRACTIONS = 8
 _SINGLES = 3

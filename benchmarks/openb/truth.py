@@ -30,9 +30,7 @@ from benchmarks.openb.trace import (
 )
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.survey.fragmentation import (
     GpuNode,
@@ -43,6 +41,8 @@ from estimator.capacity.survey.fragmentation import (
     popular,
 )
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.schemes import SCHEMES
 from fairway.kube.dumps import read_dump
 from fairway.resources import is_extended

@@ -13,10 +13,10 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.request import (
     AssumedWorkload,
     Component,
-    NodeClaim,
     WorkloadReference,
 )
 from estimator.capacity.room import Room
+from estimator.fit.pod_shape import NodeClaim
 from estimator.reasons import Reason, held_for_assumed
 from fairway.selectors import Requirement
 

@@ -8,7 +8,7 @@ scheduler asks the same thing again and again. What Kubernetes cannot parse matc
 from collections.abc import Callable
 from functools import lru_cache
 
-from estimator.capacity.request import NodeClaim
+from estimator.fit.pod_shape import NodeClaim
 from fairway.selectors import Requirement, SelectorError, Term, equality, field_requirement, label_requirement
 from fairway.taints import Toleration
 

@@ -7,8 +7,8 @@ the scarcest decides. Mirrors NodeResourcesFit of kube-scheduler 1.36.
 import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED, Answer
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, insufficient, never_fits
 from fairway.resources import PODS, is_extended
 

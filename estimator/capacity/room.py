@@ -13,10 +13,13 @@ import numpy as np
 from estimator.capacity.devices.dealing import Openable
 from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
 from estimator.capacity.devices.dra_room import DraRoom
-from estimator.capacity.eligibility import Eligibility, EligibilityCache
-from estimator.capacity.request import PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.fit.eligibility import (
+    Eligibility,
+    EligibilityCache,
+)
+from estimator.fit.pod_shape import PodShape
 from estimator.fit.surroundings import Surroundings
 from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full, filtered
 from fairway.resources import PODS
@@ -44,7 +47,8 @@ class DeviceLimit:
     """How many pods of a shape each row takes for its devices of one scheme; what could not be read of it.
 
     ``at_most`` is never below ``pods``, and the same vector where that is exact. ``classes``: the device
-    classes that it claims instead of a scheme, and then ``details`` say what is in the way.
+    classes that it claims instead of a scheme, and then ``details`` say what is in the way. ``why``: it is no
+    device but a filter that caps the pods of a node.
     """
 
     scheme: str
@@ -53,9 +57,12 @@ class DeviceLimit:
     problems: tuple[str, ...]
     classes: tuple[str, ...] | None = None
     details: tuple[str, ...] = ()
+    why: str = ""
 
     def reason(self, nodes: int) -> Reason:
         """Why so many nodes take none."""
+        if self.why:
+            return filtered(self.scheme, self.why, nodes)
         if self.classes is None:
             return devices_full(self.scheme, nodes, self.problems)
         if self.problems:
@@ -86,6 +93,7 @@ class Room:
         self._restrictions: dict[PodShape, _Restriction] = {}
         self._known: dict[PodShape, Eligibility] = {}
         self._kept: set[PodShape] = set()
+        self._placed: dict[PodShape, IntVector] = {}
 
     def eligible(self, shape: PodShape) -> Eligibility:
         """The rows that pods of this shape may use."""
@@ -145,6 +153,11 @@ class Room:
     def device_limits(self, shape: PodShape) -> Iterator[DeviceLimit]:
         """What devices allow: a limit for each scheme that the shape asks anything of, and for its claims."""
         rows = len(self.nodes.rows)
+        around = self._around.get(shape)
+        for one in around.limits if around is not None else ():
+            if one.caps is not None:
+                capped = np.maximum(one.caps - self._placed.get(shape, 0), 0)
+                yield DeviceLimit(one.filter, capped, capped, (), why=one.reason)
         for devices, claims, problems in self._claims(shape):
             if problems:
                 # What cannot be read cannot be promised.
@@ -209,6 +222,8 @@ class Room:
                     column -= opened.units
         if self._dra.draws(shape):
             self._dra.take(shape, placed)
+        if shape in self._around:
+            self._placed[shape] = self._placed.get(shape, 0) + placed
         for resource, amount in demand(shape):
             column = self._own(resource)
             column -= placed * amount
@@ -223,11 +238,13 @@ class Room:
         twin._within = self._within
         twin._restrictions = dict(self._restrictions)
         twin._kept = set(self._kept)
+        twin._placed = dict(self._placed)
         return twin
 
     def restore(self, earlier: "Room") -> None:
         """Give back all that was taken since ``earlier`` was forked off; that one must not be used again."""
         self._taken, self._devices, self._dra = earlier._taken, earlier._devices, earlier._dra
+        self._placed = earlier._placed
 
     def within(self, rows: BoolVector) -> "Room":
         """A copy in which no pod may use any other than these rows."""

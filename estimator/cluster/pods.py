@@ -11,6 +11,7 @@ from sys import intern
 
 import msgspec
 
+from estimator.cluster.admission import DeviceTolerations, device_tolerations
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.occupancy import PodGroup, PodTraits
@@ -22,6 +23,7 @@ from fairway.kube.objects import Pod, object_key
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
 from fairway.selectors import SelectorError
+from fairway.taints import Toleration
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
@@ -38,15 +40,23 @@ class _Held(msgspec.Struct, frozen=True, gc=False):
     devices: _Devices
     exclusive_level: str
     controller: tuple[str, str, str, str] | None
+    tolerates: tuple[tuple[str, bool], ...]
     unschedulable_since_s: float | None
 
 
 class PodMirror:
     """The pods of one cluster; the reflector's sink for them, and the only writer of what they hold."""
 
-    def __init__(self, columns: NodeColumns, controllers: Controllers, report: Report) -> None:
+    def __init__(
+        self,
+        columns: NodeColumns,
+        controllers: Controllers,
+        tolerations: DeviceTolerations,
+        report: Report,
+    ) -> None:
         self._columns = columns
         self._controllers = controllers
+        self._tolerations = tolerations
         self._report = report
         self._pods: dict[str, _Held] = {}
         self._footprints: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
@@ -70,6 +80,8 @@ class PodMirror:
         self._pods[key] = held
         if held.node:
             self._hold(held)
+        for resource, tolerates in held.tolerates:
+            self._tolerations.seen(resource, tolerates, 1)
         if held.controller and held.node:
             self._controllers.bind(held.controller)
         if held.controller and held.unschedulable_since_s is not None:
@@ -98,6 +110,8 @@ class PodMirror:
     def _forget(self, key: str, held: _Held) -> None:
         if held.node:
             self._release(held)
+        for resource, tolerates in held.tolerates:
+            self._tolerations.seen(resource, tolerates, -1)
         if held.controller and held.node:
             self._controllers.unbind(held.controller)
         if held.controller and held.unschedulable_since_s is not None:
@@ -121,6 +135,7 @@ class PodMirror:
                 intern(controller.kind),
                 intern(controller.api_version.rpartition("/")[0]),
             ),
+            tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
         )
 
@@ -191,6 +206,22 @@ def _claims(pod: Pod) -> tuple[str, ...]:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None
     }
     return tuple(f"{pod.metadata.namespace}/{name}" for name in sorted(names)) if names else ()
+
+
+def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
+    """For each extended resource of the pod whether it tolerates taints of that name."""
+    spec = pod.spec
+    names = {
+        name
+        for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+        if container.resources
+        for name in container.resources.requests or ()
+        if is_extended(name)
+    }
+    if not names:
+        return ()
+    tolerations = (Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ())
+    return device_tolerations(names, tolerations)
 
 
 def _extended(pod: Pod) -> tuple[dict[str, int], ...]:

@@ -10,29 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.request import InterPod
+from estimator.cluster.admission import NamespaceMirror
 from estimator.cluster.columns import BoolVector, NodeColumns
 from estimator.cluster.occupancy import Selected
 from estimator.fit.limits import Limit
+from estimator.fit.pod_shape import InterPod
 from fairway.pod_terms import NAMESPACE_NAME, PodTerm, Selector, matches
 
 FILTER = "InterPodAffinity"
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceLabels:
-    """The labels of a cluster's namespaces, as far as they are known; a name is always among them."""
-
-    known: Mapping[str, Mapping[str, str]]
-    is_complete: bool
-
-    def match(self, name: str, selector: Selector) -> bool:
-        """Whether the selector matches the namespace, as far as its labels are known."""
-        return matches(selector, {**self.known.get(name, {}), NAMESPACE_NAME: name})
-
-    def decides(self, selector: Selector | None) -> bool:
-        """Whether enough is known to tell which namespaces the selector matches."""
-        return self.is_complete or all(one.key == NAMESPACE_NAME for one in selector or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +28,7 @@ class Company:
     together: tuple[str, ...] = ()
 
 
-def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceLabels) -> Company:
+def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceMirror) -> Company:
     """What pods that run already leave of the rows to further pods like this one."""
     labels = dict(pod.labels)
     limits = [
@@ -57,17 +42,17 @@ def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceL
     return Company(tuple(limit for limit in limits if limit is not None), together)
 
 
-def is_own(term: PodTerm, namespace: str, labels: Mapping[str, str], namespaces: NamespaceLabels) -> bool:
+def is_own(term: PodTerm, namespace: str, labels: Mapping[str, str], namespaces: NamespaceMirror) -> bool:
     """Whether the term is about pods with these labels in this namespace."""
     if namespace not in term.namespaces:
         chosen = term.namespace_selector
-        if chosen is None or not namespaces.match(namespace, chosen):
+        if chosen is None or not _matches(namespaces, namespace, chosen):
             return False
     return term.selects(labels)
 
 
 def _repelled(
-    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceLabels
+    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceMirror
 ) -> Limit | None:
     """The rows from which required anti-affinity of running pods does not keep this one."""
     free: BoolVector | None = None
@@ -75,7 +60,7 @@ def _repelled(
     for term, rows in nodes.occupancy.repelling(pod.namespace):
         if not term.selects(labels):
             continue
-        if pod.namespace not in term.namespaces and not namespaces.decides(term.namespace_selector):
+        if pod.namespace not in term.namespaces and not _decides(namespaces, term.namespace_selector):
             unknown.add("labels of namespaces, which anti-affinity of running pods selects by")
         if is_own(term, pod.namespace, labels, namespaces):
             domains = _domains(nodes, term.key, np.fromiter(rows, dtype=np.int64))
@@ -86,7 +71,7 @@ def _repelled(
     return Limit(FILTER, free, reason=reason, unknown=tuple(sorted(unknown)))
 
 
-def _apart(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceLabels) -> Limit | None:
+def _apart(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceMirror) -> Limit | None:
     """The rows in whose domains no pod runs that the pod's anti-affinity is about."""
     free: BoolVector | None = None
     unknown = _undecided(pod.anti_affinity, namespaces)
@@ -105,7 +90,7 @@ def _apart(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceLabels) -> Li
 
 
 def _near(
-    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceLabels
+    nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceMirror
 ) -> tuple[Limit, tuple[str, ...]]:
     """The rows in whose domains pods run that match all of the pod's affinity.
 
@@ -133,6 +118,16 @@ def _near(
     return Limit(FILTER, rows, reason=reason, unknown=unknown), ()
 
 
+def _matches(namespaces: NamespaceMirror, name: str, selector: Selector) -> bool:
+    """Whether the selector matches the namespace, as far as its labels are known; its name always is."""
+    return matches(selector, {**(namespaces.labels(name) or {}), NAMESPACE_NAME: name})
+
+
+def _decides(namespaces: NamespaceMirror, selector: Selector | None) -> bool:
+    """Whether enough is known to tell which namespaces the selector matches."""
+    return namespaces.synced or all(one.key == NAMESPACE_NAME for one in selector or ())
+
+
 def _domains(nodes: NodeColumns, key: str, found: np.ndarray[tuple[int], np.dtype[np.int64]]) -> BoolVector:
     """The rows that share a value of the label with any of these."""
     codes = nodes.labels.codes(key)[: len(nodes.rows)]
@@ -144,7 +139,7 @@ def _domains(nodes: NodeColumns, key: str, found: np.ndarray[tuple[int], np.dtyp
 
 
 def _namespaces(
-    nodes: NodeColumns, terms: Iterable[PodTerm], namespaces: NamespaceLabels
+    nodes: NodeColumns, terms: Iterable[PodTerm], namespaces: NamespaceMirror
 ) -> frozenset[str] | None:
     """The namespaces that all of the terms are about; None for all there are."""
     meant: frozenset[str] | None = None
@@ -154,12 +149,12 @@ def _namespaces(
             continue
         named = term.namespaces
         if chosen is not None:
-            named |= {name for name in nodes.occupancy.namespaces if namespaces.match(name, chosen)}
+            named |= {name for name in nodes.occupancy.namespaces if _matches(namespaces, name, chosen)}
         meant = named if meant is None else meant & named
     return meant
 
 
-def _undecided(terms: Iterable[PodTerm], namespaces: NamespaceLabels) -> tuple[str, ...]:
-    if all(namespaces.decides(term.namespace_selector) for term in terms):
+def _undecided(terms: Iterable[PodTerm], namespaces: NamespaceMirror) -> tuple[str, ...]:
+    if all(_decides(namespaces, term.namespace_selector) for term in terms):
         return ()
     return ("labels of namespaces, which the pod's affinity selects by",)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from estimator.capacity.request import PodShape
 from estimator.cluster.columns import NodeColumns
 from estimator.fit.limits import Limit
+from estimator.fit.pod_shape import PodShape
 
 FILTER = "NodePorts"
 

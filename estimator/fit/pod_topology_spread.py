@@ -9,11 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.request import MAX_SKEW, NodeClaim, PodShape, Spread
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.occupancy import Selected
+from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.limits import Limit
+from estimator.fit.pod_shape import (
+    MAX_SKEW,
+    NodeClaim,
+    PodShape,
+    Spread,
+)
 from fairway.taints import Toleration
 
 FILTER = "PodTopologySpread"

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.request import ALONE, PodShape
-from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
-from estimator.fit.inter_pod_affinity import NamespaceLabels, inter_pod_affinity
+from estimator.cluster.columns import BoolVector, IntVector
+from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
+from estimator.fit.inter_pod_affinity import inter_pod_affinity
 from estimator.fit.limits import Limit
 from estimator.fit.node_ports import node_ports
+from estimator.fit.pod_shape import (
+    PodShape,
+)
 from estimator.fit.pod_topology_spread import pod_topology_spread, running_pods
+from estimator.fit.volumes import volume_limits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,29 +40,31 @@ class Surroundings:
         return np.logical_and.reduce(masks) if masks else None
 
     @property
+    def total(self) -> int | None:
+        """The most further pods in the whole cluster; None where nothing limits that."""
+        return min((limit.total for limit in self.limits if limit.total is not None), default=None)
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """What could not be known, so that the answer is not proven."""
         return tuple(dict.fromkeys(told for limit in self.limits for told in limit.unknown))
 
 
-def surroundings(
-    nodes: NodeColumns, cache: EligibilityCache, shape: PodShape, namespaces: NamespaceLabels
-) -> Surroundings | None:
-    """What is left to the shape; None where running pods change nothing for it.
+def surroundings(mirror: ClusterMirror, cache: EligibilityCache, shape: PodShape) -> Surroundings | None:
+    """What is left to the shape; None where it is left everything.
 
     O(rows) for each term that is about anybody, tens of microseconds at 5,000 nodes.
     """
-    pod = shape.inter_pod
-    if pod is ALONE and not shape.spread:
-        return None
-    limits: list[Limit | None] = []
+    nodes, pod = mirror.columns, shape.inter_pod
     running = running_pods(nodes, shape)
-    if pod.ports:
-        limits.append(node_ports(nodes, shape))
-    if shape.spread:
-        limits.append(pod_topology_spread(nodes, cache, shape, running))
-    company = inter_pod_affinity(nodes, pod, namespaces)
-    found = (*(limit for limit in limits if limit is not None), *company.limits)
+    company = inter_pod_affinity(nodes, pod, mirror.admission.namespaces)
+    limits = (
+        node_ports(nodes, shape),
+        *volume_limits(nodes, mirror.volumes, nodes.occupancy.claims(), shape.volumes),
+        pod_topology_spread(nodes, cache, shape, running),
+        *company.limits,
+    )
+    found = tuple(limit for limit in limits if limit is not None)
     if not found and not company.together and not any(counts.any() for counts in running):
         return None
     return Surroundings(found, running, company.together)

@@ -13,9 +13,10 @@ from typing import Protocol
 import msgspec
 
 from estimator.capacity.gangs.workload_gang import WorkloadGang, workload_gang
-from estimator.capacity.request import Component, PodClaim
+from estimator.capacity.request import Component
 from estimator.cluster.dra_mirror import read_stated
 from estimator.cluster.dra_state import Stated
+from estimator.fit.pod_shape import PodClaim
 from estimator.karmada.kinds import WatchedKind, WorkloadObject
 from fairway.kube.objects import object_key
 from fairway.kube.resource_slices import ResourceClaim, ResourceClaimTemplate

@@ -142,6 +142,8 @@ class Container(KubeStruct, frozen=True):
 class PodToleration(KubeStruct, frozen=True):
     key: str = ""
     operator: str = ""
+    value: str = ""
+    effect: str = ""
 
 
 class PodSpec(KubeStruct, frozen=True):

@@ -7,11 +7,11 @@ from benchmarks import cluster
 from benchmarks.cluster import PodSize, Scale, free_gpus, replicas_of
 from benchmarks.component_sets import contested, sets_requests
 from benchmarks.shapes import replicas_request, replicas_requests
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.room import Room
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
 from estimator.wire import decode_replicas, decode_sets
 from fairway.kube.objects import Node, Pod
 

@@ -12,11 +12,11 @@ from benchmarks.cluster import KIND, PodSize, Scale, replicas_of
 from benchmarks.device_latency import ASKS, Ask
 from benchmarks.shapes import replicas_request
 from benchmarks.shared_cluster import HALVES
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import NodeClaim
 from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
+from estimator.fit.pod_shape import NodeClaim
 from estimator.wire import decode_replicas
 from fairway.kube.objects import Node, Pod
 from fairway.selectors import equality

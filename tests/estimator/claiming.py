@@ -6,8 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from estimator.capacity.request import PodClaim, PodShape
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import (
+    PodClaim,
+    PodShape,
+)
 from fairway.dra.requests import stated_claim
 from fairway.dra.selection import Compile
 from fairway.kube.resource_slices import (

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
+from estimator.fit.pod_shape import PodShape
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.estimator.packing import bins_of, pod_of
 

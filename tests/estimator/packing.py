@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
+from estimator.fit.pod_shape import PodShape
 
 Pod = tuple[frozenset[int], tuple[tuple[str, int], ...]]
 """The rows a pod may use, and what it takes of one."""

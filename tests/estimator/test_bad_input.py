@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from estimator.capacity.answer import UNBOUNDED
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
+from estimator.fit.pod_shape import PodShape
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import LARGEST, WireError, decode_replicas, decode_sets, encode_sets
 from fairway.kube.objects import Deployment, Node, Pod

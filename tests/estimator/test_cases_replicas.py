@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from estimator.capacity.answer import Answer
-from estimator.capacity.request import PodShape
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import NO_NODES, cordoned, insufficient, never_fits, untolerated
 from fairway.taints import Taint
 from tests.builders import NodeBuilder, cluster, node, pod, replicas_of, shape, term

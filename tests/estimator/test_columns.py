@@ -1,10 +1,10 @@
 import pytest
 
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.room import Room
 from estimator.cluster.columns import zone_of
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
 from fairway.taints import UNSCHEDULABLE, Taint
 from tests.builders import cluster, delete, node, pod, replicas_of, shape, term, upsert
 

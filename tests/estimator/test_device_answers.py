@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from estimator.capacity.request import PodShape
+from estimator.fit.pod_shape import PodShape
 from tests.builders import NodeBuilder, PodBuilder, cluster, node, pod, replicas_of, shape
 
 GPU, MEMORY = "nvidia.com/gpu", "nvidia.com/gpumem"

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from estimator.capacity.devices.dealing import Openable, dealt_side_by_side
 from estimator.capacity.devices.device_room import DeviceRoom
 from estimator.capacity.devices.state import UNLIMITED
-from estimator.capacity.eligibility import EligibilityCache
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.fit.eligibility import EligibilityCache
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.devices import (
     Device,
     DeviceClaim,

@@ -6,11 +6,12 @@ import pytest
 from estimator.capacity.answer import Answer
 from estimator.capacity.explain.explain import explain
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import insufficient
 from fairway.dra.extended import IMPLICIT_PREFIX
 from fairway.dra.selection import without_cel

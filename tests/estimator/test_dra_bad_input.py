@@ -6,8 +6,11 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.request import PodClaim, PodShape
 from estimator.cluster.dra_mirror import read_stated
+from estimator.fit.pod_shape import (
+    PodClaim,
+    PodShape,
+)
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceSlice
 from tests.builders import Complaints, node, replicas_of, shape
 from tests.dra.objects import claim_spec, request

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from fairway.kube.resource_slices import ResourceClaim, ResourceSlice
 from tests.builders import node, replicas_of, room_of, sets_of, shape
 from tests.dra.exhaustive import Cluster, Gpu, Pod

@@ -14,11 +14,14 @@ from admin.live import read_live
 from admin.mirrors import mirror_of
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas
 from estimator.capacity.gangs.workload_gang import WorkloadGang, says_more, workload_gang
-from estimator.capacity.request import PodClaim, PodShape
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.capacity_requests import read_place
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import (
+    PodClaim,
+    PodShape,
+)
 from estimator.karmada.kinds import WatchedKind
 from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import read_template

@@ -10,8 +10,9 @@ from estimator.capacity.explain.explain import explain
 from estimator.capacity.explain.near_misses import MOST
 from estimator.capacity.gangs.placements import Explanation, NearMiss
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape, term
 
 GPU = "nvidia.com/gpu"

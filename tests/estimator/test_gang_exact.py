@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.budget import NO_BUDGET, Budget
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.sets import exact, integer_program, pattern_program
 from estimator.capacity.sets.bins import bins_of
 from estimator.capacity.sets.component_sets import Sets, max_sets
@@ -25,6 +25,7 @@ from estimator.capacity.sets.integer_program import Outcome, Program, Solved, so
 from estimator.capacity.sets.node_program import node_loads
 from estimator.capacity.sets.patterns import patterns_of
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from tests import gang_checker
 from tests.builders import NodeBuilder, cluster, component, never, node, room_of, sets_of
 from tests.estimator import gang_instances, packing

@@ -5,8 +5,6 @@ import pytest
 
 from estimator.capacity.request import (
     AssumedWorkload,
-    NodeClaim,
-    PodShape,
     Question,
     ReplicasQuestion,
     SetsQuestion,
@@ -14,6 +12,10 @@ from estimator.capacity.request import (
     WorkloadReference,
 )
 from estimator.capacity.request import Component as ReadComponent
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodShape,
+)
 from estimator.wire import parse_object
 from fairway.selectors import Requirement, Term, equality, field_requirement, label_requirement
 from fairway.taints import Toleration

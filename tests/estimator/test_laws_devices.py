@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.answer import Answer
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.cluster import columns as columns_module
 from estimator.cluster import devices as devices_module
 from estimator.cluster.arrangement import Arrangement
@@ -26,6 +26,7 @@ from estimator.cluster.columns import NodeColumns
 from estimator.cluster.device_use import NUMBERS
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.devices import DeviceFilter
 from tests.builders import (
     NodeBuilder,

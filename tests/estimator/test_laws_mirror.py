@@ -7,12 +7,12 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.room import Room
 from estimator.cluster import columns as columns_module
 from estimator.cluster import labels as labels_module
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.eligibility import EligibilityCache
 from estimator.pb import estimator_pb2 as pb
 from fairway.kube.objects import KubeObject, Node, Pod, object_key
 from fairway.selectors import equality, label_requirement

@@ -12,12 +12,17 @@ from hypothesis import strategies as st
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.assumed import OutOfTime, hold, outstanding
-from estimator.capacity.request import AssumedWorkload, Component, PodShape, WorkloadReference
+from estimator.capacity.request import (
+    AssumedWorkload,
+    Component,
+    WorkloadReference,
+)
 from estimator.capacity.room import Room
 from estimator.capacity.sets import first_fit as first_fit_module
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.capacity.sets.first_fit import first_fit
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import held_for_assumed
 from tests.builders import (
     NodeBuilder,

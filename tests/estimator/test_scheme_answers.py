@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from estimator.capacity.devices.claim_by_claim import MOST_CLAIMS
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.schemes import SCHEMES
 from tests.accelerators.facts import node_of, pod_of, text
 from tests.builders import (

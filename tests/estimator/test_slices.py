@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.summary import SliceShape
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import GangFit, place_gang
 from estimator.capacity.topology.levels import detected, levels_of
 from estimator.capacity.topology.slices import UsableSlices, cliques, tpu_slices, usable_slices
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import broken_slices, part_of_host, slices_in_use
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.builders import NodeBuilder, PodBuilder, Thing, cluster, never, node, pod, room_of, shape

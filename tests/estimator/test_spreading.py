@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.request import EACH_NODE, PodShape, Spread
 from estimator.capacity.topology.spreading import keeps_distance, row_caps, spread_replicas
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import (
+    EACH_NODE,
+    PodShape,
+    Spread,
+)
 from estimator.fit.pod_topology_spread import SpreadRule
 from estimator.reasons import domain_cap, scarcest_domain
 from tests.builders import NodeBuilder, cluster, never, node, replicas_of, room_of, shape

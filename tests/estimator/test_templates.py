@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.capacity.gangs.templates import DEVICE_ANNOTATIONS, shape_of
-from estimator.capacity.request import NodeClaim, PodShape, Spread
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodShape,
+    Spread,
+)
 from estimator.pb import estimator_pb2 as pb
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.templates import PodTemplate

@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.budget import NO_BUDGET, Budget
-from estimator.capacity.request import Component, PodShape, Spread
+from estimator.capacity.request import Component
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import GangFit, place_gang
 from estimator.capacity.topology.levels import Levels, detected, levels_of
 from estimator.cluster.mirror import ClusterMirror
+from estimator.fit.pod_shape import (
+    PodShape,
+    Spread,
+)
 from estimator.reasons import (
     Reason,
     crossed_topologies,

@@ -6,10 +6,14 @@ from estimator.capacity.budget import NO_BUDGET
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placing import place
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, GangQuestion, PodShape
+from estimator.capacity.request import (
+    Component,
+    GangQuestion,
+)
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.capacity.topology.whole_slices import keep_to_whole_slices
+from estimator.fit.pod_shape import PodShape
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape
 
 TPU = "google.com/tpu"

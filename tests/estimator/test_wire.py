@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.doubt import NO_OPINION
-from estimator.capacity.request import ANY_NODE, PodShape, Question, ReplicasQuestion, WorkloadReference
+from estimator.capacity.request import (
+    Question,
+    ReplicasQuestion,
+    WorkloadReference,
+)
+from estimator.fit.pod_shape import (
+    ANY_NODE,
+    PodShape,
+)
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import (
     LARGEST,

@@ -7,8 +7,11 @@ lacks the name; where a node has the name, its device plugin serves it and the c
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from estimator.capacity.request import PodClaim, PodShape
 from estimator.cluster.dra_state import DraState, NamedClaim, Stated
+from estimator.fit.pod_shape import (
+    PodClaim,
+    PodShape,
+)
 from fairway.dra.requests import MAX_RESULTS, Ask, Claim, ClaimError, Request, selectors_of, with_classes
 from fairway.kube.resource_slices import DeviceClass
 

@@ -16,10 +16,13 @@ import numpy as np
 from estimator.capacity.devices.dra_demand import Demand, SharedClaim, demand_of, draws
 from estimator.capacity.devices.dra_history import Histories, Taken, and_also
 from estimator.capacity.devices.dra_tally import ClaimLimit, Tally
-from estimator.capacity.eligibility import eligibility
-from estimator.capacity.request import NodeClaim, PodShape
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.dra_state import NamedClaim
+from estimator.fit.eligibility import eligibility
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodShape,
+)
 from fairway.dra.allocation import Budget
 from fairway.dra.counting import Copies
 from fairway.dra.kinds import Asked, Kinds

@@ -17,11 +17,12 @@ from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
 from estimator.capacity.gangs.placements import Blocked, Explanation
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, counted, filtered, insufficient, never_fits, untolerated
 from fairway.selectors import Requirement
 

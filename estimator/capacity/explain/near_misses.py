@@ -14,11 +14,11 @@ from estimator.capacity.amounts import amount_text, lacking_text
 from estimator.capacity.devices.device_room import claims_of
 from estimator.capacity.explain.obstacles import Obstacles
 from estimator.capacity.gangs.placements import NearMiss
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.survey.kinds import node_name
 from estimator.cluster.columns import IntVector
 from estimator.cluster.devices import DeviceColumns
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.devices import PPM, DeviceClaim
 from fairway.taints import UNSCHEDULABLE
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.eligibility import eligibility
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import DeviceLimit, Room, demand
 from estimator.capacity.topology.slices import usable_slices
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.fit.eligibility import eligibility
 from estimator.fit.limits import Limit
+from estimator.fit.pod_shape import PodShape
 from fairway.quantity import MAX_INT64
 from fairway.resources import is_extended
 from fairway.selectors import Requirement

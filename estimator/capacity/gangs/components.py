@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from estimator.capacity.gangs.templates import shape_of
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
+from estimator.fit.pod_shape import PodShape
 from fairway.pod_terms import PodTerm
 from fairway.workloads.gang import Gang, PodSet
 
@@ -23,7 +24,7 @@ def gang_components(gang: Gang, *, at_least: bool = False) -> tuple[tuple[Compon
         shape = shape_of(pod_set.template, field, problems, gang.namespace)
         replicas = _at_least(pod_set) if at_least else pod_set.count
         if replicas:
-            components.append(Component(pod_set.name, replicas, shape, pod_set.topology))
+            components.append(Component(pod_set.name, replicas, shape, pod_set.topology, pod_set.template))
     return _without_each_other(components, problems), tuple(problems)
 
 

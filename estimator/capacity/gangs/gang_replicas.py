@@ -11,7 +11,7 @@ from estimator.capacity.answer import Answer
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.domains import DomainCache
@@ -19,6 +19,7 @@ from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
 from estimator.capacity.topology.whole_slices import keep_to_whole_slices
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import gang_short
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 

@@ -12,8 +12,13 @@ from dataclasses import replace
 
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
 from estimator.capacity.gangs.pod_affinity import RefusedTemplate, distances
-from estimator.capacity.request import NodeClaim, PodClaim, PodShape
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodClaim,
+    PodShape,
+)
+from estimator.fit.pod_volumes import pod_volumes
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.objects import (
@@ -90,7 +95,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: 
         claims = _claims(template.spec, spec_field, namespace)
     except RefusedTemplate as error:
         problems.append(f"{error}; read as a pod that fits nowhere")
-        return _fits_nowhere(template)
+        return nowhere(template)
     excess = _beyond(total, containers)
     annotations = template.metadata.annotations or {}
     return PodShape(
@@ -103,6 +108,7 @@ def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: 
         spread=apart.spread,
         claims=claims,
         inter_pod=apart.inter_pod,
+        volumes=pod_volumes(template.spec, apart.inter_pod.namespace, tell=problems.append),
     )
 
 
@@ -224,7 +230,7 @@ def _size(
     return size
 
 
-def _fits_nowhere(template: PodTemplate) -> PodShape:
+def nowhere(template: PodTemplate) -> PodShape:
     """A shape that no node takes; it still names the devices that the template asks for."""
     spec = template.spec
     names: set[str] = set()

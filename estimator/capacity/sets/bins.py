@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.packing import Packed
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from fairway.quantity import MAX_INT64
 
 IntMatrix = NDArray[np.int64]

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED, Answer
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, gang_limit
 from fairway.quantity import MAX_INT64
 from fairway.resources import PODS

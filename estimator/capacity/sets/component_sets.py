@@ -19,7 +19,7 @@ import numpy as np
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bins import bins_of
 from estimator.capacity.sets.bounds import Needed, upper_bound
@@ -28,6 +28,7 @@ from estimator.capacity.sets.first_fit import Placement, first_fit
 from estimator.capacity.sets.node_program import node_loads
 from estimator.capacity.sets.packing import MUCH_WORK, Packed, Packer, Strategy
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
 
 # Rows times components up to which first-fit is tried in other orders too: some ten milliseconds each.

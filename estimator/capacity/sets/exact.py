@@ -15,7 +15,6 @@ import numpy as np
 
 from estimator.capacity.answer import Answer
 from estimator.capacity.budget import Budget
-from estimator.capacity.request import NodeClaim, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bins import Bins, Groups, IntMatrix, bins_of
 from estimator.capacity.sets.packing import Packed, Packer
@@ -23,6 +22,10 @@ from estimator.capacity.sets.pattern_program import pattern_loads
 from estimator.capacity.sets.patterns import Patterns, patterns_of
 from estimator.capacity.sets.prices import Ceiling, ceiling
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodShape,
+)
 from fairway.resources import is_extended
 
 # Shapes, and combinations of pods to look at: some tens of milliseconds each.

@@ -14,9 +14,10 @@ import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from fairway.resources import PODS
 
 Placement = dict[tuple[int, int], int]

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from estimator.capacity.answer import Answer
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 
 Packed = dict[PodShape, tuple[IntVector, IntVector]]
 """For each shape the rows that its pods are on, and how many are on each."""

@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from heapq import heapify, heappop, heappush
 
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
+from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, MEMORY
 
 # Pods, and shapes times nodes: some hundred milliseconds each.

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.room import Room
 from estimator.capacity.summary import (
     Chunk,
@@ -40,6 +39,7 @@ from estimator.capacity.topology.levels import CLIQUE, HOSTNAME, Levels
 from estimator.capacity.topology.slices import cliques, tpu_slices
 from estimator.cluster.columns import IntVector, NodeColumns
 from estimator.fit.device_tolerations import TolerationPolicy
+from estimator.fit.eligibility import EligibilityCache
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
 from fairway.resources import PODS

@@ -10,10 +10,10 @@ from typing import TypeVar
 import numpy as np
 
 from estimator.capacity.answer import Answer
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import combined, sums
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import one_domain
 
 _T = TypeVar("_T")

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import PodShape
 from fairway.resources import PODS
 
 

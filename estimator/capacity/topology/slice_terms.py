@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from estimator.capacity.answer import UNBOUNDED
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.levels import Level, Levels
 from estimator.capacity.topology.slices import UsableSlices, usable_slices
 from estimator.capacity.topology.ties import Needed, pods_per_shape
 from estimator.cluster.columns import BoolVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
 from fairway.accelerators.tpu import TPU
 from fairway.workloads.gang import TopologyMode, TopologyRequest

@@ -12,13 +12,17 @@ from math import prod
 
 import numpy as np
 
-from estimator.capacity.request import Component, NodeClaim, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.summary import SliceShape
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import CLIQUE, Level
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY, SliceKind, TpuUnits, tpu_units
 from estimator.cluster.columns import BoolVector
+from estimator.fit.pod_shape import (
+    NodeClaim,
+    PodShape,
+)
 from estimator.reasons import Reason, broken_slices, part_of_host, slices_in_use, unreadable_tpu_labels
 from fairway.accelerators.tpu import TPU, Topology, parse_topology
 from fairway.taints import Toleration

@@ -19,11 +19,15 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Expired
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import EACH_NODE, WHOLE_CLUSTER, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import LARGEST, filled, sums
 from estimator.capacity.topology.row_fits import RowFits, row_fits
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.pod_shape import (
+    EACH_NODE,
+    WHOLE_CLUSTER,
+    PodShape,
+)
 from estimator.fit.pod_topology_spread import SpreadRule, spread_rules
 from estimator.reasons import Reason, domain_cap, scarcest_domain, understated
 

@@ -16,7 +16,7 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.first_fit import Placement
@@ -25,6 +25,7 @@ from estimator.capacity.topology.row_fits import row_fits
 from estimator.capacity.topology.spreading import RowCaps, keeps_distance, row_caps, spread_replicas
 from estimator.capacity.topology.ties import Needed, Tie, ceilings, domains_left, first_sets, pods_per_shape
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, domain_limit, gang_limit, held_domains, understated
 
 Caps = Mapping[PodShape, RowCaps]

@@ -11,13 +11,14 @@ import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import Component, PodShape
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.topology.domains import Domains
 from estimator.capacity.topology.levels import Level
 from estimator.capacity.topology.row_fits import row_fits
 from estimator.cluster.columns import BoolVector, IntVector
+from estimator.fit.pod_shape import PodShape
 from fairway.quantity import MAX_INT64
 
 Needed = Sequence[tuple[int, Component]]

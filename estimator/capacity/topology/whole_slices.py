@@ -6,9 +6,9 @@ everybody else, but not for the pods that come with it. Gangs see to it themselv
 
 from collections.abc import Iterable
 
-from estimator.capacity.request import PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.topology.slices import usable_slices
+from estimator.fit.pod_shape import PodShape
 from fairway.accelerators.tpu import TPU
 
 

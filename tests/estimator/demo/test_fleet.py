@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from estimator.capacity.eligibility import EligibilityCache
 from estimator.capacity.room import Room
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.capacity.sets.first_fit import first_fit
@@ -13,6 +12,7 @@ from estimator.cluster.mirror import ClusterMirror
 from estimator.demo.__main__ import write_dumps
 from estimator.demo.fleet import fleet
 from estimator.demo.questions import questions
+from estimator.fit.eligibility import EligibilityCache
 from estimator.wire import decode_sets
 from fairway.kube.dumps import Dump, read_dump
 from fairway.resources import parse_amounts, pod_request

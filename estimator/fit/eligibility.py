@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.request import NodeClaim
 from estimator.cluster.columns import BoolVector, NodeColumns
+from estimator.fit.pod_shape import NodeClaim
 from estimator.reasons import NO_NODES, Reason, mismatched, untolerated
 from fairway.selectors import FIELD_NAME, Requirement, Term
 from fairway.taints import Taint, first_untolerated
