@@ -157,6 +157,10 @@ def _invalid(pod: Json) -> str:
     for name, value in whole.items():
         if name in limits and value > limits[name]:
             return f"the pod's request of {name} above its limit"
+    for container in _containers(pod):
+        for name, value in amounts(container, "resources", "limits").items():
+            if name in limits and value > limits[name]:
+                return f"container limit of {name} above the pod's"
     return ""
 
 

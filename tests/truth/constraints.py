@@ -50,6 +50,7 @@ def pod_level(draft: Draft) -> None:
     if draft.maybe(0.4):
         whole["memory"] = "2Gi"
     draft.spec["resources"] = {kind: whole}
+    table(draft.main, "resources").pop("limits", None)
     if draft.maybe(0.4):
         sub(draft.main, "resources")["requests"] = {}
 
