@@ -57,16 +57,19 @@ class RealApi:
             self._process.wait()
 
 
-def assets() -> Path | None:
-    """The folder with both programs, or None."""
+def assets(*more: str) -> Path | None:
+    """The folder with etcd, kube-apiserver and these other programs, or None."""
     folder = os.environ.get("KUBEBUILDER_ASSETS", "")
-    programs = [Path(folder) / name for name in ("etcd", "kube-apiserver")]
+    programs = [Path(folder) / name for name in ("etcd", "kube-apiserver", *more)]
     return Path(folder) if folder and all(program.is_file() for program in programs) else None
 
 
 @contextmanager
-def real_api(programs: Path, state: Path) -> Iterator[RealApi]:
-    """Start both programs with all their state below ``state``, wait until ready, and end them afterwards."""
+def real_api(programs: Path, state: Path, *flags: str) -> Iterator[RealApi]:
+    """Start both programs with all their state below ``state``, wait until ready, and end them afterwards.
+
+    ``flags`` are further ones of kube-apiserver.
+    """
     etcd_port, peer_port, port = _free_ports(3)
     authority = Authority("envtest-ca")
     ca = state / "ca.crt"
@@ -108,6 +111,7 @@ def real_api(programs: Path, state: Path) -> Iterator[RealApi]:
         f"--service-account-key-file={certificate}",
         f"--service-account-signing-key-file={key}",
         f"--cert-dir={state / 'certs'}",
+        *flags,
     ]
     api = RealApi(url, _kubeconfig(state, url, ca), command, ca)
     try:

@@ -143,7 +143,7 @@ def _beyond_limits(pod: Json, namespace: str, world: World) -> str:
 
 
 def _invalid(pod: Json) -> str:
-    """Validation: no request above its limit, and no container above what the pod states as a whole."""
+    """Validation: no request above its limit, no containers above what the pod states as a whole."""
     for container in _containers(pod):
         limits = amounts(container, "resources", "limits")
         for name, value in amounts(container, "resources", "requests").items():
@@ -153,6 +153,14 @@ def _invalid(pod: Json) -> str:
     for name, value in container_amounts(pod).items():
         if name in whole and value > whole[name]:
             return f"containers' requests of {name} above the pod's"
+    limits = amounts(pod, "spec", "resources", "limits")
+    for name, value in whole.items():
+        if name in limits and value > limits[name]:
+            return f"the pod's request of {name} above its limit"
+    for container in _containers(pod):
+        for name, value in amounts(container, "resources", "limits").items():
+            if name in limits and value > limits[name]:
+                return f"container limit of {name} above the pod's"
     return ""
 
 

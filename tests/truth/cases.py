@@ -41,12 +41,17 @@ class Case:
         """The cluster as one list."""
         return {"apiVersion": "v1", "kind": "List", "items": list(self.items)}
 
-    def workload(self, name: str = "web") -> Json:
+    @property
+    def name(self) -> str:
+        """The workload's name, which no other case's has."""
+        return f"web-{self.seed}"
+
+    def workload(self) -> Json:
         """The Deployment that asks."""
         return {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": name, "namespace": self.namespace},
+            "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": {
                 "replicas": MANY,
                 "selector": {"matchLabels": {"app": "web"}},
@@ -72,7 +77,7 @@ class Case:
 
 def case(seed: int) -> Case:
     """The case of this seed."""
-    draft = Draft(random.Random(seed))
+    draft = Draft(random.Random(seed), f"web-{seed}")
     add_namespaces(draft)
     add_nodes(draft)
     requests(draft)

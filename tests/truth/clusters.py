@@ -165,14 +165,14 @@ def add_own(draft: Draft) -> None:
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "name": "web-65f4b",
+        "name": f"{draft.name}-65f4b",
         "uid": "0b0e4a5c-65f4-4b65-8f4b-000000000001",
         "controller": True,
     }
     for number in range(draft.chance.randint(1, 3)):
         labels = {**labels_of(stored.pod), "pod-template-hash": "65f4b"}
         spec = {**table(stored.pod, "spec"), "nodeName": draft.node_name()}
-        pod = draft.add("v1", "Pod", f"web-65f4b-{number}", NAMESPACE, labels=labels, spec=spec)
+        pod = draft.add("v1", "Pod", f"{draft.name}-65f4b-{number}", NAMESPACE, labels=labels, spec=spec)
         table(pod, "metadata")["ownerReferences"] = [owner]
         pod["status"] = {"phase": "Running"}
         if draft.maybe(0.12):

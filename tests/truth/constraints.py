@@ -48,8 +48,9 @@ def pod_level(draft: Draft) -> None:
     kind = chance.choice(("requests", "requests", "limits"))
     whole = {"cpu": chance.choice(("1500m", "2", "3"))}
     if draft.maybe(0.4):
-        whole["memory"] = "1Gi"
+        whole["memory"] = "2Gi"
     draft.spec["resources"] = {kind: whole}
+    table(draft.main, "resources").pop("limits", None)
     if draft.maybe(0.4):
         sub(draft.main, "resources")["requests"] = {}
 
@@ -167,7 +168,7 @@ def label_keys(draft: Draft) -> None:
         draft.constraints.add("zone spread")
         made = _spread(draft, ZONE)
         made |= {"labelSelector": wanted, field: keys}
-        grow(draft.spec, "topologySpreadConstraints", made)
+        _add_spread(draft, made)
         return
     draft.term(
         chance.choice(("podAntiAffinity", "podAntiAffinity", "podAffinity")),
@@ -180,7 +181,7 @@ def template_hash(draft: Draft) -> None:
     draft.has_own = False
     made = _spread(draft, draft.chance.choice((ZONE, HOST)))
     made |= {"labelSelector": selector(app="web"), "matchLabelKeys": ["pod-template-hash"]}
-    grow(draft.spec, "topologySpreadConstraints", made)
+    _add_spread(draft, made)
 
 
 def _spread(draft: Draft, key: str) -> Json:
@@ -209,7 +210,17 @@ def _spread_over(draft: Draft, key: str) -> None:
             made["labelSelector"] = {"matchExpressions": [within("app", APPS[:2])]}
         case "all":
             made["labelSelector"] = {}
-    grow(draft.spec, "topologySpreadConstraints", made)
+    _add_spread(draft, made)
+
+
+def _add_spread(draft: Draft, made: Json) -> None:
+    """Unless there is one of its kind on the same key, which no API server takes."""
+    kind = (made["topologyKey"], made["whenUnsatisfiable"])
+    if kind not in [
+        (other["topologyKey"], other["whenUnsatisfiable"])
+        for other in objects(draft.spec, "topologySpreadConstraints")
+    ]:
+        grow(draft.spec, "topologySpreadConstraints", made)
 
 
 def zone_spread(draft: Draft) -> None:
@@ -264,7 +275,7 @@ def limit_range(draft: Draft) -> None:
         item["default"] = {"cpu": chance.choice(("1", "1200m")), "memory": chance.choice(("512Mi", "2Gi"))}
     if draft.maybe(0.12):
         draft.constraints.add("LimitRange bounds")
-        item[chance.choice(("max", "min"))] = {"cpu": chance.choice(("400m", "1"))}
+        item = {"type": "Container", "max": {"cpu": chance.choice(("700m", "1"))}}
     spec = {"limits": [limit_range_item_defaults(item)]}
     draft.add("v1", "LimitRange", "defaults", NAMESPACE, spec=spec)
 

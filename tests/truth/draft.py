@@ -13,10 +13,11 @@ APPS, TIERS, VERSIONS = ("web", "cache", "db"), ("front", "back"), ("v1", "v2")
 
 
 class Draft:
-    """What a seed has made so far. ``constraints``: names of what the template has."""
+    """What a seed has made so far. ``name``: of the workload; ``constraints``: what bears on it."""
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, name: str) -> None:
         self.chance = chance
+        self.name = name
         self.items: list[Json] = []
         self.constraints: set[str] = set()
         self.unknowable: set[str] = set()

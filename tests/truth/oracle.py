@@ -65,7 +65,7 @@ class _Search:
 
     def truth(self) -> Truth:
         end = self._run(random.Random(0))
-        reasons = Counter(self._filters.rejections(*end))
+        reasons = Counter(name for name in self._filters.rejections(*end) if name)
         filters = tuple(sorted(reasons.items()))
         try:
             lowest, highest = self._range(self._start)

@@ -60,7 +60,7 @@ def zonal_volume(draft: Draft) -> None:
     values = draft.values(key) or ["a"]
     value = draft.chance.choice(values)
     if key == ZONE and draft.maybe(0.35):
-        table(volume, "metadata")["labels"] = {ZONE: "__".join({value, draft.chance.choice(values)})}
+        table(volume, "metadata")["labels"] = {ZONE: "__".join(sorted({value, draft.chance.choice(values)}))}
     else:
         table(volume, "spec")["nodeAffinity"] = _only(key, [value])
 
