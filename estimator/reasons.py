@@ -12,6 +12,7 @@ from fairway.taints import UNSCHEDULABLE, Taint
 
 _SHOWN = 5
 _SHOWN_NAMES = 8
+_DOMAINS = {"": "on each node", "*": "in the whole cluster"}
 
 DOUBT = "doubt"
 """The kind of a reason which says that the true number is not known."""
@@ -241,7 +242,9 @@ def scarcest_domain(key: str, max_skew: int, domains: int, least: int) -> Reason
 
 
 def domain_cap(key: str, most: int) -> Reason:
-    """At most so many pods in each domain of a label: anti-affinity to each other, or host ports."""
+    """At most so many pods in each domain: anti-affinity to each other, host ports, volumes for one pod."""
+    if key in _DOMAINS:
+        return Reason("per_domain", f"at most {counted(most, 'pod')} {_DOMAINS[key]}")
     return Reason("per_domain", f"at most {counted(most, 'pod')} in each domain of {shown(key)}")
 
 

@@ -75,7 +75,9 @@ def spread_replicas(room: Room, shape: PodShape, expired: Expired, wanted: int =
     """
     caps, rules = _caps(room.nodes, shape), _rules(room, shape)
     fits = _usable(room, shape, rules)
-    placed = _in_waves(_trimmed(fits.sure, caps), rules, wanted, expired)
+    total = max(0, dict(shape.per_domain).get(WHOLE_CLUSTER, UNBOUNDED))
+    finer = [cap for cap in caps if cap.key != WHOLE_CLUSTER]
+    placed = _in_waves(_trimmed(fits.sure, finer), rules, min(wanted, total), expired)
     value = int(placed.sum())
     bound = _bound(fits.most, caps, rules)
     reasons = _biting(fits.sure, caps, rules)
