@@ -141,7 +141,7 @@ class Answering:
     def _assumed(self, member: MemberCluster, question: ReplicasQuestion | SetsQuestion) -> "_Assumed":
         if not self._policy.gates.scheduling_overcommit_protection or not question.assumed:
             return tuple
-        now_bound = bound_pods(question.assumed, member.mirror.controllers.bound_pods)
+        now_bound = bound_pods(question.assumed, member.bound_pods)
         return partial(outstanding, question.assumed, now_bound, question.workload)
 
     async def _template(self, question: ReplicasQuestion | SetsQuestion, within_s: float) -> Found:
@@ -288,7 +288,7 @@ def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> in
     """How many pods of the workload hold room on this cluster already."""
     if workload is None:
         return 0
-    return member.mirror.controllers.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
+    return member.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
 
 
 def _fit_replicas(question: ReplicasQuestion, room: Room, means: _Means) -> Answer:
