@@ -190,7 +190,7 @@ class Answering:
             fit,
             seen,
             assumed,
-            bound_pods(assumed, member.mirror.controllers.bound_pods),
+            bound_pods(assumed, member.bound_pods),
             question.workload,
             tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else None,
             components,
@@ -335,7 +335,7 @@ def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> in
     """How many pods of the workload hold room on this cluster already."""
     if workload is None:
         return 0
-    return member.mirror.controllers.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
+    return member.bound_pods(workload.namespace, workload.name).get(workload.kind, 0)
 
 
 def _fit_replicas(shape: PodShape, room: Room, topology: Topology, terms: Terms) -> Iterator[Answer]:

@@ -227,7 +227,7 @@ _LATE = "the time for the answer was up before this cluster had its turn; give i
 def _without_bound(question: CapacityQuestion, member: MemberCluster) -> CapacityQuestion:
     """The question without those pods on their way that hold room on the cluster already."""
     gang = question.gang
-    bound = bound_pods(gang.assumed, member.mirror.controllers.bound_pods)
+    bound = bound_pods(gang.assumed, member.bound_pods)
     return replace(question, gang=replace(gang, assumed=outstanding(gang.assumed, bound, None)))
 
 

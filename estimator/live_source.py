@@ -1,20 +1,29 @@
-"""A live member cluster as the source of a mirror: one reflector per resource, and what their states mean.
+"""A live member cluster as the source of a mirror: a watch per kind, and what their states mean.
 
-Kueue's Topology objects are followed where they are served, and nobody waits for them. Nor for the objects of
-Dynamic Resource Allocation, but none of these counts before all of them have been read: devices whose claims
-are not known look free.
+A kind is listed and watched when there is need of it (`estimator.member_kinds`): most clusters are never
+asked about their Deployments, and each watch is a connection. Nobody waits for a kind that is optional where
+it is not served. The objects of Dynamic Resource Allocation count for nothing before all of them have been
+read: devices whose claims are not known look free.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from estimator.cluster.freshness import Freshness
 from estimator.heartbeat import Heartbeat
-from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
+from estimator.member import MemberCluster
+from estimator.member_kinds import (
+    DEVICE_CLASSES,
+    MEMBER_KINDS,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    MemberKind,
+    Need,
+)
 from estimator.permissions import MEMBER
 from estimator.settings import ApiSettings, LiveCluster
-from fairway.kube import device_kinds, resource
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
@@ -29,7 +38,10 @@ _STUCK_AFTER_S = 5.0
 
 
 class LiveSource:
-    """Keeps a member's mirror equal to its API server. ``clock`` is monotonic, in seconds."""
+    """Keeps a member's mirror equal to its API server. ``clock`` is monotonic, in seconds.
+
+    ``at_once`` names kinds that are known to be needed, so that the first question does not wait for them.
+    """
 
     def __init__(
         self,
@@ -37,34 +49,23 @@ class LiveSource:
         client: KubeClient,
         metrics: ReflectorMetrics,
         *,
-        with_quotas: bool,
         clock: Callable[[], float],
+        at_once: Collection[str] = (),
+        kinds: Iterable[MemberKind] = MEMBER_KINDS,
     ) -> None:
         self._member = member
         self._client = client
         self._metrics = metrics
         self._clock = clock
+        self._kinds = {kind.name: kind for kind in kinds}
         self._contacts: dict[str, _Contact] = {}
+        self._group: asyncio.TaskGroup | None = None
         self._heartbeat = Heartbeat(client, self._last_contact_s, member.changed, clock=clock)
-        mirror = member.mirror
-        self._follow(NODES, resource.NODES, mirror.nodes)
-        self._follow(PODS, resource.PODS, mirror.pods)
-        self._follow(DEPLOYMENTS, resource.DEPLOYMENTS, mirror.controllers.deployments)
-        self._follow(REPLICA_SETS, resource.REPLICA_SETS, mirror.controllers.replica_sets)
-        if with_quotas:
-            self._follow(QUOTAS, resource.RESOURCE_QUOTAS, mirror.quotas)
-        self._topologies = OptionalKind(
-            client, resource.KUEUE_TOPOLOGIES, mirror.topologies, metrics, clock=clock
-        )
-        self._unread_devices = {"resourceslices", "deviceclasses", "resourceclaims"}
-        mirror.columns.dra.is_complete = False
-        dra = mirror.dra
-        self._devices = (
-            self._device_kind("resourceslices", device_kinds.RESOURCE_SLICES, dra.slices),
-            self._device_kind("deviceclasses", device_kinds.DEVICE_CLASSES, dra.classes),
-            self._device_kind("resourceclaims", device_kinds.RESOURCE_CLAIMS, dra.claims),
-            self._device_kind("resourceclaimtemplates", device_kinds.CLAIM_TEMPLATES, dra.templates),
-        )
+        member.mirror.columns.dra.is_complete = False
+        member.follow_on_need(self._need, self._left_out)
+        for kind in self._kinds.values():
+            if kind.need is Need.ALWAYS or kind.name in at_once:
+                self._need(kind.name)
 
     @classmethod
     def connect(
@@ -74,8 +75,8 @@ class LiveSource:
         member: MemberCluster,
         metrics: ReflectorMetrics,
         *,
-        with_quotas: bool,
         clock: Callable[[], float],
+        at_once: Collection[str] = (),
     ) -> "LiveSource":
         """A source for the cluster as the settings name it; nothing is sent yet."""
         if cluster.kubeconfig is None and not cluster.master:
@@ -89,17 +90,15 @@ class LiveSource:
                 burst=api.burst,
                 denials=Denials(MEMBER),
             )
-        return cls(member, client, metrics, with_quotas=with_quotas, clock=clock)
+        return cls(member, client, metrics, clock=clock, at_once=at_once)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""
         async with self._client, asyncio.TaskGroup() as group:
+            self._group = group
             group.create_task(self._heartbeat.run(), name=f"{self._member.name}/heartbeat")
             for contact in self._contacts.values():
-                group.create_task(contact.run(), name=f"{self._member.name}/{contact.name}")
-            group.create_task(self._topologies.run(), name=f"{self._member.name}/topologies")
-            for followed in self._devices:
-                group.create_task(followed.run(), name=f"{self._member.name}/{followed.name}")
+                self._begin(group, contact)
 
     @property
     def denials(self) -> Denials:
@@ -107,66 +106,136 @@ class LiveSource:
         return self._client.denials
 
     def watch_lag_s(self) -> dict[str, float]:
-        """Per resource, how long ago the API server was last heard of."""
+        """Per resource that is not optional, how long ago the API server was last heard of."""
         now_s = self._clock()
-        return {name: now_s - contact.last_contact_s for name, contact in self._contacts.items()}
+        return {
+            name: now_s - contact.last_contact_s
+            for name, contact in self._contacts.items()
+            if not contact.kind.is_optional
+        }
 
-    def _follow(self, name: str, kind: ResourceKind[_T], sink: Sink[_T]) -> None:
+    def _need(self, name: str) -> None:
+        """Follow a kind from now on, if it is not followed already."""
+        kind = self._kinds.get(name)
+        if kind is None or name in self._contacts:
+            return
+        followed = kind.followed(self._member.mirror, _Follow(self, kind))
+        contact = _Contact(kind, followed, self._heartbeat.silent_since_s, self._clock)
+        self._contacts[name] = contact
+        self._member.watch(name, contact.freshness)
+        if self._group is not None:
+            self._begin(self._group, contact)
+
+    def _begin(self, group: asyncio.TaskGroup, contact: "_Contact") -> None:
+        group.create_task(contact.followed.run(), name=f"{self._member.name}/{contact.kind.name}")
+
+    def follow(self, kind: MemberKind, versions: Sequence[ResourceKind[_T]], sink: Sink[_T]) -> "_Followed":
+        """What follows the objects of a row."""
+        name = kind.name
+        if name == DEVICE_CLASSES:
+            sink = _Telling(sink, self._note_devices)
+        if kind.is_optional:
+            optional = OptionalKind(
+                self._client,
+                versions,
+                sink,
+                self._metrics,
+                clock=self._clock,
+                changed=lambda: self._note(name, optional.state),
+            )
+            return _Followed(
+                optional.run,
+                lambda: optional.state,
+                lambda: optional.problem if optional.is_left_out else "",
+            )
         reflector = Reflector(
             self._client,
-            kind,
+            versions[0],
             sink,
             metrics=self._metrics,
             on_state=lambda state: self._note(name, state),
             clock=self._clock,
             sleep=self._heartbeat.pause,
         )
-        contact = _Contact(
-            name, reflector.run, lambda: reflector.state, self._heartbeat.silent_since_s, self._clock
-        )
-        self._contacts[name] = contact
-        self._member.watch(name, contact.freshness)
+        return _Followed(reflector.run, lambda: reflector.state, lambda: "")
 
-    def _device_kind(
-        self, name: str, kinds: Sequence[ResourceKind[_T]], sink: Sink[_T]
-    ) -> "OptionalKind[_T]":
-        followed = OptionalKind(
-            self._client,
-            kinds,
-            sink,
-            self._metrics,
-            clock=self._clock,
-            changed=lambda: self._note_devices(name, followed.is_synced),
-        )
-        return followed
-
-    def _note_devices(self, name: str, is_synced: bool) -> None:
-        if is_synced:
-            self._unread_devices.discard(name)
-            self._member.mirror.columns.dra.is_complete = not self._unread_devices
+    def _left_out(self, name: str) -> str:
+        contact = self._contacts.get(name)
+        return "" if contact is None else contact.followed.left_out()
 
     def _last_contact_s(self) -> float:
         return max((contact.last_contact_s for contact in self._contacts.values()), default=0.0)
 
     def _note(self, name: str, state: ReflectorState) -> None:
         self._contacts[name].note(state)
+        if self._kinds[name].need is Need.DEVICE_CLASSES or name == DEVICE_CLASSES:
+            self._note_devices()
         self._member.changed()
+
+    def _note_devices(self) -> None:
+        """Where there is a class, devices count once slices and claims have been read as well."""
+        mirror = self._member.mirror
+        needed: tuple[str, ...] = (DEVICE_CLASSES,)
+        if mirror.dra.classes.keys():
+            for kind in self._kinds.values():
+                if kind.need is Need.DEVICE_CLASSES:
+                    self._need(kind.name)
+            needed = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIMS)
+        mirror.columns.dra.is_complete = all(
+            name in self._contacts and self._contacts[name].followed.state().synced_once for name in needed
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """One kind being followed. ``left_out``: why it is gone without; empty unless it is."""
+
+    run: Callable[[], Coroutine[None, None, None]]
+    state: Callable[[], ReflectorState]
+    left_out: Callable[[], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Follow:
+    """See `estimator.member_kinds.Follow`."""
+
+    source: LiveSource
+    kind: MemberKind
+
+    def __call__(self, kinds: Sequence[ResourceKind[_T]], sink: Sink[_T]) -> _Followed:
+        return self.source.follow(self.kind, kinds, sink)
+
+
+class _Telling(Generic[_T]):
+    """A sink that tells when something was put into it."""
+
+    def __init__(self, sink: Sink[_T], tell: Callable[[], None]) -> None:
+        self._sink = sink
+        self._tell = tell
+
+    def keys(self) -> Collection[str]:
+        return self._sink.keys()
+
+    def upsert(self, obj: _T) -> None:
+        self._sink.upsert(obj)
+        self._tell()
+
+    def delete(self, key: str) -> None:
+        self._sink.delete(key)
 
 
 class _Contact:
-    """One reflector, and since when it has been out of contact."""
+    """One kind, and since when it has been out of contact."""
 
     def __init__(
         self,
-        name: str,
-        run: Callable[[], Coroutine[None, None, None]],
-        state: Callable[[], ReflectorState],
+        kind: MemberKind,
+        followed: _Followed,
         silent_since_s: Callable[[], float | None],
         clock: Callable[[], float],
     ) -> None:
-        self.name = name
-        self.run = run
-        self._state = state
+        self.kind = kind
+        self.followed = followed
         self._silent_since_s = silent_since_s
         self._clock = clock
         self._started_s = clock()
@@ -174,7 +243,7 @@ class _Contact:
 
     @property
     def last_contact_s(self) -> float:
-        last_s = self._state().last_contact_s
+        last_s = self.followed.state().last_contact_s
         return self._started_s if last_s is None else last_s
 
     def note(self, state: ReflectorState) -> None:
@@ -184,7 +253,9 @@ class _Contact:
             self._lost_since_s = state.since_s
 
     def freshness(self) -> Freshness:
-        state = self._state()
+        if self.followed.left_out():
+            return Freshness(True, None, False, "")
+        state = self.followed.state()
         now_s = self._clock()
         is_listing = state.phase is Phase.LISTING
         recovering = is_listing and now_s - max(state.since_s, self.last_contact_s) < _STUCK_AFTER_S
@@ -193,5 +264,5 @@ class _Contact:
             return Freshness(state.synced_once, None, recovering, "")
         lost_s = now_s - lost_since_s
         doing = state.last_error or ("reading the list" if is_listing else "waiting for the API server")
-        detail = f"{self.name}: out of contact for {lost_s:.0f} s: {doing}"
+        detail = f"{self.kind.name}: out of contact for {lost_s:.0f} s: {doing}"
         return Freshness(state.synced_once, lost_s, recovering, detail)

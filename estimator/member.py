@@ -4,7 +4,7 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.local import Local, Localizer
@@ -21,7 +21,6 @@ from estimator.reasons import Reason, in_doubt
 
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
 DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
-RESOURCES = (NODES, PODS, QUOTAS, DEPLOYMENTS, REPLICA_SETS)
 
 
 def unknown_cluster(name: str, known: Iterable[str]) -> Reason:
@@ -58,6 +57,9 @@ class MemberCluster:
         self._localizer = Localizer(mirror, self._eligible, tolerations)
         self._clock = clock
         self._known: dict[str, Callable[[], Freshness]] = {}
+        self._needed: set[str] = set()
+        self._follow: Callable[[str], None] = _nothing
+        self._why_left_out: Callable[[str], str] = _not_left_out
         self._started_s = clock()
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -72,6 +74,29 @@ class MemberCluster:
     def watch(self, resource: str, freshness: Callable[[], Freshness]) -> None:
         """Ask this whenever the freshness of a resource matters."""
         self._known[resource] = freshness
+
+    def follow_on_need(self, follow: Callable[[str], None], left_out: Callable[[str], str]) -> None:
+        """Call ``follow`` with each resource that a question needs, and ask ``left_out`` why one is."""
+        self._follow, self._why_left_out = follow, left_out
+        self.need(*sorted(self._needed))
+
+    def need(self, *resources: str) -> None:
+        """Have the source follow these from now on; nobody waits for them here (see `settle`)."""
+        for resource in resources:
+            self._needed.add(resource)
+            self._follow(resource)
+
+    def left_out(self, resource: str) -> str:
+        """Why a resource that need not be there is gone without: not served, or not allowed. Else empty."""
+        return self._why_left_out(resource)
+
+    def bound_pods(self, namespace: str, name: str) -> Mapping[str, int]:
+        """How many pods of the workloads of this name hold room, by kind.
+
+        Of Deployments none are known yet when this is asked for the first time.
+        """
+        self.need(REPLICA_SETS)
+        return self.mirror.controllers.bound_pods(namespace, name)
 
     def changed(self) -> None:
         """The freshness of some resource has changed: whoever waits shall look again."""
@@ -123,9 +148,11 @@ class MemberCluster:
     ) -> Freshness | None:
         """None once the resources are fresh enough to answer from; else, in doubt, what is known of them.
 
-        Waits at most ``within_s``, and only while a complete state may come soon.
+        Waits at most ``within_s``, and only while a complete state may come soon. Resources that nobody
+        needed before are followed from now on; one that is left out is not waited for.
         """
         deadline_s = self._clock() + within_s
+        self.need(*resources)
         while True:
             freshness = self.freshness(resources)
             match verdict(freshness, stale_after_s):
@@ -141,6 +168,7 @@ class MemberCluster:
 
     async def synced(self, resources: tuple[str, ...]) -> None:
         """Return once all of these resources have been read completely, however long that takes."""
+        self.need(*resources)
         while not self.freshness(resources).synced:
             await self._change(None)
 
@@ -158,3 +186,11 @@ class MemberCluster:
             return known()
         waited_s = self._clock() - self._started_s
         return Freshness(synced=False, lost_s=waited_s, recovering=False, detail=f"{resource}: not read yet")
+
+
+def _nothing(resource: str) -> None:
+    """A source that reads everything at once needs no telling."""
+
+
+def _not_left_out(resource: str) -> str:
+    return ""

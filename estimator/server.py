@@ -30,8 +30,9 @@ from estimator.capacity_service import SERVICE as CAPACITY_SERVICE
 from estimator.capacity_service import CapacityService
 from estimator.cluster.freshness import Verdict, verdict
 from estimator.cluster.mirror import ClusterMirror
+from estimator.feature_gates import Gates
 from estimator.karmada.templates import Found
-from estimator.member import NODES, PODS, MemberCluster
+from estimator.member import NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from estimator.pb import service_pb2
 from estimator.service import SERVICE, EstimatorService
@@ -193,8 +194,8 @@ class _Member:
                 self._settings.api,
                 self.member,
                 self._metrics.reflector(self.name),
-                with_quotas=self._settings.gates.resource_quota_estimate,
                 clock=time.monotonic,
+                at_once=_needed_at_once(self._settings.gates),
             )
             await self._live.run()
 
@@ -269,6 +270,13 @@ def _denied(members: list[_Member], templates: _Templates | None) -> Iterator[tu
         yield from ((member.name, one.verb, one.resource) for one in member.denied)
     if templates is not None:
         yield from (("karmada", one.verb, one.resource) for one in templates.denied)
+
+
+def _needed_at_once(gates: Gates) -> tuple[str, ...]:
+    """What questions are going to need as the gates are set, beside what they always need."""
+    quotas = (QUOTAS,) if gates.resource_quota_estimate else ()
+    # Assumed pods of a Deployment are told from those that are bound by its ReplicaSets.
+    return (*quotas, REPLICA_SETS) if gates.scheduling_overcommit_protection else quotas
 
 
 def _karmada_source() -> "type[KarmadaSource]":

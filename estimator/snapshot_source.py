@@ -12,7 +12,8 @@ from pathlib import Path
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.report import Report
-from estimator.member import RESOURCES, MemberCluster
+from estimator.member import MemberCluster
+from estimator.member_kinds import MEMBER_KINDS
 from fairway.kube.dumps import Dump, DumpError, read_dump
 from fairway.kube.pace import Pace
 
@@ -46,8 +47,8 @@ class SnapshotSource:
         self._failing_since_s: float | None = clock()
         self._reading = False
         self._problem = "not read yet"
-        for resource in RESOURCES:
-            member.watch(resource, self.freshness)
+        for kind in MEMBER_KINDS:
+            member.watch(kind.name, self.freshness)
 
     async def run(self) -> None:
         """Follow the file until cancelled."""
@@ -112,36 +113,8 @@ class SnapshotSource:
 
 def _fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
     """Put everything into the mirror, one object at each step."""
-    for node in dump.nodes:
-        mirror.nodes.upsert(node)
-        yield
-    for pod in dump.pods:
-        mirror.pods.upsert(pod)
-        yield
-    for quota in dump.quotas:
-        mirror.quotas.upsert(quota)
-        yield
-    for deployment in dump.deployments:
-        mirror.controllers.deployments.upsert(deployment)
-        yield
-    for replica_set in dump.replica_sets:
-        mirror.controllers.replica_sets.upsert(replica_set)
-        yield
-    for topology in dump.topologies:
-        mirror.topologies.upsert(topology)
-        yield
-    for device_class in dump.device_classes:
-        mirror.dra.classes.upsert(device_class)
-        yield
-    for template in dump.claim_templates:
-        mirror.dra.templates.upsert(template)
-        yield
-    for published in dump.slices:
-        mirror.dra.slices.upsert(published)
-        yield
-    for claim in dump.claims:
-        mirror.dra.claims.upsert(claim)
-        yield
+    for kind in MEMBER_KINDS:
+        yield from kind.fill(mirror, dump)
 
 
 def _stamp(file: Path) -> _Stamp | None:

@@ -35,6 +35,7 @@ from fairway.kube.errors import (
     Unreachable,
 )
 from fairway.kube.lines import LineSplitter, LineTooLong
+from fairway.kube.pace import take_turn
 from fairway.kube.request_attributes import attributes
 from fairway.kube.status import refusal_from_body
 from fairway.kube.throttle import TokenBucket
@@ -57,6 +58,10 @@ _CONNECT_TIMEOUT_S = 10.0
 _HEADERS_TIMEOUT_S = 30.0
 _REQUEST_TIMEOUT_S = 60.0
 _WHOLE = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_S, sock_connect=_CONNECT_TIMEOUT_S)
+# With waits of our own in between.
+_IN_PARTS = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=_REQUEST_TIMEOUT_S)
+# Decoding this takes a millisecond.
+_LARGE_BYTES = 512 << 10
 _UNAUTHORIZED = 401
 _FIRST_FAILURE = 300
 
@@ -165,14 +170,24 @@ class KubeClient:
         return await self._exchange(_Request("GET", path, params or {}))
 
     async def get_json(
-        self, path: str, type: type[T], params: Params | None = None, *, accept: str = JSON
+        self,
+        path: str,
+        type: type[T],
+        params: Params | None = None,
+        *,
+        accept: str = JSON,
+        began: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
         """The body of a GET, decoded as ``type``; ``accept`` asks for another form of it, such as METADATA.
+
+        ``began`` is awaited when the server has begun to answer, however long; only then the rest is read.
 
         The further pages of a list (``continue`` among the parameters) are not charged to the request rate,
         because a list is one request to the programs whose ``--kube-api-qps`` this is.
         """
-        return await self._typed(_Request("GET", path, params or {}, accept=accept), type)
+        limits = _WHOLE if began is None else _IN_PARTS
+        request = _Request("GET", path, params or {}, limits, accept=accept)
+        return await self._typed(request, type, began)
 
     async def post(self, path: str, body: object, type: type[T], params: Params | None = None) -> T:
         """Create; ``body`` is bytes or anything msgspec can encode. Conflict if the object exists."""
@@ -221,8 +236,12 @@ class KubeClient:
                 response.connection.transport.abort()
             response.close()
 
-    async def _typed(self, request: _Request, type: type[T]) -> T:
-        body = await self._exchange(request)
+    async def _typed(
+        self, request: _Request, type: type[T], began: Callable[[], Awaitable[None]] | None = None
+    ) -> T:
+        body = await self._exchange(request, began)
+        if len(body) > _LARGE_BYTES:
+            await take_turn()
         try:
             return msgspec.json.decode(body, type=type)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -230,8 +249,10 @@ class KubeClient:
                 f"{self._where(request)}: {error}; expected JSON of the API type: is this an API server?"
             ) from error
 
-    async def _exchange(self, request: _Request) -> bytes:
+    async def _exchange(self, request: _Request, began: Callable[[], Awaitable[None]] | None = None) -> bytes:
         async with await self._accepted(request) as response:
+            if began is not None:
+                await began()
             with transport_errors(self._where(request)):
                 return await read_body(response)
 

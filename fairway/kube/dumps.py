@@ -160,7 +160,8 @@ class _Reader:
 
     def read(self, document: Document) -> None:
         """Take everything from the next document."""
-        if document.item_kind in self._add:
+        # What kubectl writes about a cluster that has none of what it was asked for is a List of nothing.
+        if document.item_kind in self._add or not (document.item_kind or document.items):
             self._knows_kind = True
         if document.is_partial:
             detail = "expected the whole list, found one page of it; objects are missing"

@@ -5,8 +5,8 @@ without one it reads a complete list, deletes from the sink what the list did no
 list's position. Every failure is one question: is the position still good?
 
 The initial list comes as a stream where the server offers that (WatchList: ``sendInitialEvents``, ended by
-an annotated bookmark), else in pages. Decoding pauses every few milliseconds, so that other tasks of the
-loop are answered in between. Objects are handed to the sink and not kept.
+an annotated bookmark), else in pages. Decoding takes turns with whatever else is decoded on the loop, so that
+questions are answered in between. Objects are handed to the sink and not kept.
 
 Mirrors client-go ``tools/cache/reflector.go`` v0.36, except that deletions missed while disconnected are
 synthesised here and not in a store behind it.
@@ -26,6 +26,7 @@ from fairway.kube.errors import BadObject, Denied, Forbidden, KubeError, Refused
 from fairway.kube.objects import object_key
 from fairway.kube.observation import NullReflectorMetrics, Phase, ReflectorMetrics, ReflectorState
 from fairway.kube.pace import Pace
+from fairway.kube.page_limit import PageInHand
 from fairway.kube.position import Position
 from fairway.kube.recovery import means_no_watch_list, relist_reason
 from fairway.kube.resource import KubeObjectLike, ResourceKind
@@ -154,20 +155,14 @@ class Reflector(Generic[T]):
         accept = METADATA_LIST if self._resource.metadata_only else JSON
         params, seen, resource_version = first, set[str](), ""
         while True:
-            page = await self._client.get_json(self._resource.path, ListPage, params, accept=accept)
-            self._last_contact_s = self._clock()
-            # The version of the first page is the moment all pages show.
-            resource_version = resource_version or page.metadata.resource_version
-            pace = Pace(self._clock)
-            for raw in page.items or ():
-                if pace.is_due():
-                    await pace.pause()
-                item = self._decoder.item(raw)
-                if isinstance(item, Broken):
-                    self._skip(item, seen)
-                else:
-                    self._sink.upsert(item)
-                    seen.add(object_key(item.metadata))
+            with PageInHand() as in_hand:
+                page = await self._client.get_json(
+                    self._resource.path, ListPage, params, accept=accept, began=in_hand.begin
+                )
+                self._last_contact_s = self._clock()
+                # The version of the first page is the moment all pages show.
+                resource_version = resource_version or page.metadata.resource_version
+                await self._take(page, seen)
             if not page.metadata.continue_:
                 break
             params = {**first, "continue": page.metadata.continue_}
@@ -177,6 +172,18 @@ class Reflector(Generic[T]):
                 "is this an API server?"
             )
         await self._complete_list(seen, resource_version, started_s)
+
+    async def _take(self, page: ListPage, seen: set[str]) -> None:
+        pace = Pace(self._clock)
+        for raw in page.items or ():
+            if pace.is_due():
+                await pace.pause()
+            item = self._decoder.item(raw)
+            if isinstance(item, Broken):
+                self._skip(item, seen)
+            else:
+                self._sink.upsert(item)
+                seen.add(object_key(item.metadata))
 
     async def _watch(self, seen: set[str] | None) -> None:
         """Follow one stream to its end.

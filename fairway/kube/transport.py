@@ -13,7 +13,8 @@ import aiohttp
 
 from fairway.kube.errors import NotSent, Unreachable
 
-_READ_BUFFER_BYTES = 256 << 10
+# Of each answer, twice that waits here until somebody reads on: hundreds of lists may come in at once.
+_READ_BUFFER_BYTES = 32 << 10
 _SMALL_BYTES = 16 << 10
 _KEEPALIVE = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3))
 

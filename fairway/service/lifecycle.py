@@ -6,6 +6,7 @@ number of objects that they visit, and threads that hold the interpreter while t
 """
 
 import asyncio
+import asyncio.sslproto
 import ctypes
 import gc
 import logging
@@ -25,6 +26,9 @@ logger = logging.getLogger(__name__)
 GC_THRESHOLDS: Final = (10_000, 10, 100)
 # A thread that computes hands the interpreter to the loop after this time (default 5 ms).
 SWITCH_INTERVAL_S: Final = 0.001
+# Every TLS connection of asyncio keeps a buffer of this size (default 256 KiB) as long as it is open, and may
+# fill it at once: a hundred clusters are some hundred watches. A TLS record has 16 KiB at most.
+TLS_BUFFER_BYTES: Final = 16 << 10
 STALL_S: Final = 0.020
 SAMPLE_INTERVAL_S: Final = 0.010
 WINDOW_S: Final = 60
@@ -62,7 +66,11 @@ _HEAPS = 2
 
 
 def tune_interpreter() -> None:
-    """Call once when everything is imported: rare collections, none over modules, quick thread switches."""
+    """Call once when everything is imported: rare collections, none over modules, quick thread switches.
+
+    And TLS connections that cost little memory while they are silent.
+    """
+    asyncio.sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

@@ -26,7 +26,7 @@ from estimator.karmada.kinds import WatchedKind
 from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import read_template
 from estimator.live_source import LiveSource
-from estimator.member import NODES, PODS, RESOURCES, MemberCluster
+from estimator.member import NODES, PODS, MemberCluster
 from estimator.snapshot_source import SnapshotSource
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.client import KubeClient
@@ -85,7 +85,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def member_of(api: FakeApi) -> AsyncIterator[MemberCluster]:
     member = MemberCluster("m", ClusterMirror(no_complaints), time.monotonic)
     client = KubeClient.from_url(api.url, qps=-1)
-    source = LiveSource(member, client, NullReflectorMetrics(), with_quotas=False, clock=time.monotonic)
+    source = LiveSource(member, client, NullReflectorMetrics(), clock=time.monotonic)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(source.run())
         yield member
@@ -132,13 +132,13 @@ class TestApiServer:
                 api.fail(404, 100_000, when=lambda seen: "resource.k8s.io" in seen.path)
                 async with member_of(api) as member:
                     await member.synced((NODES, PODS))
-                    await api.until(lambda: sum("resource.k8s.io" in seen.path for seen in api.seen) >= 12)
+                    await api.until(lambda: sum("resource.k8s.io" in seen.path for seen in api.seen) >= 3)
                     assert free(member, shape(cpu=1)) == 64
                     assert free(member, shape({GPU: 1})) == 0
-                    # Each kind in each version once, and then not again for a minute.
+                    # Classes in each version once; the rest not before there is one.
                     for _ in range(50):
                         await asyncio.sleep(0)
-                    assert sum("resource.k8s.io" in seen.path for seen in api.seen) == 12
+                    assert sum("resource.k8s.io" in seen.path for seen in api.seen) == 3
 
         asyncio.run(scenario())
 
@@ -256,7 +256,7 @@ class TestFiles:
             member = MemberCluster("m", ClusterMirror(no_complaints), time.monotonic)
             source = SnapshotSource(member, file, no_complaints, clock=time.monotonic)
             task = asyncio.create_task(source.run())
-            await member.synced(RESOURCES)
+            await member.synced((NODES, PODS))
             task.cancel()
             assert replicas_of(member.mirror, shape({GPU: 1})).value == 3
 

@@ -82,6 +82,18 @@ class TestAnswers:
 
         asyncio.run(scenario())
 
+    def test_of_a_cluster_without_nodes_it_is_0_and_no_doubt(self, tmp_path: Path) -> None:
+        file = write_dump(tmp_path / "m.json", [])
+
+        async def scenario() -> None:
+            async with FakeApi() as api, estimator(snapshot("m", file), live("n", api.url)) as caller:
+                for cluster in ("m", "n"):
+                    for asked in (ONE_CPU, ONE_GPU):
+                        reply = await caller.replicas(replicas_request(cluster, asked))
+                        assert (reply.value, reply.reasons) == (0, ("the cluster has no nodes",))
+
+        asyncio.run(scenario())
+
     def test_for_several_clusters_each_its_own(self, dump: Path, tmp_path: Path) -> None:
         other = write_dump(tmp_path / "other.json", [gpu_node("c", 4)])
 

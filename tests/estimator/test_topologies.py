@@ -19,7 +19,7 @@ from estimator.capacity.topology.topologies import topology_levels
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.topologies import TopologyMirror
 from estimator.live_source import LiveSource
-from estimator.member import NODES, PODS, RESOURCES, MemberCluster
+from estimator.member import NODES, PODS, MemberCluster
 from estimator.snapshot_source import SnapshotSource
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import NullReflectorMetrics
@@ -196,7 +196,7 @@ def test_a_dump_brings_them_in_and_leaves_freshness_alone(tmp_path: Path) -> Non
         member = member_of(ClusterMirror(no_complaints))
         source = SnapshotSource(member, file, no_complaints, clock=time.monotonic)
         task = asyncio.create_task(source.run())
-        await member.synced(RESOURCES)
+        await member.synced((NODES, PODS))
         task.cancel()
         assert member.topology().levels == levels_of([BLOCK, HOST])
 
@@ -368,9 +368,7 @@ def test_a_cluster_is_as_fresh_without_them(code: int) -> None:
             api.fail(code, 100_000, when=lambda seen: "kueue" in seen.path)
             member = member_of(ClusterMirror(no_complaints))
             client = KubeClient.from_url(api.url, qps=-1)
-            source = LiveSource(
-                member, client, NullReflectorMetrics(), with_quotas=False, clock=time.monotonic
-            )
+            source = LiveSource(member, client, NullReflectorMetrics(), clock=time.monotonic)
             task = asyncio.create_task(source.run())
             await member.synced((NODES, PODS))
             assert member.freshness((NODES, PODS)).lost_s is None
@@ -389,9 +387,7 @@ def test_a_live_cluster_takes_its_levels_from_them() -> None:
             api.create(V1BETA2, obj("x", BLOCK, HOST))
             member = member_of(ClusterMirror(no_complaints))
             client = KubeClient.from_url(api.url, qps=-1)
-            source = LiveSource(
-                member, client, NullReflectorMetrics(), with_quotas=False, clock=time.monotonic
-            )
+            source = LiveSource(member, client, NullReflectorMetrics(), clock=time.monotonic)
             task = asyncio.create_task(source.run())
             await until(lambda: member.topology().levels == levels_of([BLOCK, HOST]))
             task.cancel()

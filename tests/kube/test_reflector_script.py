@@ -61,7 +61,13 @@ class Script(KubeClient):
         return msgspec.json.encode(self._pages.pop(0))
 
     async def get_json(
-        self, path: str, type: type[T], params: Mapping[str, str] | None = None, *, accept: str = ""
+        self,
+        path: str,
+        type: type[T],
+        params: Mapping[str, str] | None = None,
+        *,
+        accept: str = "",
+        began: Callable[[], Awaitable[None]] | None = None,
     ) -> T:
         return msgspec.json.decode(await self.get_bytes(path, params), type=type)
 

@@ -11,6 +11,7 @@ from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import read_template
 from estimator.live_source import LiveSource
 from estimator.member import MemberCluster
+from estimator.member_kinds import MEMBER_KINDS
 from estimator.permissions import KARMADA, MEMBER
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
@@ -23,10 +24,14 @@ from tests.rbac.roles import ESTIMATOR
 
 @asynccontextmanager
 async def member(api: FakeApi) -> AsyncIterator[tuple[MemberCluster, LiveSource]]:
-    """A cluster that is followed."""
+    """A cluster that is followed in everything that a question may ever need."""
     cluster = MemberCluster("m", ClusterMirror(no_complaints), time.monotonic)
     source = LiveSource(
-        cluster, _client(api, MEMBER), NullReflectorMetrics(), with_quotas=True, clock=time.monotonic
+        cluster,
+        _client(api, MEMBER),
+        NullReflectorMetrics(),
+        clock=time.monotonic,
+        at_once=[kind.name for kind in MEMBER_KINDS],
     )
     async with _running(source.run):
         yield cluster, source

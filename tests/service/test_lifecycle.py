@@ -1,4 +1,5 @@
 import asyncio
+import asyncio.sslproto
 import gc
 import os
 import signal
@@ -11,6 +12,7 @@ from fairway.service.lifecycle import (
     GC_THRESHOLDS,
     SAMPLE_INTERVAL_S,
     SWITCH_INTERVAL_S,
+    TLS_BUFFER_BYTES,
     StallMonitor,
     freeze_long_lived,
     run,
@@ -65,7 +67,9 @@ def test_an_error_of_the_program_comes_out() -> None:
 @pytest.fixture
 def _interpreter() -> Iterator[None]:
     thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    buffer_bytes = asyncio.sslproto.SSLProtocol.max_size
     yield
+    asyncio.sslproto.SSLProtocol.max_size = buffer_bytes
     gc.unfreeze()
     gc.set_threshold(*thresholds)
     sys.setswitchinterval(interval)
@@ -82,6 +86,13 @@ def test_tuning_takes_what_lives_out_of_later_collections() -> None:
     mirror = [[number] for number in range(1000)]
     freeze_long_lived()
     assert gc.get_freeze_count() >= imported + len(mirror)
+
+
+@pytest.mark.usefixtures("_interpreter")
+def test_tuning_makes_the_buffer_of_a_tls_connection_no_larger_than_a_record() -> None:
+    tune_interpreter()
+    # What asyncio makes the buffer of each connection from.
+    assert asyncio.sslproto.SSLProtocol.max_size == TLS_BUFFER_BYTES
 
 
 class Time:

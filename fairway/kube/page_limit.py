@@ -1,0 +1,83 @@
+"""How many pages of lists are in hand at once, whichever server they come from: each takes some megabytes.
+
+A page is in hand from when its server has begun to answer, so one that does not answer has none; and for some
+seconds at most, so one that stops in the middle of its answer does not keep others from theirs.
+"""
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import Self
+from weakref import WeakKeyDictionary
+
+MOST = 8
+LAPSE_S = 5.0
+
+
+class PageInHand:
+    """One page, as a context that ends when it has been worked off."""
+
+    def __init__(self) -> None:
+        self._places = _places_of(asyncio.get_running_loop())
+        self._lapse: asyncio.TimerHandle | None = None
+        self._is_counted = False
+
+    async def begin(self) -> None:
+        """Wait for a place; call it once the server has begun to answer, before the rest is read."""
+        await self._places.take()
+        self._is_counted = True
+        self._lapse = asyncio.get_running_loop().call_later(LAPSE_S, self._end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lapse is not None:
+            self._lapse.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        if self._is_counted:
+            self._is_counted = False
+            self._places.give_back()
+
+
+class _Places:
+    """Those of one loop, of which it keeps no reference; given in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self._free = MOST
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self) -> None:
+        if self._free > 0:
+            self._free -= 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._free += 1
+
+
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, _Places] = WeakKeyDictionary()
+
+
+def _places_of(loop: asyncio.AbstractEventLoop) -> _Places:
+    places = _places.get(loop)
+    if places is None:
+        places = _places[loop] = _Places()
+    return places
