@@ -12,7 +12,18 @@ from fairway.kube.decoding import Broken, ListPage, ObjectDecoder
 from fairway.kube.device_kinds import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from fairway.kube.dumps import Dump, Problem
 from fairway.kube.errors import Expired, NotFound, Refused
+from fairway.kube.member_kinds import (
+    CSI_NODES,
+    LIMIT_RANGES,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+)
+from fairway.kube.objects import ResourceQuota
 from fairway.kube.resource import NODES, PODS, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
+from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 
 T = TypeVar("T", bound=KubeObjectLike)
 
@@ -32,8 +43,27 @@ async def read_live(client: KubeClient, seen: Seen) -> Dump:
     except Refused as error:
         quotas = ()
         problems.append(Problem(client.server, -1, "ResourceQuota", "", f"quotas are left out: {error}"))
-    dump = await _with_devices(client, Dump(nodes, pods, quotas, (), (), ()), seen, problems)
+    dump = Dump(nodes, pods).with_others(ResourceQuota, quotas)
+    dump = await _with_devices(client, dump, seen, problems)
+    dump = await _with_kind(client, dump, NAMESPACES, seen, problems)
+    dump = await _with_kind(client, dump, LIMIT_RANGES, seen, problems)
+    dump = await _with_kind(client, dump, RUNTIME_CLASSES, seen, problems)
+    dump = await _with_kind(client, dump, PERSISTENT_VOLUMES, seen, problems)
+    dump = await _with_kind(client, dump, PERSISTENT_VOLUME_CLAIMS, seen, problems)
+    dump = await _with_kind(client, dump, STORAGE_CLASSES, seen, problems)
+    dump = await _with_kind(client, dump, CSI_NODES, seen, problems)
     return replace(dump, problems=tuple(problems))
+
+
+async def _with_kind(
+    client: KubeClient, dump: Dump, kind: ResourceKind[T], seen: Seen, problems: list[Problem]
+) -> Dump:
+    """The dump with the objects of a kind, as far as the API server lets us."""
+    try:
+        return dump.with_others(kind.type, await _listed(client, kind, seen, problems))
+    except (Refused, NotFound) as error:
+        problems.append(Problem(client.server, -1, kind.type.__name__, "", f"left out: {error}"))
+        return dump
 
 
 async def _with_devices(client: KubeClient, dump: Dump, seen: Seen, problems: list[Problem]) -> Dump:
@@ -45,13 +75,11 @@ async def _with_devices(client: KubeClient, dump: Dump, seen: Seen, problems: li
         classes = await _first_served(client, DEVICE_CLASSES, seen, problems)
         if not classes:
             return dump
-        return replace(
-            dump,
-            device_classes=classes,
-            slices=await _first_served(client, RESOURCE_SLICES, seen, problems),
-            claims=await _first_served(client, RESOURCE_CLAIMS, seen, problems),
-            claim_templates=await _first_served(client, CLAIM_TEMPLATES, seen, problems),
-        )
+        slices = await _first_served(client, RESOURCE_SLICES, seen, problems)
+        claims = await _first_served(client, RESOURCE_CLAIMS, seen, problems)
+        templates = await _first_served(client, CLAIM_TEMPLATES, seen, problems)
+        dump = dump.with_others(DeviceClass, classes).with_others(ResourceSlice, slices)
+        return dump.with_others(ResourceClaim, claims).with_others(ResourceClaimTemplate, templates)
     except Refused as error:
         told = f"devices of Dynamic Resource Allocation are left out: {error}"
         problems.append(Problem(client.server, -1, "DeviceClass", "", told))

@@ -105,6 +105,8 @@ class Answering:
         if isinstance(question, UnschedulableQuestion):
             return self._unschedulable(member, question)
         found = await self._template(question, deadline_s - self._clock())
+        if found.gang is not None:
+            await member.learn(found.gang.components, deadline_s - self._clock())
         if found.doubt and question.names_device:
             return self.doubt(question, in_doubt("template_unknown", found.doubt))
         try:

@@ -125,6 +125,7 @@ class CapacityAnswering:
             call.leave()
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
         known = member
+        await known.learn(question.gang.components, call.left_s() * _SHARE_FOR_WAITING)
 
         def start() -> Callable[[], tuple[Placed, tuple[Explanation, ...]]]:
             share_s = call.leave()

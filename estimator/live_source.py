@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from estimator.cluster.freshness import Freshness
+from estimator.cluster.kind_mirror import KindMirror
 from estimator.heartbeat import Heartbeat
 from estimator.member import MemberCluster
 from estimator.member_kinds import (
@@ -141,7 +142,7 @@ class LiveSource:
                 sink,
                 self._metrics,
                 clock=self._clock,
-                changed=lambda: self._note(name, optional.state),
+                changed=lambda: self._note_optional(name, optional, sink),
             )
             return _Followed(
                 optional.run,
@@ -171,6 +172,11 @@ class LiveSource:
         if self._kinds[name].need is Need.DEVICE_CLASSES or name == DEVICE_CLASSES:
             self._note_devices()
         self._member.changed()
+
+    def _note_optional(self, name: str, optional: OptionalKind[_T], sink: Sink[_T]) -> None:
+        if isinstance(sink, KindMirror):
+            sink.synced = optional.state.synced_once and not optional.is_left_out
+        self._note(name, optional.state)
 
     def _note_devices(self) -> None:
         """Where there is a class, devices count once slices and claims have been read as well."""

@@ -21,6 +21,9 @@ from estimator.reasons import Reason, in_doubt
 
 NODES, PODS, QUOTAS = "nodes", "pods", "resourcequotas"
 DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
+NAMESPACES, LIMIT_RANGES, RUNTIME_CLASSES = "namespaces", "limitranges", "runtimeclasses"
+PERSISTENT_VOLUMES, VOLUME_CLAIMS = "persistentvolumes", "persistentvolumeclaims"
+STORAGE_CLASSES, CSI_NODES = "storageclasses", "csinodes"
 
 
 def unknown_cluster(name: str, known: Iterable[str]) -> Reason:
@@ -34,6 +37,9 @@ def unknown_cluster(name: str, known: Iterable[str]) -> Reason:
 def out_of_date(freshness: Freshness) -> Reason:
     """The doubt about a cluster whose state is not known well enough."""
     return in_doubt("stale" if freshness.synced else "not_synced", freshness.detail)
+
+
+_MOST_TO_LEARN_S, _STALE_S = 1.0, 5.0
 
 
 class MemberCluster:
@@ -104,6 +110,32 @@ class MemberCluster:
         for future in waiting:
             if not future.done():
                 future.set_result(None)
+
+    async def learn(self, components: Iterable[Component], within_s: float) -> None:
+        """Read what decides about these besides nodes and pods; returns early where that takes long.
+
+        What has not been read then is told with the answer, see `Local.unknown`.
+        """
+        resources = self._deciding(components)
+        if resources:
+            await self.settle(resources, _STALE_S, min(within_s, _MOST_TO_LEARN_S))
+
+    def _deciding(self, components: Iterable[Component]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for component in components:
+            template, shape = component.template, component.shape
+            if template is None:
+                continue
+            found[LIMIT_RANGES] = None
+            if template.spec.runtime_class_name:
+                found[RUNTIME_CLASSES] = None
+            if shape.volumes:
+                found.update(dict.fromkeys((VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, CSI_NODES)))
+            terms = (*shape.inter_pod.affinity, *shape.inter_pod.anti_affinity)
+            chosen = any(term.namespace_selector for term in terms)
+            if chosen or self.mirror.columns.occupancy.chooses_namespaces:
+                found[NAMESPACES] = None
+        return tuple(found)
 
     def local(self, components: Iterable[Component]) -> Local:
         """The components as this cluster has them now, and what its pods leave to them."""

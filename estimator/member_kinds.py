@@ -1,18 +1,29 @@
 """Which kinds of objects an estimator mirrors of a member cluster: a table, a row is all that a kind takes.
 
-Both sources of a mirror follow it: `estimator.live_source` by watches, each begun when there is need of it,
-and `estimator.snapshot_source` by what a dump holds.
+`estimator.live_source` follows them by watches, each begun when there is need of it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from estimator.cluster.mirror import ClusterMirror
-from estimator.member import DEPLOYMENTS, NODES, PODS, QUOTAS, REPLICA_SETS
-from fairway.kube import device_kinds, resource
-from fairway.kube.dumps import Dump
+from estimator.member import (
+    CSI_NODES,
+    DEPLOYMENTS,
+    LIMIT_RANGES,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    QUOTAS,
+    REPLICA_SETS,
+    RUNTIME_CLASSES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+)
+from fairway.kube import device_kinds, member_kinds, resource
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
 if TYPE_CHECKING:
@@ -60,9 +71,6 @@ class MemberKind(Protocol):
     def followed(self, mirror: ClusterMirror, follow: Follow[_Followed_co]) -> _Followed_co:
         """What ``follow`` makes of it for this mirror."""
 
-    def fill(self, mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
-        """Put what the dump holds of it into the mirror, one object at each step."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Row(Generic[_T]):
@@ -71,49 +79,38 @@ class _Row(Generic[_T]):
     name: str
     kinds: tuple[ResourceKind[_T], ...]
     sink: "Callable[[ClusterMirror], Sink[_T]]"
-    dumped: Callable[[Dump], Sequence[_T]]
     need: Need = Need.ALWAYS
     is_optional: bool = False
 
     def followed(self, mirror: ClusterMirror, follow: Follow[_Followed_co]) -> _Followed_co:
         return follow(self.kinds, self.sink(mirror))
 
-    def fill(self, mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
-        sink = self.sink(mirror)
-        for obj in self.dumped(dump):
-            sink.upsert(obj)
-            yield
-
 
 MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
-    _Row(NODES, (resource.NODES,), lambda mirror: mirror.nodes, lambda dump: dump.nodes),
-    _Row(PODS, (resource.PODS,), lambda mirror: mirror.pods, lambda dump: dump.pods),
+    _Row(NODES, (resource.NODES,), lambda mirror: mirror.nodes),
+    _Row(PODS, (resource.PODS,), lambda mirror: mirror.pods),
     _Row(
         QUOTAS,
         (resource.RESOURCE_QUOTAS,),
         lambda mirror: mirror.quotas,
-        lambda dump: dump.quotas,
         Need.ASKED,
     ),
     _Row(
         DEPLOYMENTS,
         (resource.DEPLOYMENTS,),
         lambda mirror: mirror.controllers.deployments,
-        lambda dump: dump.deployments,
         Need.ASKED,
     ),
     _Row(
         REPLICA_SETS,
         (resource.REPLICA_SETS,),
         lambda mirror: mirror.controllers.replica_sets,
-        lambda dump: dump.replica_sets,
         Need.ASKED,
     ),
     _Row(
         TOPOLOGIES,
         resource.KUEUE_TOPOLOGIES,
         lambda mirror: mirror.topologies,
-        lambda dump: dump.topologies,
         is_optional=True,
     ),
     # No device can be claimed without a class, and most clusters have none.
@@ -121,14 +118,12 @@ MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
         DEVICE_CLASSES,
         device_kinds.DEVICE_CLASSES,
         lambda mirror: mirror.dra.classes,
-        lambda dump: dump.device_classes,
         is_optional=True,
     ),
     _Row(
         CLAIM_TEMPLATES,
         device_kinds.CLAIM_TEMPLATES,
         lambda mirror: mirror.dra.templates,
-        lambda dump: dump.claim_templates,
         Need.DEVICE_CLASSES,
         is_optional=True,
     ),
@@ -136,7 +131,6 @@ MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
         RESOURCE_SLICES,
         device_kinds.RESOURCE_SLICES,
         lambda mirror: mirror.dra.slices,
-        lambda dump: dump.slices,
         Need.DEVICE_CLASSES,
         is_optional=True,
     ),
@@ -144,8 +138,56 @@ MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
         RESOURCE_CLAIMS,
         device_kinds.RESOURCE_CLAIMS,
         lambda mirror: mirror.dra.claims,
-        lambda dump: dump.claims,
         Need.DEVICE_CLASSES,
+        is_optional=True,
+    ),
+    _Row(
+        LIMIT_RANGES,
+        (member_kinds.LIMIT_RANGES,),
+        lambda mirror: mirror.admission.limit_ranges,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        RUNTIME_CLASSES,
+        (member_kinds.RUNTIME_CLASSES,),
+        lambda mirror: mirror.admission.runtime_classes,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        NAMESPACES,
+        (member_kinds.NAMESPACES,),
+        lambda mirror: mirror.admission.namespaces,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        PERSISTENT_VOLUMES,
+        (member_kinds.PERSISTENT_VOLUMES,),
+        lambda mirror: mirror.volumes.volumes,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        VOLUME_CLAIMS,
+        (member_kinds.PERSISTENT_VOLUME_CLAIMS,),
+        lambda mirror: mirror.volumes.claims,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        STORAGE_CLASSES,
+        (member_kinds.STORAGE_CLASSES,),
+        lambda mirror: mirror.volumes.classes,
+        need=Need.ASKED,
+        is_optional=True,
+    ),
+    _Row(
+        CSI_NODES,
+        (member_kinds.CSI_NODES,),
+        lambda mirror: mirror.volumes.csi_nodes,
+        need=Need.ASKED,
         is_optional=True,
     ),
 )

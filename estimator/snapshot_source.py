@@ -6,9 +6,10 @@ contact. Reading happens on a thread; the mirror is filled in slices, so that th
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from estimator.cluster.filling import fill
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.report import Report
@@ -16,6 +17,7 @@ from estimator.member import MemberCluster
 from estimator.member_kinds import MEMBER_KINDS
 from fairway.kube.dumps import Dump, DumpError, read_dump
 from fairway.kube.pace import Pace
+from fairway.kube.resource_slices import ResourceClaim, ResourceSlice
 
 logger = logging.getLogger(__name__)
 
@@ -94,11 +96,11 @@ class SnapshotSource:
             logger.warning("%s: %d more problems", self._file, more, extra={"cluster": self._member.name})
         if dump.nodes and not dump.pods:
             logger.warning("%s holds nodes but no pods: every node counts as empty", self._file)
-        if dump.slices and not dump.claims:
+        if dump.of(ResourceSlice) and not dump.of(ResourceClaim):
             logger.warning("%s holds slices but no claims: every device of them counts as free", self._file)
         mirror = ClusterMirror(self._report)
         pace = Pace(self._clock)
-        for _ in _fill(mirror, dump):
+        for _ in fill(mirror, dump):
             if pace.is_due():
                 await pace.pause()
         self._member.install(mirror)
@@ -109,12 +111,6 @@ class SnapshotSource:
             "snapshot read",
             extra={"cluster": self._member.name, "nodes": len(dump.nodes), "pods": len(dump.pods)},
         )
-
-
-def _fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
-    """Put everything into the mirror, one object at each step."""
-    for kind in MEMBER_KINDS:
-        yield from kind.fill(mirror, dump)
 
 
 def _stamp(file: Path) -> _Stamp | None:

@@ -94,6 +94,11 @@ class Occupancy:
         """The namespaces that have pods on nodes."""
         return self._by_namespace.keys()
 
+    @property
+    def chooses_namespaces(self) -> bool:
+        """Whether pods keep others away by the labels of namespaces."""
+        return bool(self._repelling_chosen)
+
     def group(self, traits: PodTraits) -> PodGroup:
         """The pods with these traits; a group without pods is forgotten unless some come."""
         return self._groups.get(traits) or PodGroup(traits)

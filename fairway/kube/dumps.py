@@ -5,8 +5,8 @@ any of these. A file that cannot be read at all is an error; a broken object amo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -15,6 +15,15 @@ from fairway.kube.dump_items import Flaw, ItemReader, read_head, shown, title, w
 from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
 from fairway.kube.dump_yaml import yaml_documents
+from fairway.kube.member_kinds import (
+    CsiNode,
+    LimitRange,
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    RuntimeClass,
+    StorageClass,
+)
 from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -56,26 +65,29 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """The objects of one cluster that Fairway reads, in the order of the file."""
+    """The objects of one cluster that Fairway reads, in the order of the file.
 
-    nodes: tuple[Node, ...]
-    pods: tuple[Pod, ...]
-    quotas: tuple[ResourceQuota, ...]
-    deployments: tuple[Deployment, ...]
-    replica_sets: tuple[ReplicaSet, ...]
-    problems: tuple[Problem, ...]
-    topologies: tuple[KueueTopology, ...] = ()
-    slices: tuple[ResourceSlice, ...] = ()
-    device_classes: tuple[DeviceClass, ...] = ()
-    claims: tuple[ResourceClaim, ...] = ()
-    claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    ``others``: by type those that are neither nodes nor pods; see `of`. Of a type that is not in it, it is
+    not known whether the cluster has any. Every cluster has namespaces: a file with some tells of all types.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    others: Mapping[type[KubeObjectLike], tuple[KubeObjectLike, ...]] = field(default_factory=dict)
+
+    def of(self, kind: type[T]) -> tuple[T, ...]:
+        """All objects of a type."""
+        return tuple(one for one in self.others.get(kind, ()) if isinstance(one, kind))
+
+    def with_others(self, kind: type[T], objects: Iterable[T]) -> "Dump":
+        """The same with these objects of a type."""
+        return replace(self, others={**self.others, kind: tuple(objects)})
 
     @property
     def has_objects(self) -> bool:
         """Whether there is any object at all."""
-        of_nodes = self.nodes or self.pods or self.quotas or self.topologies
-        of_devices = self.slices or self.device_classes or self.claims or self.claim_templates
-        return bool(of_nodes or of_devices or self.deployments or self.replica_sets)
+        return bool(self.nodes or self.pods or any(self.others.values()))
 
 
 def read_dump(path: Path) -> Dump:
@@ -126,6 +138,23 @@ class _Shelf(Generic[T]):
         return tuple(self._objects.values())
 
 
+_KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
+    "ResourceQuota": ("", ResourceQuota),
+    "Topology": ("kueue.x-k8s.io", KueueTopology),
+    "ResourceSlice": ("resource.k8s.io", ResourceSlice),
+    "DeviceClass": ("resource.k8s.io", DeviceClass),
+    "ResourceClaim": ("resource.k8s.io", ResourceClaim),
+    "ResourceClaimTemplate": ("resource.k8s.io", ResourceClaimTemplate),
+    "Namespace": ("", Namespace),
+    "LimitRange": ("", LimitRange),
+    "RuntimeClass": ("node.k8s.io", RuntimeClass),
+    "PersistentVolume": ("", PersistentVolume),
+    "PersistentVolumeClaim": ("", PersistentVolumeClaim),
+    "StorageClass": ("storage.k8s.io", StorageClass),
+    "CSINode": ("storage.k8s.io", CsiNode),
+}
+
+
 class _Reader:
     """Collects the objects of one file."""
 
@@ -133,25 +162,15 @@ class _Reader:
         self._file = file
         self._nodes = _Shelf(Node)
         self._pods = _Shelf(Pod)
-        self._quotas = _Shelf(ResourceQuota)
         self._deployments = _Shelf(Deployment, with_own_template)
         self._replica_sets = _Shelf(ReplicaSet, with_own_template)
-        self._topologies = _Shelf(KueueTopology)
-        self._slices = _Shelf(ResourceSlice)
-        self._device_classes = _Shelf(DeviceClass)
-        self._claims = _Shelf(ResourceClaim)
-        self._claim_templates = _Shelf(ResourceClaimTemplate)
+        self._shelves = {name: _Shelf(kind) for name, (_, kind) in _KINDS.items()}
         self._add: dict[str, tuple[str, Callable[[JsonText], list[Flaw]]]] = {
             "Node": ("", self._nodes.add),
             "Pod": ("", self._pods.add),
-            "ResourceQuota": ("", self._quotas.add),
             "Deployment": ("apps", self._deployments.add),
             "ReplicaSet": ("apps", self._replica_sets.add),
-            "Topology": ("kueue.x-k8s.io", self._topologies.add),
-            "ResourceSlice": ("resource.k8s.io", self._slices.add),
-            "DeviceClass": ("resource.k8s.io", self._device_classes.add),
-            "ResourceClaim": ("resource.k8s.io", self._claims.add),
-            "ResourceClaimTemplate": ("resource.k8s.io", self._claim_templates.add),
+            **{name: (group, self._shelves[name].add) for name, (group, _) in _KINDS.items()},
         }
         self._index = 0
         self._knows_kind = False
@@ -174,19 +193,14 @@ class _Reader:
 
     def dump(self) -> Dump:
         """Everything read. Raises MalformedDump where that is nothing."""
-        dump = Dump(
-            self._nodes.objects(),
-            self._pods.objects(),
-            self._quotas.objects(),
-            self._deployments.objects(),
-            self._replica_sets.objects(),
-            tuple(self._problems),
-            self._topologies.objects(),
-            self._slices.objects(),
-            self._device_classes.objects(),
-            self._claims.objects(),
-            self._claim_templates.objects(),
-        )
+        others: dict[type[KubeObjectLike], tuple[KubeObjectLike, ...]] = {
+            Deployment: self._deployments.objects(),
+            ReplicaSet: self._replica_sets.objects(),
+            **{kind: self._shelves[name].objects() for name, (_, kind) in _KINDS.items()},
+        }
+        if not others[Namespace]:
+            others = {kind: objects for kind, objects in others.items() if objects}
+        dump = Dump(self._nodes.objects(), self._pods.objects(), tuple(self._problems), others)
         if self._problems and not dump.has_objects:
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
         if not self._knows_kind:
