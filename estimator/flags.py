@@ -15,6 +15,7 @@ from estimator.cluster_flags import (
     parse_snapshot,
 )
 from estimator.feature_gates import HEEDED, parse_feature_gates, resolve
+from estimator.fit.device_tolerations import TolerationMode
 from estimator.inert_flags import INERT
 from estimator.settings import (
     AcceleratorSettings,
@@ -80,6 +81,13 @@ def _parse_stale_after_s(text: str) -> float:
     if seconds <= 0:
         raise ValueError("expected a duration above 0, such as 90s, 2m, 1h30m")
     return seconds
+
+
+def _parse_toleration(text: str) -> TolerationMode:
+    try:
+        return TolerationMode(text)
+    except ValueError:
+        raise ValueError("expected auto, on or off") from None
 
 
 def _parse_topology(text: str) -> TopologyOverride:
@@ -199,13 +207,23 @@ _TOPOLOGY: Final = Flag(
     "nodes carry the labels of a known cloud or tool. May be repeated.",
     "[NAME=]KEY,KEY,...",
 )
+_TOLERATION: Final = Flag(
+    "extended-resource-toleration",
+    _parse_toleration,
+    "auto",
+    "Whether member clusters let pods that ask for a device tolerate taints of its name (the admission plugin "
+    "ExtendedResourceToleration, on in GKE): auto goes by the pods that run.",
+    "auto|on|off",
+)
 
 _VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
     FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
-    FlagGroup("Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY)),
+    FlagGroup(
+        "Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY, _TOLERATION)
+    ),
     FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
     FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
@@ -284,7 +302,7 @@ def _accelerators(line: CommandLine, is_file: Callable[[Path], bool]) -> Acceler
     names = [override.cluster for override in overrides]
     if len(set(names)) < len(names):
         raise FlagError("--topology: expected each cluster once, and at most one without a name")
-    return AcceleratorSettings(catalogue, overrides)
+    return AcceleratorSettings(catalogue, overrides, line.value(_TOLERATION))
 
 
 def _require_file(source: ClusterSource, stock: StockCluster, is_file: Callable[[Path], bool]) -> None:

@@ -176,7 +176,11 @@ class _Member:
         self._metrics = metrics
         self._stale_after_s = settings.stale_after_s
         self.member = MemberCluster(
-            cluster.name, ClusterMirror(self._report), time.monotonic, _levels(settings, cluster.name)
+            cluster.name,
+            ClusterMirror(self._report),
+            time.monotonic,
+            _levels(settings, cluster.name),
+            settings.accelerators.tolerations,
         )
         self._cluster = cluster
         self._settings = settings

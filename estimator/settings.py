@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from estimator.feature_gates import Gates
+from estimator.fit.device_tolerations import TolerationMode
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
 
@@ -56,6 +57,7 @@ class AcceleratorSettings:
 
     catalogue: Path | None = None
     topology: tuple[TopologyOverride, ...] = ()
+    tolerations: TolerationMode = TolerationMode.AUTO
 
 
 @dataclass(frozen=True, slots=True)
