@@ -211,7 +211,7 @@ _TOLERATION: Final = Flag(
     "extended-resource-toleration",
     _parse_toleration,
     "auto",
-    "Whether member clusters let pods that ask for a device tolerate taints of its name (the admission plugin "
+    "Whether member clusters let pods of a device tolerate taints of its name (by the admission plugin "
     "ExtendedResourceToleration, on in GKE): auto goes by the pods that run.",
     "auto|on|off",
 )

@@ -5,7 +5,8 @@ Mirrors framework.AffinityTerm and NewPodInfo of kube-scheduler 1.36, the API se
 nothing, an empty one everything.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fairway.kube.objects import Container, LabelSelector, PodAffinity, PodAffinityTerm
@@ -66,19 +67,23 @@ def label_selector(selector: LabelSelector) -> Selector:
 
 
 def pod_term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> PodTerm:
-    """One affinity term of a pod in this namespace with these labels. Raises SelectorError.
+    """One affinity term of a pod in this namespace with these labels.
 
-    A term that names no namespaces is about the pod's own.
+    A term that names no namespaces is about the pod's own. Raises SelectorError that begins with the field.
     """
     if not term.topology_key:
         raise SelectorError("topologyKey: expected a node label, found none")
-    chosen = None if term.namespace_selector is None else label_selector(term.namespace_selector)
+    chosen = None
+    if term.namespace_selector is not None:
+        with _field("namespaceSelector"):
+            chosen = label_selector(term.namespace_selector)
     named = frozenset(term.namespaces or (() if chosen is not None else (namespace,)))
     selector = None
     if term.label_selector is not None:
-        selector = with_label_keys(
-            label_selector(term.label_selector), labels, term.match_label_keys, term.mismatch_label_keys
-        )
+        with _field("labelSelector"):
+            selector = with_label_keys(
+                label_selector(term.label_selector), labels, term.match_label_keys, term.mismatch_label_keys
+            )
     return PodTerm(term.topology_key, selector, named, chosen)
 
 
@@ -116,6 +121,14 @@ def host_ports(containers: Iterable[Container], *, on_host_network: bool = False
         if port.host_port > 0 or (on_host_network and port.container_port > 0)
     }
     return tuple(sorted(found, key=lambda port: (port.port, port.protocol, port.address)))
+
+
+@contextmanager
+def _field(name: str) -> Iterator[None]:
+    try:
+        yield
+    except SelectorError as error:
+        raise SelectorError(f"{name}: {error}") from None
 
 
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:

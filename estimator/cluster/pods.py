@@ -162,7 +162,7 @@ class PodMirror:
                 found[pod_term(term, pod.metadata.namespace, labels)] = None
             except SelectorError as error:
                 field = f"spec.affinity.podAntiAffinity.required...[{index}]"
-                self._report("pods", key, f"{field}: {error}; the term is counted as repelling nobody")
+                self._report("pods", key, f"{field}.{error}; the term is counted as repelling nobody")
         return tuple(found)
 
     def _footprint(self, key: str, pod: Pod) -> dict[str, int]:

@@ -21,7 +21,7 @@ from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterPlacement
 from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import GangQuestion
-from estimator.capacity.room import Room
+from estimator.capacity.room import Around, Room
 from estimator.capacity.survey import survey as surveying
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import CapacityQuestion, read_place
@@ -296,9 +296,9 @@ def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     members = [member(name, clock) for name in "abcdef"]
 
-    def noted(known: MemberCluster) -> Room:
+    def noted(known: MemberCluster, around: Around) -> Room:
         asked.append(known.name)
-        return Room(known.mirror.columns.copy(), known._eligible)
+        return Room(known.mirror.columns.copy(), known._eligible, around)
 
     for one in members:
         monkeypatch.setattr(one, "snapshot", MethodType(noted, one))

@@ -294,12 +294,14 @@ def test_what_a_template_says_and_nobody_uses_is_a_problem_and_no_error() -> Non
             "topologyKey": "zone",
             "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"app": "other"}},
+            "matchLabelKeys": keys,
         }
+        for keys in ([], ["pod-template-hash"])
     ]
     asked = place(pb.Gang(pod_sets=[pod_set(raw=json.dumps(raw).encode())]))
     assert isinstance(asked.gang, GangQuestion)
     (problem,) = asked.problems
-    assert problem.startswith("pod set worker.spec.topologySpreadConstraints[0]")
+    assert problem.startswith("pod set worker.spec.topologySpreadConstraints[1]")
 
 
 def test_a_gang_of_a_hundred_thousand_pods_is_a_question_like_any_other() -> None:

@@ -97,39 +97,31 @@ def apart(selector: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("keys", "notes", "topology", "problems"),
+    ("keys", "notes", "topology"),
     [
-        ((RACK,), {}, f"required {RACK}", ()),
-        # one node is in one rack
-        ((RACK, HOST), {}, f"required {HOST}", ()),
-        (
-            (RACK, "zone"),
-            {},
-            f"required {RACK}",
-            (f"pod set main: required affinity within zone is not looked at beside required {RACK}",),
-        ),
-        ((RACK,), {"fairway.dev/topology-required": RACK}, "", ()),
-        (
-            (RACK,),
-            {"fairway.dev/topology-required": "block"},
-            "",
-            (f"pod set main: required affinity within {RACK} is not looked at beside required block",),
-        ),
+        ((RACK,), {}, ""),
+        ((RACK, HOST), {}, ""),
+        ((RACK, "zone"), {}, ""),
+        ((RACK,), {"fairway.dev/topology-required": RACK}, f"required {RACK}"),
+        ((RACK,), {"fairway.dev/topology-required": "block"}, "required block"),
     ],
 )
-def test_required_affinity_to_itself_is_a_topology_where_none_is_asked_for(
-    keys: tuple[str, ...], notes: dict[str, str], topology: str, problems: tuple[str, ...]
+def test_required_affinity_to_itself_is_kept_beside_the_topology_that_is_asked_for(
+    keys: tuple[str, ...], notes: dict[str, str], topology: str
 ) -> None:
     built = job(4, notes=notes)
     spec = built["spec"]
     assert isinstance(spec, dict)
     spec["template"] = template(affinity=near(*keys))
-    components, told_problems = gang_components(read(built))
-    assert told(components[0].topology) == topology
-    assert told_problems == problems
+    gang = read(built)
+    components, problems = gang_components(gang)
+    assert told(gang.topology) == topology
+    assert components[0].topology is None
+    assert [term.key for term in components[0].shape.inter_pod.affinity] == list(keys)
+    assert problems == ()
 
 
-def test_affinity_to_others_is_no_topology_and_is_told() -> None:
+def test_affinity_to_others_is_no_topology_and_is_kept() -> None:
     affinity = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -140,7 +132,29 @@ def test_affinity_to_others_is_no_topology_and_is_told() -> None:
     gang = read(volcano_job({"replicas": 2, "template": template(affinity=affinity)}))
     components, problems = gang_components(gang)
     assert components[0].topology is None
-    assert "about other pods than its own" in problems[0]
+    (term,) = components[0].shape.inter_pod.affinity
+    assert term.selects({"app": "cache"})
+    assert not term.selects({"app": "web"})
+    assert problems == ()
+
+
+def test_affinity_to_another_pod_set_is_told_and_asks_nothing_of_pods_that_run() -> None:
+    affinity = {
+        "podAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchLabels": {"role": "driver"}}, "topologyKey": RACK}
+            ]
+        }
+    }
+    gang = read(
+        volcano_job(
+            {"name": "driver", "replicas": 1, "template": template(labels={"role": "driver"})},
+            {"name": "worker", "replicas": 2, "template": template(affinity=affinity)},
+        )
+    )
+    components, problems = gang_components(gang)
+    assert components[1].shape.inter_pod.affinity == ()
+    assert problems == ("pod set worker: affinity to the pods of driver is not looked at",)
 
 
 def test_pod_sets_that_keep_off_each_other_are_told() -> None:
@@ -188,14 +202,15 @@ def test_affinity_that_kubernetes_refuses_leaves_the_topology_that_is_asked_for(
     assert len(problems) == 1
 
 
-def test_two_hundred_pod_sets_that_keep_off_each_other_are_told_once_each() -> None:
+def test_two_hundred_pod_sets_of_one_shape_keep_off_each_other_as_one_would() -> None:
     off = template(labels={"app": "x"}, affinity=apart({"matchLabels": {"app": "x"}}))
     raw = msgspec.json.encode(volcano_job(*({"replicas": 1, "template": off} for _ in range(200))))
     gang = read_workload(raw)
     assert isinstance(gang, Gang)
     components, problems = gang_components(gang)
-    assert len(components) == len(problems) == 200
-    assert all(component.shape.per_domain == ((HOST, 1),) for component in components)
+    assert len(components) == 200
+    assert {component.shape.per_domain for component in components} == {((HOST, 1),)}
+    assert problems == ()
 
 
 def test_a_topology_of_a_pod_set_is_kept_as_it_is() -> None:

@@ -13,7 +13,7 @@ import pytest
 from admin.live import read_live
 from admin.mirrors import mirror_of
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas
-from estimator.capacity.gangs.workload_gang import WorkloadGang, says_more, workload_gang
+from estimator.capacity.gangs.workload_gang import WorkloadGang, workload_gang
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.capacity_requests import read_place
@@ -295,7 +295,6 @@ class TestTemplates:
         (component,) = gang.components
         assert component.shape.claims == (PodClaim("default/t"), PodClaim("default/s", is_shared=True))
         assert component.shape.names_device
-        assert says_more(gang)
 
     @pytest.mark.parametrize(
         "claim", [{"name": "g"}, {"name": "g", "resourceClaimName": "a", "resourceClaimTemplateName": "b"}]

@@ -39,7 +39,10 @@ def _wrong(found: pb.ClusterPlacement) -> str | None:
     rules = {
         "less than nothing": found.fits >= 0,
         "more than the bound": found.fits <= found.upper_bound < 2**31 - 1,
-        "proof of nothing": found.proven == (found.fits == found.upper_bound),
+        "proof of nothing": found.fits == found.upper_bound or not found.proven,
+        "no proof of what is certain": found.proven
+        or found.fits < found.upper_bound
+        or any(reason.kind in ("template", "not_known") for reason in found.reasons),
         "a number for spreading that is none": -1 <= found.spread_fits <= found.fits,
         "pods of a node that are none": all(one.pods > 0 and one.node for one in found.placement),
         "half a copy": not pods or (found.fits > 0 and all(n % found.fits == 0 for n in pods.values())),

@@ -91,7 +91,7 @@ def _terms(
         try:
             found[pod_term(term, namespace, labels)] = None
         except SelectorError as error:
-            raise RefusedTemplate(f"{where}: {error}") from None
+            raise RefusedTemplate(f"{where}.{error}") from None
         _tell_hash(
             (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ())), where, labels, problems
         )
