@@ -24,6 +24,7 @@ from benchmarks import (
     first_answer,
     gangs,
     latency_replicas,
+    many_clusters,
     memory,
     summary,
     webhook,
@@ -48,6 +49,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "devices": device_latency.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
+    "many_clusters": many_clusters.measure,
     "dispatcher_scale": dispatcher_scale.measure,
     "kueue_suites": admission.measure,
 }
@@ -60,6 +62,7 @@ _OF_OUR_OWN = (
     "devices",
     "cycle",
     "webhook",
+    "many_clusters",
     "dispatcher_scale",
     "kueue_suites",
 )

@@ -32,6 +32,11 @@ def cpu_wait_s(pid: int) -> float:
     return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
+def open_files(pid: int) -> int:
+    """How many files and sockets it has open."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def listener_pid(address: Address) -> int:
     """The process that listens on a port of this machine. Raises NotHere."""
     wanted = {f"socket:[{inode}]" for inode in _listening_inodes(address.port)}

@@ -87,8 +87,15 @@ def running_api(scale: Scale, *, shared: bool = False) -> Iterator[Api]:
 @contextmanager
 def starting_estimator(master_url: str, *options: str) -> Iterator[Estimator]:
     """An estimator of the API server at this URL, right after its process was created."""
+    with starting("--cluster-name", CLUSTER, "--master", master_url, *options) as own:
+        yield own
+
+
+@contextmanager
+def starting(*options: str) -> Iterator[Estimator]:
+    """An estimator with these flags, right after its process was created."""
     port, metrics_port = free_ports(2)
-    command = ["estimator", "--cluster-name", CLUSTER, "--master", master_url, "--server-port", str(port)]
+    command = ["estimator", "--server-port", str(port)]
     command += ["--metrics-bind-address", f"{_LOOPBACK}:{metrics_port}", "--health-probe-bind-address", "0"]
     command += options
     started_s = time.perf_counter()

@@ -48,6 +48,7 @@ from estimator.snapshot_source import SnapshotSource
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.denials import Denial
+from fairway.kube.pace import take_turn
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.http import Check, EndpointError, serve_endpoints
@@ -193,7 +194,10 @@ class _Member:
             file = self._cluster.file
             await SnapshotSource(self.member, file, self._report, clock=time.monotonic).run()
         else:
-            self._live = (await asyncio.to_thread(_live_source)).connect(
+            source = await asyncio.to_thread(_live_source)
+            # A hundred clusters shall not be set up in one go.
+            await take_turn()
+            self._live = source.connect(
                 self._cluster,
                 self._settings.api,
                 self.member,

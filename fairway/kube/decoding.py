@@ -5,6 +5,7 @@ must not cost the others, and the caller can pause between items. A watch event 
 which is twice as fast; only if that fails is it taken apart to see what is wrong with it.
 """
 
+from functools import cache
 from typing import Generic, TypeVar
 
 import msgspec
@@ -99,10 +100,7 @@ class ObjectDecoder(Generic[T]):
 
     def __init__(self, resource: ResourceKind[T]) -> None:
         self._resource = resource
-        self._items = msgspec.json.Decoder(resource.type)
-        # A type that is only known at run time is beyond what annotations can say.
-        event_type: type[_Event[T]] = _Event[resource.type]  # type: ignore[name-defined]
-        self._events = msgspec.json.Decoder(event_type)
+        self._items, self._events = _decoders(resource.type)
 
     def item(self, raw: msgspec.Raw) -> T | Broken:
         """One item of a list."""
@@ -163,6 +161,14 @@ class ObjectDecoder(Generic[T]):
             f"{self._resource.path}: {what}: {error}; expected a {self._resource.type.__name__}: "
             "skipped, the rest is used; correct the object"
         )
+
+
+@cache
+def _decoders(kind: type[T]) -> tuple[msgspec.json.Decoder[T], msgspec.json.Decoder[_Event[T]]]:
+    """One pair for all clusters, since it knows nothing of what it has decoded."""
+    # A type that is only known at run time is beyond what annotations can say.
+    event_type: type[_Event[T]] = _Event[kind]  # type: ignore[valid-type]
+    return msgspec.json.Decoder(kind), msgspec.json.Decoder(event_type)
 
 
 def _bookmark(metadata: ObjectMeta) -> Bookmark:

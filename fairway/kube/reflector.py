@@ -23,10 +23,10 @@ from fairway.kube.backoff import Backoff
 from fairway.kube.client import JSON, METADATA, METADATA_LIST, KubeClient
 from fairway.kube.decoding import Bookmark, Broken, Change, ListPage, ObjectDecoder, Removal, Upsert
 from fairway.kube.errors import BadObject, Denied, Forbidden, KubeError, Refused, Silent, Unreachable
+from fairway.kube.list_limit import ListInHand
 from fairway.kube.objects import object_key
 from fairway.kube.observation import NullReflectorMetrics, Phase, ReflectorMetrics, ReflectorState
-from fairway.kube.pace import Pace
-from fairway.kube.page_limit import PageInHand
+from fairway.kube.pace import Pace, take_turn
 from fairway.kube.position import Position
 from fairway.kube.recovery import means_no_watch_list, relist_reason
 from fairway.kube.resource import KubeObjectLike, ResourceKind
@@ -132,6 +132,8 @@ class Reflector(Generic[T]):
                 await self._sleep(self._backoff.next_s())
 
     async def _follow(self) -> None:
+        # Many may begin at once, and each opens a connection.
+        await take_turn()
         if self._position.resource_version:
             self._enter(Phase.CONNECTING)
             await self._watch(None)
@@ -155,7 +157,7 @@ class Reflector(Generic[T]):
         accept = METADATA_LIST if self._resource.metadata_only else JSON
         params, seen, resource_version = first, set[str](), ""
         while True:
-            with PageInHand() as in_hand:
+            with ListInHand() as in_hand:
                 page = await self._client.get_json(
                     self._resource.path, ListPage, params, accept=accept, began=in_hand.begin
                 )
@@ -192,36 +194,41 @@ class Reflector(Generic[T]):
         keys are collected in ``seen``, and the position is only taken when that list is complete.
         """
         started_s, received = self._clock(), 0
-        async with self._client.stream(
+        stream = self._client.stream(
             self._resource.path,
             self._watch_params(seen is not None),
             idle_timeout_s=self._idle_timeout_s,
             accept=METADATA if self._resource.metadata_only else JSON,
-        ) as lines:
-            self._last_contact_s = opened_s = self._clock()
-            if seen is None:
-                self._enter(Phase.WATCHING)
-            pace = Pace(self._clock)
-            try:
-                async for line in lines:
-                    if pace.is_due():
-                        await pace.pause()
-                    received += 1
-                    self._silent_streams = 0
-                    self._last_contact_s = self._clock()
-                    change = self._decoder.event(line)
-                    if seen is None:
+        )
+        with ListInHand() as in_hand:
+            async with stream as lines:
+                self._last_contact_s = opened_s = self._clock()
+                if seen is None:
+                    self._enter(Phase.WATCHING)
+                else:
+                    await in_hand.begin()
+                pace = Pace(self._clock)
+                try:
+                    async for line in lines:
+                        if pace.is_due():
+                            await pace.pause()
+                        received += 1
+                        self._silent_streams = 0
+                        self._last_contact_s = self._clock()
+                        change = self._decoder.event(line)
+                        if seen is None:
+                            self._backoff.reset()
+                            self._apply(change)
+                        elif isinstance(change, Bookmark) and change.ends_initial_events:
+                            await self._complete_list(seen, change.resource_version, started_s)
+                            in_hand.end()
+                            self._enter(Phase.WATCHING)
+                            seen = None
+                        else:
+                            self._collect(change, seen)
+                finally:
+                    if seen is None and self._clock() - opened_s >= _STABLE_S:
                         self._backoff.reset()
-                        self._apply(change)
-                    elif isinstance(change, Bookmark) and change.ends_initial_events:
-                        await self._complete_list(seen, change.resource_version, started_s)
-                        self._enter(Phase.WATCHING)
-                        seen = None
-                    else:
-                        self._collect(change, seen)
-            finally:
-                if seen is None and self._clock() - opened_s >= _STABLE_S:
-                    self._backoff.reset()
         if seen is not None:
             raise Unreachable(
                 f"{self._where}: the stream ended within the initial list; expected its end mark"

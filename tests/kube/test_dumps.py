@@ -173,6 +173,7 @@ def test_a_single_object_is_a_dump(tmp_path: Path, form: Callable[[Object], str]
     "text",
     [
         '{"kind": "PodList", "apiVersion": "v1", "items": []}',
+        '{"kind": "NodeList", "apiVersion": "v1", "items": null}',
         '{"kind": "List", "apiVersion": "v1", "items": []}',
         "apiVersion: v1\nitems: []\nkind: List\n",
     ],

@@ -1,9 +1,9 @@
-"""Pages in hand at once, in virtual time."""
+"""Lists in hand at once, in virtual time."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from fairway.kube.page_limit import LAPSE_S, MOST, PageInHand
+from fairway.kube.list_limit import LAPSE_S, MOST, ListInHand
 from sandbox.fakeapi import virtual_time
 
 
@@ -17,7 +17,7 @@ class Pages:
     async def get(self, name: str, *, headers_s: float = 0.01, body_s: float = 0.01) -> None:
         loop = asyncio.get_running_loop()
         started_s = loop.time()
-        with PageInHand() as in_hand:
+        with ListInHand() as in_hand:
             await asyncio.sleep(headers_s)
             await in_hand.begin()
             self.begun.append(name)

@@ -1,12 +1,12 @@
-"""How many pages of lists are in hand at once, whichever server they come from: each takes some megabytes.
+"""How many lists are in hand at once, whichever servers they come from: each takes some megabytes.
 
-A page is in hand from when its server has begun to answer, so one that does not answer has none; and for some
-seconds at most, so one that stops in the middle of its answer does not keep others from theirs.
+One after the other, the first are complete when all would be half read. A list, or a page of one, is in
+hand from when its server has begun to answer, so one that does not answer has none; and for some seconds at
+most, so one that stops in the middle of its answer does not keep others from theirs.
 """
 
 import asyncio
 from collections import deque
-from types import TracebackType
 from typing import Self
 from weakref import WeakKeyDictionary
 
@@ -14,8 +14,8 @@ MOST = 8
 LAPSE_S = 5.0
 
 
-class PageInHand:
-    """One page, as a context that ends when it has been worked off."""
+class ListInHand:
+    """One list or page, as a context that ends when it has been worked off."""
 
     def __init__(self) -> None:
         self._places = _places_of(asyncio.get_running_loop())
@@ -31,9 +31,11 @@ class PageInHand:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """It has been worked off; leaving the context says so as well."""
         if self._lapse is not None:
             self._lapse.cancel()
         self._end()
