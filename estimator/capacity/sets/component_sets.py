@@ -21,7 +21,7 @@ from estimator.capacity.request import Component, PodShape
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bounds import Needed, upper_bound
 from estimator.capacity.sets.exact import most_sets
-from estimator.capacity.sets.first_fit import Placement, first_fit
+from estimator.capacity.sets.first_fit import Placement, walk
 from estimator.capacity.sets.packing import Packed, Packer, Strategy
 
 # Shapes times nodes up to which placing by strategies is part of the first answer: a few milliseconds.
@@ -56,6 +56,7 @@ def improving_sets(
     search: Callable[[], Budget],
     *,
     wanted: int = UNBOUNDED,
+    with_placement: bool = True,
 ) -> Iterator[Sets]:
     """The largest number of whole sets found, its bound, and where the pods would go; then better ones.
 
@@ -63,7 +64,7 @@ def improving_sets(
     is proven. Sets beyond ``wanted`` are not looked for, while the bound is about all there are. ``search``
     is asked after the first how much time there is for a better one, which ends before ``expired`` says so;
     the room must not change meanwhile. Components without replicas need nothing; a set of nothing fits
-    without limit.
+    without limit. Without ``with_placement`` there is none beside the answer, which is sooner there.
     """
     needed = [(index, c) for index, c in enumerate(components) if c.replicas > 0]
     if not needed:
@@ -82,7 +83,9 @@ def improving_sets(
     if bound == 0:
         yield Sets(exactly(0, *reasons), {})
         return
-    yield from _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
+    yield from _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement).sets(
+        bound, reasons
+    )
 
 
 class _Search:
@@ -97,6 +100,7 @@ class _Search:
         expired: Expired,
         search: Callable[[], Budget],
         wanted: int,
+        with_placement: bool,
     ) -> None:
         self._room = room
         self._needed = needed
@@ -107,6 +111,7 @@ class _Search:
         self._budget = NO_BUDGET
         self._late = expired
         self._wanted = wanted
+        self._with_placement = with_placement
         self._packer = Packer(room, per_shape, alone)
         # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
         self._separable = room.separable(per_shape)
@@ -150,7 +155,9 @@ class _Search:
 
     def _keep(self, sets: int, packed: Packed) -> None:
         if sets > self._value:
-            self._value, self._placement = sets, _by_component(packed, self._needed, sets)
+            self._value = sets
+            if self._with_placement:
+                self._placement = _by_component(packed, self._needed, sets)
 
     def _all_at_once(self) -> None:
         for strategy in self._packer.strategies()[:2]:
@@ -170,9 +177,11 @@ class _Search:
     def _first_fit(self) -> None:
         if self._separable:
             order = self._room.nodes.first_fit_order()
-            sets, placement = first_fit(self._room, self._needed, order, self._expired, self._most)
-            if sets > self._value:
-                self._value, self._placement = sets, placement
+            found = walk(self._room, self._needed, order, self._expired, self._most)
+            if found.sets > self._value:
+                self._value = found.sets
+                if self._with_placement:
+                    self._placement = found.placement()
 
     def _by_strategies(self) -> None:
         for strategy in self._packer.strategies():

@@ -37,32 +37,50 @@ def first_fit(
 
     Shapes must compete for nothing but the amounts of resources. O(components x nodes).
     """
+    walked = walk(room, needed, order, expired, most)
+    return walked.sets, walked.placement()
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """So many sets, as `first_fit` places them."""
+
+    sets: int
+    rows: Sequence[int]
+    walkers: Sequence["_Walker"]
+
+    def placement(self) -> Placement:
+        """Where their pods are."""
+        placed: Placement = {}
+        for walker in self.walkers:
+            left = self.sets * walker.replicas
+            for position, pods in walker.placed.items():
+                if left:
+                    placed[walker.index, self.rows[position]] = min(pods, left)
+                    left -= min(pods, left)
+        return placed
+
+
+def walk(
+    room: Room, needed: Sequence[tuple[int, Component]], order: IntVector, expired: Expired, most: int
+) -> Walked:
+    """What `first_fit` places; where, is worked out when asked for."""
     nodes = _Nodes(room, order, {name for _, component in needed for name, _ in demand(component.shape)})
-    walkers = []
+    walkers: list[_Walker] = []
     for index, component in needed:
         if expired():  # finding the candidates of thousands of components takes seconds
-            return 0, {}
+            return Walked(0, nodes.rows, ())
         walkers.append(_Walker(index, component, nodes))
     sets = 0
     while sets < most and not expired():
         nodes.moved = False
         for walker in walkers:
             if not walker.place_set():
-                break
-        else:
-            sets += 1
-            if not nodes.moved:
-                sets += _repeat(nodes, walkers, most - sets)
-            continue
-        break
-    placed: Placement = {}
-    for walker in walkers:
-        left = sets * walker.replicas
-        for position, pods in walker.placed.items():
-            if left:
-                placed[walker.index, nodes.rows[position]] = min(pods, left)
-                left -= min(pods, left)
-    return sets, placed
+                return Walked(sets, nodes.rows, walkers)
+        sets += 1
+        if not nodes.moved:
+            sets += _repeat(nodes, walkers, most - sets)
+    return Walked(sets, nodes.rows, walkers)
 
 
 @dataclass(frozen=True, slots=True)
