@@ -16,7 +16,7 @@ from statistics import mean
 
 from benchmarks.caller import Address, Connection, header_block
 from benchmarks.cluster import PodSize
-from benchmarks.fan_out_server import LATENESS, cluster_name, mirror_of
+from benchmarks.fan_out_server import HELD, cluster_name, mirror_of
 from benchmarks.proc import cpu_s
 from benchmarks.processes import StartFailed, running_module, tail
 from benchmarks.report import Case, Figure, Result, Target
@@ -31,7 +31,7 @@ from estimator.wire import decode_sets
 CLUSTERS = 50
 _STARTS_WITHIN_S = 120.0
 _DEADLINE = ("grpc-timeout", "3S")
-_ALL_S, _PLAIN_MS, _LATE_MS = Target(1.5), Target(50.0), Target(20.0)
+_ALL_S, _PLAIN_MS, _HELD_MS = Target(1.5), Target(50.0), Target(20.0)
 
 _PARTS = (
     ((4, 13, 47), (3, 5, 31), (2, 22, 9), (5, 7, 12), (6, 17, 58)),
@@ -66,21 +66,21 @@ def measure(setting: Setting) -> Result:
         callers = [stack.enter_context(Connection(address)) for _ in range(CLUSTERS)]
         plain = stack.enter_context(Connection(address))
         fans: list[Fan] = []
-        late_ms: list[float] = []
-        lateness = header_block(LATENESS, str(address))
+        held_ms: list[float] = []
+        held = header_block(HELD, str(address))
         until_s = time.perf_counter() + 2 * setting.seconds
         for question in cycle(_questions()):
-            plain.call(lateness, b"")
+            plain.call(held, b"")
             used_s = cpu_s(process.pid)
             fan = _fan(address, callers, plain, question)
             fans.append(replace(fan, cpu_s=cpu_s(process.pid) - used_s))
-            late_ms.append(int(plain.call(lateness, b"")) / 1e3)
+            held_ms.append(int(plain.call(held, b"")) / 1e3)
             if time.perf_counter() > until_s and len(fans) >= len(_PARTS):
                 break
     return Result(
         "fan_out",
         f"{CLUSTERS} clusters of {nodes:,} nodes in one process",
-        [_case(mirror, fans, late_ms, is_target=nodes == TARGET_NODES)],
+        [_case(mirror, fans, held_ms, is_target=nodes == TARGET_NODES)],
     )
 
 
@@ -134,7 +134,7 @@ def _fan(
     return Fan(took_s, answers, plain_s, 0.0)
 
 
-def _case(mirror: ClusterMirror, fans: Sequence[Fan], late_ms: Sequence[float], *, is_target: bool) -> Case:
+def _case(mirror: ClusterMirror, fans: Sequence[Fan], held_ms: Sequence[float], *, is_target: bool) -> Case:
     stock = [_by_first_fit(mirror, number) for number in range(len(_PARTS))]
     faults = [
         f"question {number % len(_PARTS)}: {answer} sets, first-fit finds {least}"
@@ -154,7 +154,7 @@ def _case(mirror: ClusterMirror, fans: Sequence[Fan], late_ms: Sequence[float], 
         Figure("none found", sum(answer <= 0 for answer in answers), ""),
         Figure("plain p50", 1e3 * plain_s[len(plain_s) // 2], "ms"),
         Figure("plain p99", 1e3 * plain_s[len(plain_s) * 99 // 100], "ms", _PLAIN_MS if is_target else None),
-        Figure("loop late, longest", max(late_ms), "ms", _LATE_MS if is_target else None),
+        Figure("loop held, longest", max(held_ms), "ms", _HELD_MS if is_target else None),
     ]
     return Case("5 components, asked of all at once", figures, faults[:5])
 
