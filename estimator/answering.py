@@ -359,7 +359,7 @@ def _fit_sets(
     terms: Terms,
 ) -> Iterator[Answer]:
     if gang is None and not any(asks_tpu(component.shape) for component in components):
-        for sets in improving_sets(room, components, terms.expired, terms.search):
+        for sets in improving_sets(room, components, terms.expired, terms.search, with_placement=False):
             yield sets.answer
         return
     fit = partial(gang_sets, gang=gang) if gang is not None else _of_whole_slices

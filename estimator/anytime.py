@@ -3,7 +3,8 @@
 A solver is an iterator of answers. The first one is what a greedy placement finds, and everybody's first
 answer goes before anybody's better one. Then the solver goes on for as long as it may and a thread is free.
 Whenever time is up, what it has found by then is the answer, and an answer found is never given up for a
-worse one. A solver whose question has been answered does not start, and one at work is told to end.
+worse one. A solver whose question has been answered does not start, and one at work is told to end, as is
+one that looks for a better answer while others wait for their first.
 
 What is believed to take no more than a moment is solved on the event loop: how long work takes is measured
 while working, and a clock ends it where that was wrong.
@@ -74,14 +75,14 @@ class Anytime:
     def __init__(self, executor: Executor, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._first = FairQueue(executor, FIRST_AT_ONCE)
-        self._better = FairQueue(executor, BETTER_AT_ONCE)
+        self._better = FairQueue(executor, BETTER_AT_ONCE, after=self._first)
         self._each_s: dict[str, float] = {}
         self._had_a_moment = False
 
     async def best(self, problem: Problem[_A], deadline_s: float) -> _A | None:
         """The best answer found by ``deadline_s``, None if there is none. Raises OutOfTime, as solvers do."""
         asked_s = self._clock()
-        attempt = _Attempt(problem, self._clock, asked_s, deadline_s)
+        attempt = _Attempt(problem, self._clock, asked_s, deadline_s, lambda: self._first.is_crowded)
         self._in_a_moment(attempt)
         try:
             async with asyncio.timeout(max(0.0, deadline_s - asked_s)):
@@ -126,13 +127,19 @@ class _Attempt(Generic[_A]):
     """One problem on its way to an answer. Whichever thread is at work writes ``best``; the loop reads it."""
 
     def __init__(
-        self, problem: Problem[_A], clock: Callable[[], float], asked_s: float, deadline_s: float
+        self,
+        problem: Problem[_A],
+        clock: Callable[[], float],
+        asked_s: float,
+        deadline_s: float,
+        others_wait: Callable[[], bool],
     ) -> None:
         self.problem = problem
         self.best: _A | None = None
         self.ended = False
         self.took_s = 0.0
         self._clock = clock
+        self._others_wait = others_wait
         way_s = min(_AT_MOST_FOR_THE_WAY_S, _SHARE_FOR_THE_WAY * (deadline_s - asked_s))
         self._due_s = deadline_s - way_s
         self._search_ends_s = min(self._due_s, asked_s + _IMPROVES_WITHIN_S - way_s)
@@ -197,4 +204,4 @@ class _Attempt(Generic[_A]):
         return Budget(self._search_clock, min(now_s + _SEARCH_S, self._search_ends_s))
 
     def _search_clock(self) -> float:
-        return self._search_ends_s if self.ended else self._clock()
+        return self._search_ends_s if self.ended or self._others_wait() else self._clock()

@@ -71,7 +71,7 @@ CONNECTION_AGE_MS = 3_600_000
 _STOP_WITHIN_S = 5.0
 # Apart from each other, so that Karmada's questions never wait for long searches. One thread of each is left
 # for messages; of our own, one searches and one sums up.
-_KARMADA_THREADS, _OWN_THREADS = FIRST_AT_ONCE + BETTER_AT_ONCE + 1, 3
+KARMADA_THREADS, OWN_THREADS = FIRST_AT_ONCE + BETTER_AT_ONCE + 1, 3
 _OPTIONS = (
     # A second server on the same port must fail, not silently take every other connection.
     ("grpc.so_reuseport", 0),
@@ -123,8 +123,8 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     metrics.watch_stalls(stalls.reading)
     async with AsyncExitStack() as stack:
         executors = _Executors(
-            stack.enter_context(ThreadPoolExecutor(_KARMADA_THREADS, thread_name_prefix="karmada")),
-            stack.enter_context(ThreadPoolExecutor(_OWN_THREADS, thread_name_prefix="capacity")),
+            stack.enter_context(ThreadPoolExecutor(KARMADA_THREADS, thread_name_prefix="karmada")),
+            stack.enter_context(ThreadPoolExecutor(OWN_THREADS, thread_name_prefix="capacity")),
         )
         templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
         registry.register(PermissionMetrics(lambda: _denied(members, templates)))

@@ -74,10 +74,10 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
     order = room.nodes.first_fit_order()
     pods = held = 0
     for workload in workloads:
-        if expired():
-            raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
         before = room.fork() if len(workload.components) > 1 else None
         for component in workload.components:
+            if expired():
+                raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
             placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)
             if placed is None:
                 if before is not None:

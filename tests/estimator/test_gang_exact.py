@@ -22,7 +22,6 @@ from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.exact import most_sets
 from estimator.capacity.sets.first_fit import first_fit
 from estimator.capacity.sets.integer_program import Outcome, Program, Solved, solve
-from estimator.capacity.sets.node_program import node_loads
 from estimator.capacity.sets.patterns import patterns_of
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.pod_shape import PodShape
@@ -161,28 +160,6 @@ def test_shapes_that_count_as_one_may_fit_together_where_two_of_a_kind_do_not() 
     with patch.object(exact, "_MOST_COMBINATIONS", 1):
         found = most_sets(room, pods_per_shape(asked), alone, 1, FOREVER)
     assert found.bound == 1
-
-
-def test_what_is_found_over_nodes_is_the_best_there_is() -> None:
-    for seed in range(120):
-        rng = Random(seed)
-        fleet, parts = small_fleet(rng), small_gang(rng)
-        most = gang_checker.best(fleet.gang(parts))
-        asked = components(parts)
-        room = room_of(fleet.mirror())
-        per_shape = pods_per_shape(asked)
-        bound = min(max_replicas(room, shape).value // pods for shape, pods in per_shape.items())
-        bins = bins_of(room, list(per_shape)).reduced([pods * bound for pods in per_shape.values()])
-        assert bins is not None
-        needs = np.array(list(per_shape.values()))
-        for above in range(min(most + 1, bound)):
-            found = node_loads(bins, needs, above, bound, FOREVER)
-            assert found.bound == most, seed
-            assert (found.loads is not None) is (most > above), seed
-            if found.loads is not None:
-                assert bins.hold(found.loads), seed
-                assert (found.loads.sum(axis=0) == needs * found.sets).all(), seed
-                assert above < found.sets <= most, seed
 
 
 def test_nodes_are_sorted_into_kinds_by_what_they_hold() -> None:
@@ -343,7 +320,6 @@ def test_what_a_failing_solver_proposes_is_not_believed(broken: object) -> None:
     with (
         patch("estimator.capacity.sets.prices.solve", broken),
         patch("estimator.capacity.sets.pattern_program.solve", broken),
-        patch("estimator.capacity.sets.node_program.solve", broken),
     ):
         found = solved(mirror, ODD)
     assert fleet_free <= found.answer.value <= most <= found.answer.upper_bound

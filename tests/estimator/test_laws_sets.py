@@ -92,10 +92,10 @@ def needed(asked: tuple[Component, ...]) -> list[tuple[int, Component]]:
 @CI
 @given(fleets(12), components(4, 4), st.sampled_from([0, 1, 6]))
 def test_first_fit_places_every_pod_where_the_naive_walk_does(
-    mirror: ClusterMirror, asked: tuple[Component, ...], chunk_bits: int
+    mirror: ClusterMirror, asked: tuple[Component, ...], few: int
 ) -> None:
     if needed(asked):
-        with patch.object(first_fit_module, "_CHUNK_BITS", chunk_bits):
+        with patch.object(first_fit_module, "_FEW", few):
             found = first_fit(room_of(mirror), needed(asked), mirror.columns.first_fit_order(), never)
         assert found == packing.first_fit(room_of(mirror), asked)
 

@@ -4,38 +4,30 @@ Packing sets exactly is NP-hard, so the answer is a bracket: a bound, and a plac
 answer is proven; each rung of this ladder is climbed only where those before left a gap:
 
 1. the bound is each component alone and each resource's total; all of that is placed component by component;
-2. the optimum is found over patterns of pods, in the time given for it (`estimator.capacity.sets.exact`);
-3. first-fit is done exactly as the stock estimator does it: components in their order, nodes in its order;
-4. the hardest component is placed first, each pod where it harms the others least;
-5. an integer program decides on single nodes, in what is left of the time.
+2. first-fit is done exactly as the stock estimator does it: components in their order, nodes in its order;
+3. in the time given for it, the optimum is found over patterns of pods (`estimator.capacity.sets.exact`);
+4. in what is left of that, the hardest component is placed first, where it harms the others least.
+
+The first two are the first answer; they take some ten milliseconds at 5,000 nodes.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from math import gcd
-
-import numpy as np
 
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
-from estimator.capacity.sets.bins import bins_of
 from estimator.capacity.sets.bounds import Needed, upper_bound
 from estimator.capacity.sets.exact import most_sets
-from estimator.capacity.sets.first_fit import Placement, first_fit
-from estimator.capacity.sets.node_program import node_loads
-from estimator.capacity.sets.packing import MUCH_WORK, Packed, Packer, Strategy
-from estimator.cluster.columns import IntVector
+from estimator.capacity.sets.first_fit import Placement, walk
+from estimator.capacity.sets.packing import Packed, Packer, Strategy
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
 
-# Rows times components up to which first-fit is tried in other orders too: some ten milliseconds each.
-_MOST_STREWN = 25_000
-
-# Shapes times nodes up to which it is worth a look whether a program over single nodes is small enough.
-_MOST_PLACES = 30_000
+# Shapes times nodes up to which placing by strategies is part of the first answer: a few milliseconds.
+_FEW_PLACES = 2_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +58,7 @@ def improving_sets(
     search: Callable[[], Budget],
     *,
     wanted: int = UNBOUNDED,
+    with_placement: bool = True,
 ) -> Iterator[Sets]:
     """The largest number of whole sets found, its bound, and where the pods would go; then better ones.
 
@@ -73,7 +66,7 @@ def improving_sets(
     is proven. Sets beyond ``wanted`` are not looked for, while the bound is about all there are. ``search``
     is asked after the first how much time there is for a better one, which ends before ``expired`` says so;
     the room must not change meanwhile. Components without replicas need nothing; a set of nothing fits
-    without limit.
+    without limit. Without ``with_placement`` there is none beside the answer, which is sooner there.
     """
     needed = [(index, c) for index, c in enumerate(components) if c.replicas > 0]
     if not needed:
@@ -92,7 +85,9 @@ def improving_sets(
     if bound == 0:
         yield Sets(exactly(0, *reasons), {})
         return
-    yield from _Search(room, needed, per_shape, alone, expired, search, wanted).sets(bound, reasons)
+    yield from _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement).sets(
+        bound, reasons
+    )
 
 
 class _Search:
@@ -107,6 +102,7 @@ class _Search:
         expired: Expired,
         search: Callable[[], Budget],
         wanted: int,
+        with_placement: bool,
     ) -> None:
         self._room = room
         self._needed = needed
@@ -115,7 +111,9 @@ class _Search:
         self._expired = expired
         self._search = search
         self._budget = NO_BUDGET
+        self._late = expired
         self._wanted = wanted
+        self._with_placement = with_placement
         self._packer = Packer(room, per_shape, alone)
         # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
         self._separable = room.separable(per_shape)
@@ -126,19 +124,20 @@ class _Search:
     def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
         """As many sets as are found up to the bound, which this may lower."""
         self._bound = bound
-        self._climb(self._all_at_once, self._first_fit, self._by_strategies)
+        first, later = [self._all_at_once, self._first_fit], [self._over_patterns]
+        places = len(self._per_shape) * self._room.nodes.node_count
+        (first if places <= _FEW_PLACES else later).append(self._by_strategies)
+        self._climb(first)
         yield self._found(reasons)
         if self._ended:
             return
-        self._budget = self._search()
-        if self._budget.spent:
-            return
-        self._climb(
-            self._over_patterns, self._over_nodes, self._in_other_orders, self._by_strategies_for_long
-        )
-        yield self._found(reasons)
+        budget = self._budget = self._search()
+        if not budget.spent:
+            self._late = lambda: self._expired() or budget.spent
+            self._climb(later)
+            yield self._found(reasons)
 
-    def _climb(self, *rungs: Callable[[], None]) -> None:
+    def _climb(self, rungs: Iterable[Callable[[], None]]) -> None:
         for rung in rungs:
             rung()
             if self._ended:
@@ -146,7 +145,7 @@ class _Search:
 
     @property
     def _ended(self) -> bool:
-        return self._value >= self._most or self._expired()
+        return self._value >= self._most or self._late()
 
     def _found(self, reasons: tuple[Reason, ...]) -> Sets:
         return Sets(Answer(self._value, self._bound, self._value == self._bound, reasons), self._placement)
@@ -158,7 +157,9 @@ class _Search:
 
     def _keep(self, sets: int, packed: Packed) -> None:
         if sets > self._value:
-            self._value, self._placement = sets, _by_component(packed, self._needed, sets)
+            self._value = sets
+            if self._with_placement:
+                self._placement = _by_component(packed, self._needed, sets)
 
     def _all_at_once(self) -> None:
         for strategy in self._packer.strategies()[:2]:
@@ -176,44 +177,18 @@ class _Search:
         self._keep(found.sets, found.packed)
 
     def _first_fit(self) -> None:
-        order = self._room.nodes.first_fit_order()
         if self._separable:
-            self._walk(order)
+            order = self._room.nodes.first_fit_order()
+            found = walk(self._room, self._needed, order, self._expired, self._most)
+            if found.sets > self._value:
+                self._value = found.sets
+                if self._with_placement:
+                    self._placement = found.placement()
 
     def _by_strategies(self) -> None:
         for strategy in self._packer.strategies():
-            self._raise(strategy, self._expired)
+            self._raise(strategy)
             if self._value >= self._most:
-                return
-
-    def _in_other_orders(self) -> None:
-        if not self._separable:
-            return
-        for order in _other_orders(self._room.nodes.first_fit_order(), len(self._needed)):
-            if self._value >= self._most or self._expired() or self._budget.spent:
-                return
-            self._walk(order)
-
-    def _over_nodes(self) -> None:
-        shapes = list(self._per_shape)
-        places = len(shapes) * self._room.nodes.node_count
-        if self._budget.spent or not self._is_linear or places > _MOST_PLACES:
-            return
-        needs = np.array(list(self._per_shape.values()), dtype=np.int64)
-        bins = bins_of(self._room, shapes).reduced([pods * self._most for pods in self._per_shape.values()])
-        if bins is None:
-            return
-        found = node_loads(bins, needs, self._value, self._most, self._budget)
-        if found.bound < self._most:
-            self._bound = found.bound
-        if found.loads is not None:
-            self._keep(found.sets, bins.packed(shapes, found.loads))
-
-    def _by_strategies_for_long(self) -> None:
-        self._packer.allow(MUCH_WORK)
-        for strategy in self._packer.strategies():
-            self._raise(strategy, lambda: self._expired() or self._budget.spent)
-            if self._value >= self._most or self._budget.spent:
                 return
 
     @property
@@ -221,16 +196,11 @@ class _Search:
         """Whether a node holds whatever its amounts, and its number of pods of each shape, allow together."""
         return self._separable and all(answer.proven for answer in self._alone.values())
 
-    def _walk(self, order: IntVector) -> None:
-        sets, placement = first_fit(self._room, self._needed, order, self._expired, self._most)
-        if sets > self._value:
-            self._value, self._placement = sets, placement
-
-    def _raise(self, strategy: Strategy, stop: Expired) -> None:
+    def _raise(self, strategy: Strategy) -> None:
         """Look for more sets with the strategy: one at first, for where that fails it has none to offer."""
         low, high, sets = self._value, self._most, self._value + 1
-        while low < high and not stop():
-            packed = self._packer.pack(sets, strategy, stop)
+        while low < high and not self._late():
+            packed = self._packer.pack(sets, strategy, self._late)
             if packed is not None:
                 self._keep(sets, packed)
                 low = sets
@@ -239,22 +209,6 @@ class _Search:
             else:
                 high = sets - 1
             sets = (low + high + 1) // 2
-
-
-def _other_orders(order: IntVector, components: int) -> Iterator[IntVector]:
-    """The nodes strewn in a few other ways, as long as that is not too much work.
-
-    Upstream's order of nodes is another at each start, and which one finds most is chance: several are
-    seldom all worse. Taking every k-th node, k near the golden section, strews without any randomness.
-    """
-    size = len(order)
-    if size < 2 or size * components > _MOST_STREWN:
-        return
-    for share in (0.618, 0.382, 0.764, 0.146):
-        step = max(1, int(size * share))
-        while gcd(step, size) != 1:
-            step += 1
-        yield order[np.arange(size) * step % size]
 
 
 def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:

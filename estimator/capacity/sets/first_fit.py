@@ -1,14 +1,15 @@
 """Whole sets placed one after the other, each pod on the first node that takes it: what upstream does.
 
-Two ideas make it cheap. Free room only shrinks while sets are placed, so a node that cannot take a pod of a
-component never will again: each component keeps a pointer that only moves forward. And while no pointer
-moves, every set takes the same from the same nodes, so many sets are placed in one step.
+Three ideas make it cheap. Free room only shrinks while sets are placed, so a node that cannot take a pod of a
+component never will again: each component keeps a pointer that only moves forward. While no pointer moves,
+every set takes the same from the same nodes, so many sets are placed in one step. And all amounts of a node
+are one integer, side by side with a bit to borrow from between them: whether a pod fits is one subtraction.
 Mirrors pkg/estimator/scheduling_simulator_components.go of Karmada 1.19.
 """
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,12 +19,12 @@ from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
-from fairway.resources import PODS
+
+# So many pods are rather tried one by one.
+_FEW = 6
 
 Placement = dict[tuple[int, int], int]
 """Pods per (component index, row)."""
-
-_CHUNK_BITS = 7
 
 
 def first_fit(
@@ -37,165 +38,196 @@ def first_fit(
 
     Shapes must compete for nothing but the amounts of resources. O(components x nodes).
     """
-    nodes = _OrderedNodes(
-        room, order, {name for _, component in needed for name, _ in demand(component.shape)}
-    )
-    walkers = [_Walker(index, component, nodes) for index, component in needed]
-    placed: Placement = {}
+    walked = walk(room, needed, order, expired, most)
+    return walked.sets, walked.placement()
+
+
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """So many sets, as `first_fit` places them."""
+
+    sets: int
+    rows: Sequence[int]
+    walkers: Sequence["_Walker"]
+
+    def placement(self) -> Placement:
+        """Where their pods are."""
+        placed: Placement = {}
+        for walker in self.walkers:
+            left = self.sets * walker.replicas
+            for position, pods in walker.placed.items():
+                if left:
+                    placed[walker.index, self.rows[position]] = min(pods, left)
+                    left -= min(pods, left)
+        return placed
+
+
+def walk(
+    room: Room, needed: Sequence[tuple[int, Component]], order: IntVector, expired: Expired, most: int
+) -> Walked:
+    """What `first_fit` places; where, is worked out when asked for."""
+    nodes = _Nodes(room, order, {name for _, component in needed for name, _ in demand(component.shape)})
+    walkers: list[_Walker] = []
+    for index, component in needed:
+        if expired():  # finding the candidates of thousands of components takes seconds
+            return Walked(0, nodes.rows, ())
+        walkers.append(_Walker(index, component, nodes))
     sets = 0
-    positions = -1
-    while sets < most:
-        one_set = _place_set(walkers, expired)
-        if one_set is None:
-            break
-        before, positions = positions, sum(walker.at for walker in walkers)
-        times = 1 + (_repeat(walkers, one_set, most - sets - 1) if positions == before else 0)
-        for key, pods in one_set.items():
-            placed[key] = placed.get(key, 0) + pods * times
-        sets += times
-    return sets, {(index, nodes.rows[position]): pods for (index, position), pods in placed.items()}
+    while sets < most and not expired():
+        nodes.moved = False
+        for walker in walkers:
+            if not walker.place_set():
+                return Walked(sets, nodes.rows, walkers)
+        sets += 1
+        if not nodes.moved:
+            sets += _repeat(nodes, walkers, most - sets)
+    return Walked(sets, nodes.rows, walkers)
 
 
-class _OrderedNodes:
-    """The free amounts of the nodes, by their position in first-fit order, as lists of exact integers.
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """Where the amount of one resource stands in the integer of a node: ``bits`` of it, and one above."""
 
-    Positions stand in chunks; ``peaks`` holds for each chunk an amount that none of its nodes exceeds, so
-    that a component passes over many exhausted nodes in one step. Room only shrinks: an old peak stays true.
-    """
+    shift: int
+    bits: int
+
+    def of(self, node: int) -> int:
+        """The free amount."""
+        return node >> self.shift & (1 << self.bits) - 1
+
+
+class _Nodes:
+    """The free amounts of the nodes by their position in the order; a bit above each is always set."""
 
     def __init__(self, room: Room, order: IntVector, resources: set[str]) -> None:
         self._room = room
         self._order = order
-        self._fitting: dict[PodShape, Sequence[int]] = {}
-        self._of_devices: dict[PodShape, _Take | None] = {}
-        self.rows: list[int] = self._order.tolist()
-        self.free: dict[str, list[int]] = {}
-        self.peaks: dict[str, list[int]] = {}
-        self._starts = np.arange(0, len(self.rows), 1 << _CHUNK_BITS)
-        for resource in resources:
-            self.free[resource], self.peaks[resource] = self._walkable(room.free(resource))
+        self._candidates: dict[PodShape, Sequence[int]] = {}
+        self._of_devices: dict[PodShape, list[int] | None] = {}
+        self.rows: list[int] = order.tolist()
+        self.moved = False
+        self.fields: dict[str, _Field] = {}
+        self.borrowable = shift = 0
+        self.free = [0] * len(self.rows)
+        for resource in sorted(resources):
+            column = room.free(resource)[order]
+            field = self.fields[resource] = _Field(shift, int(column.max(initial=0)).bit_length())
+            self.borrowable |= 1 << shift + field.bits
+            self.free = [
+                node | amount << shift for node, amount in zip(self.free, column.tolist(), strict=True)
+            ]
+            shift += field.bits + 1
+        self.free = [node | self.borrowable for node in self.free]
 
-    def fitting(self, shape: PodShape) -> Sequence[int]:
-        """Positions that held at least one pod of the shape at the outset; found when first needed.
+    def candidates(self, shape: PodShape) -> Sequence[int]:
+        """Positions that hold at least one pod of the shape at the outset.
 
         Compact, because a request may name thousands of shapes.
         """
-        known = self._fitting.get(shape)
+        known = self._candidates.get(shape)
         if known is None:
             fits = self._room.fits(shape)[self._order]
-            known = self._fitting[shape] = array("i", np.flatnonzero(fits).astype(np.intc).tobytes())
+            known = self._candidates[shape] = array("i", np.flatnonzero(fits).astype(np.intc).tobytes())
         return known
 
-    def of_devices(self, shape: PodShape) -> "_Take | None":
-        """What a pod takes of the pods that the shared devices of each node allow; None where they do not."""
+    def of_devices(self, shape: PodShape) -> list[int] | None:
+        """How many pods the shared devices of each node allow; None where they do not matter."""
         if shape not in self._of_devices:
             limited = any(True for _ in self._room.device_limits(shape))
-            column, peaks = self._walkable(self._room.fits(shape)) if limited else ([], [])
-            self._of_devices[shape] = (column, 1, peaks) if limited else None
+            self._of_devices[shape] = self._room.fits(shape)[self._order].tolist() if limited else None
         return self._of_devices[shape]
 
-    def _walkable(self, column: IntVector) -> tuple[list[int], list[int]]:
-        ordered = column[self._order]
-        return ordered.tolist(), np.maximum.reduceat(ordered, self._starts).tolist()
-
-
-_Take = tuple[list[int], int, list[int]]
-"""What is free by position, how much of it a pod takes, and the peak of each chunk."""
+    def holds(self, node: int, amounts: Mapping[_Field, int]) -> int:
+        """How many times the amounts fit."""
+        return min(field.of(node) // amount for field, amount in amounts.items())
 
 
 class _Walker:
     """One component on its way over the nodes; no candidate before ``at`` can take another of its pods."""
 
-    __slots__ = ("at", "candidates", "index", "nodes", "replicas", "shape", "takes")
-
-    def __init__(self, index: int, component: Component, nodes: _OrderedNodes) -> None:
+    def __init__(self, index: int, component: Component, nodes: _Nodes) -> None:
         self.index = index
         self.replicas = component.replicas
-        self.shape = component.shape
         self.nodes = nodes
         self.at = 0
-        self.candidates: Sequence[int] | None = None
-        # Devices, late in name order, are first to run out: looking at them first ends most looks at once.
-        self.takes: list[_Take] = [
-            (nodes.free[name], amount, nodes.peaks[name])
-            for name, amount in (*reversed(self.shape.requests), (PODS, 1))
-        ]
-        shared = nodes.of_devices(self.shape)
-        if shared is not None:
-            self.takes.insert(0, shared)
+        self.candidates = nodes.candidates(component.shape)
+        self.of_devices = nodes.of_devices(component.shape)
+        self.amounts = {nodes.fields[name]: amount for name, amount in demand(component.shape)}
+        # Beyond what any node has there is no candidate, and else room for it in each field.
+        self.takes = sum(amount << field.shift for field, amount in self.amounts.items())
+        # So many pods at once overflow no field.
+        self.safe = min((1 << field.bits) // amount for field, amount in self.amounts.items())
+        self.placed: dict[int, int] = {}
+        """Pods by position, in the order of the sets that they belong to."""
 
-    def skip(self) -> None:
-        """Go on to the next candidate that its chunk's peaks do not rule out."""
-        assert self.candidates is not None
-        candidates, takes = self.candidates, self.takes
-        at = self.at + 1
-        end = len(candidates)
-        chunk_end = ((candidates[self.at] >> _CHUNK_BITS) + 1) << _CHUNK_BITS
-        while at < end and (position := candidates[at]) < chunk_end:
-            for column, amount, _ in takes:
-                if column[position] < amount:
-                    break
-            else:
-                self.at = at
-                return
-            at += 1
-        self._refresh(candidates[self.at] >> _CHUNK_BITS)
+    def place_set(self) -> bool:
+        """Place the pods of one set; False if not all of them fit."""
+        free, borrowable, takes = self.nodes.free, self.nodes.borrowable, self.takes
+        candidates, of_devices = self.candidates, self.of_devices
+        left, at, end = self.replicas, self.at, len(self.candidates)
         while at < end:
-            chunk = candidates[at] >> _CHUNK_BITS
-            for _, amount, peaks in takes:
-                if peaks[chunk] < amount:
-                    break
+            position = candidates[at]
+            node = free[position]
+            pods = 0
+            if left <= _FEW and of_devices is None:
+                while pods < left and (rest := node - takes) & borrowable == borrowable:
+                    node = rest
+                    pods += 1
             else:
-                break
-            at = bisect_left(candidates, (chunk + 1) << _CHUNK_BITS, at)
+                pods = self._pods(node, left if of_devices is None else min(left, of_devices[position]))
+                node -= pods * takes
+                if of_devices is not None:
+                    of_devices[position] -= pods
+            if pods:
+                free[position] = node
+                self.placed[position] = self.placed.get(position, 0) + pods
+                left -= pods
+                if not left:
+                    self.at = at
+                    return True
+            at += 1
+            self.nodes.moved = True
         self.at = at
+        return False
 
-    def _refresh(self, chunk: int) -> None:
-        start = chunk << _CHUNK_BITS
-        for column, _, peaks in self.takes:
-            peaks[chunk] = max(column[start : start + (1 << _CHUNK_BITS)])
-
-
-def _place_set(walkers: list[_Walker], expired: Expired) -> Placement | None:
-    placed: Placement = {}
-    if expired():
-        return None
-    for walker in walkers:
-        candidates = walker.candidates
-        if candidates is None:
-            if expired():  # finding them for thousands of components takes seconds
-                return None
-            candidates = walker.candidates = walker.nodes.fitting(walker.shape)
-        left, takes = walker.replicas, walker.takes
-        while left:
-            if walker.at == len(candidates):
-                return None
-            position = candidates[walker.at]
-            for column, amount, _ in takes:
-                if column[position] < amount:
-                    walker.skip()
-                    break
+    def _pods(self, node: int, most: int) -> int:
+        """How many pods fit into a node, ``most`` at the most."""
+        takes, borrowable = self.takes, self.nodes.borrowable
+        fit, too_many = 0, min(most, self.safe) + 1
+        pods = too_many - 1
+        while too_many - fit > 1:
+            if (node - pods * takes) & borrowable == borrowable:
+                fit = pods
             else:
-                fits = min(left, *(column[position] // amount for column, amount, _ in takes))
-                for column, amount, _ in takes:
-                    column[position] -= amount * fits
-                placed[walker.index, position] = fits
-                left -= fits
-    return placed
+                too_many = pods
+            pods = (fit + too_many) // 2
+        return fit
 
 
-def _repeat(walkers: list[_Walker], one_set: Placement, most: int) -> int:
+def _repeat(nodes: _Nodes, walkers: list[_Walker], most: int) -> int:
     """How many more sets go exactly where the last one went, no walker having moved; takes their room."""
-    per_set: dict[tuple[int, int], tuple[list[int], int, int]] = {}
+    amounts: dict[int, dict[_Field, int]] = {}
+    takes: dict[int, int] = {}
+    times = most
     for walker in walkers:
-        assert walker.candidates is not None
         position = walker.candidates[walker.at]
-        pods = one_set[walker.index, position]
-        for column, amount, _ in walker.takes:
-            key = (id(column), position)
-            taken = per_set[key][2] if key in per_set else 0
-            per_set[key] = (column, position, taken + amount * pods)
-    times = min(most, *(column[position] // taken for column, position, taken in per_set.values()))
-    for column, position, taken in per_set.values():
-        column[position] -= taken * times
+        of_position = amounts.setdefault(position, {})
+        for field, amount in walker.amounts.items():
+            of_position[field] = of_position.get(field, 0) + amount * walker.replicas
+        takes[position] = takes.get(position, 0) + walker.takes * walker.replicas
+    for position, of_position in amounts.items():
+        times = min(times, nodes.holds(nodes.free[position], of_position))
+    limits: dict[tuple[int, int], int] = {}
+    for walker in walkers:
+        if walker.of_devices is not None:
+            key = id(walker.of_devices), walker.candidates[walker.at]
+            limits[key] = limits.get(key, 0) + walker.replicas
+            times = min(times, walker.of_devices[key[1]] // limits[key])
+    for position, taken in takes.items():
+        nodes.free[position] -= taken * times
+    for walker in walkers:
+        position = walker.candidates[walker.at]
+        walker.placed[position] = walker.placed.get(position, 0) + walker.replicas * times
+        if walker.of_devices is not None:
+            walker.of_devices[position] -= walker.replicas * times
     return times

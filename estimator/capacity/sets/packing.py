@@ -29,9 +29,8 @@ Packed = dict[PodShape, tuple[IntVector, IntVector]]
 
 FloatVector = NDArray[np.float64]
 
-# Rows looked at in all packings of one answer: at most some tens of milliseconds, or some hundreds.
-_LITTLE_WORK = 1_000_000
-MUCH_WORK = 10_000_000
+# Rows looked at in all packings of one answer: at most some hundred milliseconds.
+_MOST_WORK = 2_000_000
 
 
 class Preference(Enum):
@@ -64,7 +63,7 @@ class Packer:
         self._per_shape = per_shape
         self._alone = alone
         self._rows = room.nodes.first_fit_order()
-        self._work_left = _LITTLE_WORK
+        self._work_left = _MOST_WORK
         self._total = {
             name: max(1.0, float(room.free(name)[self._rows].sum(dtype=np.float64)))
             for shape in per_shape
@@ -74,10 +73,6 @@ class Packer:
         for shape in per_shape:
             contested += room.fits(shape)[self._rows] > 0
         self._uncontested_first: IntVector = self._rows[np.argsort(contested, kind="stable")]
-
-    def allow(self, work: int) -> None:
-        """Look at this many more rows than without asking."""
-        self._work_left += work
 
     def strategies(self) -> tuple[Strategy, ...]:
         """All that are worth a try: first the two that most often place all there is room for."""
