@@ -20,7 +20,8 @@ from estimator.capacity.sets import integer_program
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.mirror import ClusterMirror
 from estimator.feature_gates import Gates
-from estimator.member import RESOURCES, MemberCluster
+from estimator.member import MemberCluster
+from estimator.member_kinds import MEMBER_KINDS
 from estimator.metrics import EstimatorMetrics
 from estimator.server import KARMADA_THREADS
 from estimator.service import EstimatorService
@@ -101,8 +102,8 @@ class _Loop:
 def _member(name: str, mirror: ClusterMirror) -> MemberCluster:
     member = MemberCluster(name, mirror, time.monotonic)
     fresh = Freshness(synced=True, lost_s=None, recovering=False, detail="")
-    for resource in RESOURCES:
-        member.watch(resource, lambda: fresh)
+    for kind in MEMBER_KINDS:
+        member.watch(kind.name, lambda: fresh)
     return member
 
 

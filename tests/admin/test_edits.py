@@ -15,7 +15,7 @@ from tests.builders import NodeBuilder, PodBuilder, node, pod
 
 
 def dump(nodes: list[NodeBuilder], pods: list[PodBuilder]) -> Dump:
-    return Dump(tuple(n.build() for n in nodes), tuple(p.build() for p in pods), (), (), (), ())
+    return Dump(tuple(n.build() for n in nodes), tuple(p.build() for p in pods))
 
 
 def daemon(name: str, node_name: str) -> PodBuilder:

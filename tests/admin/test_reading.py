@@ -31,6 +31,7 @@ from estimator.reasons import Reason
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
+from fairway.kube.objects import ResourceQuota
 from sandbox.fakeapi import FakeApi
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.admin.estimators import FakeEstimator, serving
@@ -111,7 +112,7 @@ def test_pages_are_followed_and_forbidden_quotas_are_left_out(tmp_path: Path) ->
         news: list[str] = []
         async with KubeClient.from_url(api.url, qps=-1) as client:
             dump = await read_live(client, news.append)
-        assert (len(dump.nodes), len(dump.pods), dump.quotas) == (1_202, 1, ())
+        assert (len(dump.nodes), len(dump.pods), dump.of(ResourceQuota)) == (1_202, 1, ())
         (problem,) = dump.problems
         assert "quotas are left out" in str(problem)
         assert "1,000 nodes" in news

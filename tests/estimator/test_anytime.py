@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from estimator.answering import Answering, Policy
 from estimator.anytime import FIRST_AT_ONCE, Anytime, Problem, Solver, Terms
-from estimator.capacity.answer import Answer, Doubt, best
+from estimator.capacity.answer import Answer, best
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.doubt import OnDoubt
 from estimator.capacity.request import SetsQuestion
@@ -17,8 +17,10 @@ from estimator.capacity.sets.component_sets import max_sets
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.mirror import ClusterMirror
 from estimator.feature_gates import Gates
-from estimator.member import RESOURCES, MemberCluster
+from estimator.member import MemberCluster
+from estimator.member_kinds import MEMBER_KINDS
 from estimator.metrics import EstimatorMetrics
+from estimator.reasons import DOUBT
 from tests.builders import cluster, component, never, node, room_of
 from tests.estimator.by_hand import ByHand, turns
 
@@ -204,8 +206,8 @@ def answering(threads: ByHand, clusters: int, nodes: int) -> Answering:
     mirror, clock = fleet(nodes), asyncio.get_running_loop().time
     members = [MemberCluster(f"m{number}", mirror, clock) for number in range(clusters)]
     for member in members:
-        for resource in RESOURCES:
-            member.watch(resource, lambda: FRESH)
+        for kind in MEMBER_KINDS:
+            member.watch(kind.name, lambda: FRESH)
     metrics = EstimatorMetrics(CollectorRegistry(), [member.name for member in members], version="0")
     policy = Policy(Gates(), OnDoubt.ZERO, 120.0)
     return Answering(members, policy, metrics, threads, clock=clock, wall_clock=clock)
@@ -217,7 +219,7 @@ async def asked(asking: Answering, count: int, within_s: float) -> list[Answer]:
 
 
 def doubts(answer: Answer) -> list[str]:
-    return [reason.cause for reason in answer.reasons if isinstance(reason, Doubt)]
+    return [reason.cause for reason in answer.reasons if reason.kind == DOUBT]
 
 
 def test_a_fan_out_with_little_time_is_answered_or_doubted_and_never_a_bare_nothing() -> None:

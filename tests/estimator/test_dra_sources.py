@@ -33,6 +33,7 @@ from fairway.kube.client import KubeClient
 from fairway.kube.dumps import Dump, read_dump
 from fairway.kube.objects import KubeStruct
 from fairway.kube.observation import NullReflectorMetrics
+from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.workloads.registry import NotRead, read_workload
 from sandbox.fakeapi import FakeApi
 from tests.builders import no_complaints, node, replicas_of, room_of, shape
@@ -193,7 +194,7 @@ class TestReadOnce:
                     return await read_live(client, lambda told: None)
 
         dump = asyncio.run(scenario())
-        assert len(dump.slices) == slices
+        assert len(dump.of(ResourceSlice)) == slices
         assert [one.detail[: len(problem)] for one in dump.problems] == ([problem] if problem else [])
         mirror, _ = mirror_of(dump)
         assert replicas_of(mirror, shape({GPU: 1})).value == 3 * slices
@@ -215,7 +216,15 @@ class TestFiles:
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": ITEMS}))
         dump = read_dump(file)
         assert not dump.problems
-        found = [len(kind) for kind in (dump.slices, dump.device_classes, dump.claims, dump.claim_templates)]
+        found = [
+            len(kind)
+            for kind in (
+                dump.of(ResourceSlice),
+                dump.of(DeviceClass),
+                dump.of(ResourceClaim),
+                dump.of(ResourceClaimTemplate),
+            )
+        ]
         assert found == [1, 1, 2, 1]
         mirror, _ = mirror_of(dump)
         assert replicas_of(mirror, shape({GPU: 1})).value == 3
@@ -224,7 +233,7 @@ class TestFiles:
     def test_a_dump_of_slices_alone_is_one(self, tmp_path: Path) -> None:
         file = tmp_path / "m.json"
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": ITEMS[1:2]}))
-        assert len(read_dump(file).slices) == 1
+        assert len(read_dump(file).of(ResourceSlice)) == 1
 
     @pytest.mark.parametrize(
         ("spec", "field"),
@@ -246,7 +255,7 @@ class TestFiles:
         file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*ITEMS, broken]}))
         dump = read_dump(file)
         assert [problem.field for problem in dump.problems] == [field]
-        assert len(dump.slices) == 1
+        assert len(dump.of(ResourceSlice)) == 1
 
     def test_the_estimator_serves_a_file(self, tmp_path: Path) -> None:
         file = tmp_path / "m.json"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fairway.kube import dump_text, dump_yaml
 from fairway.kube.dumps import Dump, DumpError, Problem, read_dump
+from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
 from fairway.resources import ResourceError, parse_amounts
 
 Object = dict[str, Any]
@@ -156,9 +157,9 @@ def test_every_form_gives_the_same_objects(tmp_path: Path, content: str | bytes)
     assert {(p.metadata.namespace, p.spec.node_name, p.status.phase) for p in dump.pods} == {
         ("team-a", "gpu-0", "Running")
     }
-    assert [q.status.hard for q in dump.quotas] == [{"cpu": "10"}]
+    assert [q.status.hard for q in dump.of(ResourceQuota)] == [{"cpu": "10"}]
     template = {"spec": {"containers": [{"name": "m", "image": "x"}]}}
-    for owners in (dump.deployments, dump.replica_sets):
+    for owners in (dump.of(Deployment), dump.of(ReplicaSet)):
         assert [msgspec.json.decode(o.spec.template) for o in owners] == [template]
 
 
@@ -503,7 +504,7 @@ def test_a_deeply_nested_item_of_kubectl_output_costs_that_item_alone(tmp_path: 
 def test_a_template_too_deep_for_later_readers_costs_that_item_alone(tmp_path: Path) -> None:
     deep = json.dumps(owner("Deployment")).replace('"image": "x"', f'"image": {nested(900)}')
     dump = read(tmp_path, as_json(node()) + deep)
-    assert dump.deployments == ()
+    assert dump.of(Deployment) == ()
     assert [(p.object, p.field) for p in dump.problems] == [("Deployment team-a/web", "spec.template")]
 
 
@@ -589,6 +590,6 @@ def test_reading_needs_the_file_and_the_result_and_little_else(
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (len(dump.pods), len(dump.deployments)) == (1_000, 1_000)
+    assert (len(dump.pods), len(dump.of(Deployment))) == (1_000, 1_000)
     assert kept < 0.6 * len(content)
     assert peak < 1.2 * len(content) + kept

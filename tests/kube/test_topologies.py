@@ -10,6 +10,7 @@ import yaml
 
 from fairway.kube.dumps import Dump, DumpError, read_dump
 from fairway.kube.resource import KUEUE_TOPOLOGIES
+from fairway.kube.topologies import KueueTopology
 
 Object = dict[str, object]
 
@@ -46,7 +47,9 @@ def zipped(document: Object) -> bytes:
 
 
 def levels(dump: Dump) -> dict[str, list[str]]:
-    return {t.metadata.name: [level.node_label for level in t.spec.levels or ()] for t in dump.topologies}
+    return {
+        t.metadata.name: [level.node_label for level in t.spec.levels or ()] for t in dump.of(KueueTopology)
+    }
 
 
 @pytest.mark.parametrize("written", [as_json, as_yaml, zipped])
@@ -69,7 +72,7 @@ def test_a_list_of_them_alone_is_a_dump(tmp_path: Path) -> None:
 def test_topologies_of_others_are_passed_over(tmp_path: Path) -> None:
     others = topology("kai", BLOCK, version="kai.scheduler/v1alpha1")
     dump = read(tmp_path, as_json(listed(NODE, others)))
-    assert (dump.topologies, dump.problems) == ((), ())
+    assert (dump.of(KueueTopology), dump.problems) == ((), ())
     with pytest.raises(DumpError, match=r"kai\.scheduler/v1alpha1 Topology \(1\)"):
         read(tmp_path, as_json(listed(others)))
 

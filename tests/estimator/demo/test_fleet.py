@@ -15,6 +15,7 @@ from estimator.demo.questions import questions
 from estimator.fit.eligibility import EligibilityCache
 from estimator.wire import decode_sets
 from fairway.kube.dumps import Dump, read_dump
+from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
 from fairway.resources import parse_amounts, pod_request
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -48,11 +49,8 @@ def test_every_dump_is_read_whole_without_problems(dumps: dict[str, Dump]) -> No
     for name, dump in dumps.items():
         assert dump.problems == ()
         assert (len(dump.nodes), len(dump.pods)) == (written[name]["Node"], written[name]["Pod"])
-    assert (
-        len(dumps["alpha"].quotas),
-        len(dumps["alpha"].deployments),
-        len(dumps["alpha"].replica_sets),
-    ) == (1, 1, 2)
+    alpha = dumps["alpha"]
+    assert [len(alpha.of(ResourceQuota)), len(alpha.of(Deployment)), len(alpha.of(ReplicaSet))] == [1, 1, 2]
 
 
 def test_alpha_is_partly_used(dumps: dict[str, Dump]) -> None:
