@@ -463,9 +463,9 @@ def test_a_dump_larger_than_the_limit_is_refused(
     assert "larger than" in refusal(tmp_path, pack(b'{"a": "' + b"x" * (2 << 20)))
 
 
-@pytest.mark.parametrize("size", range(1, len(KUBECTL), 97))
-def test_truncated_anywhere_means_refused(tmp_path: Path, size: int) -> None:
-    refusal(tmp_path, KUBECTL[:size])
+def test_truncated_anywhere_means_refused(tmp_path: Path) -> None:
+    for size in range(1, len(KUBECTL), 97):
+        refusal(tmp_path, KUBECTL[:size])
 
 
 # Hostile nesting
