@@ -6,7 +6,7 @@ any of these. A file that cannot be read at all is an error; a broken object amo
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -154,7 +154,7 @@ class _Reader:
             "ResourceClaimTemplate": ("resource.k8s.io", self._claim_templates.add),
         }
         self._index = 0
-        self._knows_kind = False
+        self._knows_kind = self._has_empty_list = False
         self._others: Counter[str] = Counter()
         self._problems: list[Problem] = []
 
@@ -162,6 +162,9 @@ class _Reader:
         """Take everything from the next document."""
         if document.item_kind in self._add:
             self._knows_kind = True
+        elif not document.items and not document.item_kind:
+            # So kubectl writes it for several kinds at once, be it of the wrong API server.
+            self._has_empty_list = True
         if document.is_partial:
             detail = "expected the whole list, found one page of it; objects are missing"
             self._note(_WHOLE_FILE, f"{shown(document.item_kind)}List", [Flaw("metadata.continue", detail)])
@@ -188,6 +191,11 @@ class _Reader:
         )
         if self._problems and not dump.has_objects:
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
+        if not self._knows_kind and self._has_empty_list and not self._others:
+            told = (
+                "no object at all, as of a cluster without nodes; if that is wrong, look where it was written"
+            )
+            return replace(dump, problems=(Problem(self._file, _WHOLE_FILE, "List", "items", told),))
         if not self._knows_kind:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
             raise MalformedDump(f"expected the objects of a cluster, found {kinds or 'none'}")

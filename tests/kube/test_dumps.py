@@ -174,6 +174,22 @@ def test_an_empty_list_of_a_kind_we_read_is_an_empty_cluster(tmp_path: Path) -> 
     assert read(tmp_path, as_yaml(listed(kind="PodList"))).pods == ()
 
 
+@pytest.mark.parametrize("form", [as_kubectl, as_json, as_yaml])
+def test_an_empty_list_of_anything_is_an_empty_cluster_too_and_told(
+    tmp_path: Path, form: Callable[[Object], str]
+) -> None:
+    dump = read(tmp_path, form(listed()))
+    assert not dump.has_objects
+    assert [str(problem) for problem in dump.problems] == [
+        f"{tmp_path / 'fleet.json'} (List): items: no object at all, as of a cluster without nodes; "
+        "if that is wrong, look where it was written"
+    ]
+
+
+def test_pods_without_any_node_are_a_cluster(tmp_path: Path) -> None:
+    assert (read(tmp_path, as_json(listed(pod()))).nodes, read(tmp_path, as_json(pod())).problems) == ((), ())
+
+
 def test_yaml_without_libyaml_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = read(tmp_path, as_yaml(listed(*EVERYTHING)))
     monkeypatch.setattr(dump_yaml, "_Loader", yaml.SafeLoader)
@@ -436,7 +452,6 @@ UNREADABLE: dict[str, tuple[str | bytes, str]] = {
         "Error from server (Forbidden): nodes is forbidden\n",
         "kind: expected the kind of the object, found none",
     ),
-    "an empty list": (as_json(listed()), "expected the objects of a cluster, found none"),
     "nothing but broken items": (as_json(listed(BROKEN_POD)), "the first problem is"),
 }
 
