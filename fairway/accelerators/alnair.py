@@ -14,15 +14,9 @@ Mirrors alnair-device-plugin/pkg/devicepluginserver/ and autonomous-scheduler/vG
 
 from collections import Counter
 
-from fairway.accelerators.annotation import (
-    MOST,
-    MOST_ENTRIES,
-    listed,
-    shown,
-    summed_up,
-    whole_number,
-)
+from fairway.accelerators.annotation import MOST_ENTRIES, listed, no_amount, shown, summed_up, whole_number
 from fairway.accelerators.devices import (
+    NO_USES,
     Device,
     DeviceClaim,
     DeviceUse,
@@ -39,8 +33,6 @@ COUNT = "ai.centaurus.io/physical-gpu-count"
 IDS = "ai.centaurus.io/physical-gpu-uuids"
 SIZES = ("ai.centaurus.io/vitual-gpu-count", "ai.centaurus.io/virtual-gpu-count")
 PIECES = "ai.centaurus.io/alnair-gpu-id"
-
-_NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
 
 
 def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
@@ -79,7 +71,7 @@ def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
 def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
     text = pod.annotations.get(PIECES)
     if not text:
-        return _NO_USES
+        return NO_USES
     pieces: Counter[str] = Counter()
     unread: dict[str, bool] = {}
     problems: list[str] = []
@@ -107,11 +99,9 @@ def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     memory, compute = total.get(VGPU_MEMORY, 0), total.get(COMPUTE, 0)
     if not memory and not compute:
         return None
-    for name, amount in ((VGPU_MEMORY, memory), (COMPUTE, compute)):
-        if not 0 <= amount <= MOST:
-            return Read((), (f"{name} is {amount}, expected a plain number from 0 to {MOST}",))
+    problems = no_amount(total, VGPU_MEMORY, COMPUTE)
     # The plugin takes more than 100 percent for 100.
-    return Read((DeviceClaim(1, memory, cores=min(compute, 100)),))
+    return Read(() if problems else (DeviceClaim(1, memory, cores=min(compute, 100)),), problems)
 
 
 ALNAIR = Scheme("alnair", frozenset(), devices=_devices, uses=_uses, claims=_claims)

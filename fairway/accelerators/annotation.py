@@ -5,7 +5,7 @@ trusted: a number is a plain decimal within the bounds that the schemes themselv
 a message is cut short, and a thousand faults in one annotation make a few sentences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -45,6 +45,23 @@ def listed(text: str) -> tuple[str, ...]:
 def shown(text: str) -> str:
     """The text as a message can show it: quoted, on one line, cut short."""
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def no_amount(asked: Mapping[str, int], *names: str) -> tuple[str, ...]:
+    """What is wrong where the amount of one of these resources is none that a scheme can count with."""
+    wrong = next((name for name in names if not 0 <= asked.get(name, 0) <= MOST), None)
+    return (f"{wrong} is {asked[wrong]}, expected a plain number from 0 to {MOST}",) if wrong else ()
+
+
+def device_numbers(name: str, entries: Iterable[str], otherwise: str) -> tuple[list[int], list[str]]:
+    """The device numbers that the annotation lists; ``otherwise`` tells what becomes of other entries."""
+    read = [(entry, whole_number(entry)) for entry in entries]
+    problems = [
+        f"annotation {name}: {shown(entry)} is no device number and is {otherwise}"
+        for entry, number in read
+        if number is None
+    ]
+    return [number for _, number in read if number is not None], problems
 
 
 def too_many(name: str, count: int) -> str:

@@ -150,6 +150,10 @@ class Read(Generic[_T]):
     problems: tuple[str, ...] = ()
 
 
+NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
+"""A pod that holds no device of a scheme."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scheme:
     """One way of sharing devices, as pure functions over what objects say.

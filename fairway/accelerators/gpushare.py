@@ -20,12 +20,14 @@ from fairway.accelerators.annotation import (
     MOST_ENTRIES,
     UNDECODABLE,
     json_bytes,
+    no_amount,
     shown,
     summed_up,
     too_many,
     whole_number,
 )
 from fairway.accelerators.devices import (
+    NO_USES,
     Device,
     DeviceClaim,
     DeviceUse,
@@ -43,8 +45,6 @@ INDEX = "ALIYUN_COM_GPU_MEM_IDX"
 POD_MEMORY = "ALIYUN_COM_GPU_MEM_POD"
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 CORE_ALLOCATION = "gpushare.alibabacloud.com/core-percentage"
-
-_NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
 
 
 def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
@@ -64,7 +64,7 @@ def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
         return _allocated(annotations[ALLOCATION], annotations.get(CORE_ALLOCATION, "{}"))
     if INDEX in annotations:
         return _indexed(annotations[INDEX], annotations.get(POD_MEMORY), pod)
-    return _NO_USES
+    return NO_USES
 
 
 def _indexed(index: str, memory_text: str | None, pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
@@ -145,10 +145,8 @@ def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     memory, cores = total.get(GPU_MEM, 0), total.get(CORES, 0)
     if not memory and not cores:
         return None
-    for name, amount in ((GPU_MEM, memory), (CORES, cores)):
-        if not 0 <= amount <= MOST:
-            return Read((), (f"{name} is {amount}, expected a plain number from 0 to {MOST}",))
-    return Read((DeviceClaim(1, memory, cores=cores),))
+    problems = no_amount(total, GPU_MEM, CORES)
+    return Read(() if problems else (DeviceClaim(1, memory, cores=cores),), problems)
 
 
 GPUSHARE = Scheme("gpushare", frozenset(), devices=_devices, uses=_uses, claims=_claims)

@@ -21,7 +21,7 @@ from functools import partial
 
 from fairway.accelerators.allocation import read_allocation
 from fairway.accelerators.annotation import listed, shown, summed_up
-from fairway.accelerators.devices import Device, DeviceUse, NodeFacts, PodFacts, Read, Scheme
+from fairway.accelerators.devices import NO_USES, Device, DeviceUse, NodeFacts, PodFacts, Read, Scheme
 from fairway.accelerators.hami_claims import SOFT, TEMPLATE, hami_claims
 from fairway.accelerators.hami_vendors import VENDORS, Rule, Vendor
 from fairway.accelerators.register import MIG, Registered, numa_node, read_register
@@ -30,9 +30,6 @@ _SOFT_NODE = "hami-vnpu-core"
 _DELETED = "Deleted"
 # A pod on all cores of a device wants all its memory or all of the device, and no part in MIG mode is that.
 _CORES_IN_MIG_MODE = 99
-
-_Uses = Read[tuple[DeviceUse, ...]]
-_NO_USES: _Uses = Read(())
 
 
 def _devices(vendor: Vendor, node: NodeFacts) -> Read[tuple[Device, ...]] | None:
@@ -107,15 +104,15 @@ def _device(vendor: Vendor, registered: Registered, usable: bool, soft: bool) ->
             return replace(device, cores=100, numa=numa, mode=SOFT if soft else TEMPLATE)
 
 
-def _uses(vendor: Vendor) -> Callable[[PodFacts], _Uses]:
+def _uses(vendor: Vendor) -> Callable[[PodFacts], Read[tuple[DeviceUse, ...]]]:
     # Bound here, since every pod of a cluster comes by.
     allocated, to_allocate = vendor.allocated, vendor.to_allocate
 
-    def uses(pod: PodFacts) -> _Uses:
+    def uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
         annotations = pod.annotations
         name = allocated if annotations.get(allocated) else to_allocate
         text = annotations.get(name)
-        return read_allocation(name, text) if text else _NO_USES
+        return read_allocation(name, text) if text else NO_USES
 
     return uses
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 
 from fairway.accelerators.annotation import MOST, shown, truth, whole_number
 from fairway.accelerators.devices import (
+    NO_USES,
     PPM,
     Device,
     DeviceClaim,
@@ -46,7 +47,6 @@ _NO_LABEL_MIB = 100
 _TIB_IN_MIB = _MIB = 1024 * 1024
 # KAI takes less for no request at all.
 _LEAST_PPM = PPM // 100
-_NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
 
 
 def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
@@ -79,9 +79,9 @@ def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
     labels, annotations = pod.labels, pod.annotations
     # Pods on one device carry the plain label, those on several the annotation and a label for each.
     if GROUP not in labels and NUM_DEVICES not in annotations:
-        return _NO_USES
+        return NO_USES
     if any(container.get(GPU, 0) > 0 for container in pod.containers):
-        return _NO_USES
+        return NO_USES
     groups = dict.fromkeys(
         value for key, value in labels.items() if key == GROUP or key.startswith(_GROUP_PREFIX)
     )
@@ -91,7 +91,7 @@ def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
     if memory is not None:
         return Read(tuple(DeviceUse(group, memory) for group in groups))
     if not groups:
-        return _NO_USES
+        return NO_USES
     problem = (
         f"label {GROUP} puts the pod on {len(groups)} GPUs, but annotations {FRACTION} "
         f"({shown(annotations.get(FRACTION, ''))}) and {GPU_MEMORY} "

@@ -9,6 +9,7 @@ Mirrors pkg/device/devices.go of HAMi 2.4 to 2.10. As there, whatever JSON leave
 a device without ``health`` is unhealthy. Memory is in MiB.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -54,7 +55,7 @@ class Registered:
 
 def read_register(name: str, text: str) -> Read[tuple[Registered, ...]]:
     """The devices that the annotation of this name lists, each id once; those unreadable are left out."""
-    found, problems = _read_json(name, text) if is_json(text) else _read_text(name, text)
+    found, problems = _read_json(name, text) if is_json(text) else read_text(name, text, _text_device)
     return distinct(name, found, problems)
 
 
@@ -148,7 +149,10 @@ def _fault(entry: _Entry) -> str:
     return ""
 
 
-def _read_text(name: str, text: str) -> tuple[list[Registered], list[str]]:
+def read_text(
+    name: str, text: str, read: Callable[[str, int], Registered | str]
+) -> tuple[list[Registered], list[str]]:
+    """The devices of the older form; ``read`` takes an entry and its number from 1, or says what is wrong."""
     found: list[Registered] = []
     problems: list[str] = []
     entries = [entry for entry in text.split(":", 4 * MOST_ENTRIES) if entry]
@@ -157,15 +161,17 @@ def _read_text(name: str, text: str) -> tuple[list[Registered], list[str]]:
     if len(entries) > MOST_ENTRIES:
         problems.append(f"annotation {name} lists more than {MOST_ENTRIES} devices; no more are read")
     for number, entry in enumerate(entries[:MOST_ENTRIES], start=1):
-        read = _text_device(entry)
-        if isinstance(read, Registered):
-            found.append(read)
+        device = read(entry, number)
+        if isinstance(device, Registered):
+            found.append(device)
         else:
-            problems.append(f"annotation {name}, device {number} ({shown(entry)}): {read}; it takes no pods")
+            problems.append(
+                f"annotation {name}, device {number} ({shown(entry)}): {device}; it takes no pods"
+            )
     return found, problems
 
 
-def _text_device(entry: str) -> Registered | str:
+def _text_device(entry: str, number: int) -> Registered | str:
     fields = entry.split(",", 16)
     if len(fields) not in (7, 9):
         return f"it has {len(fields)} fields, expected 7 or 9"

@@ -9,8 +9,9 @@ Mirrors pkg/scheduler/api/devices/nvidia/gpushare/ of Volcano as of August 2026.
 own unit, mostly MiB. Init containers, which Volcano takes the largest of, are not looked at.
 """
 
-from fairway.accelerators.annotation import MOST, MOST_ENTRIES, shown, summed_up, too_many, whole_number
+from fairway.accelerators.annotation import MOST, MOST_ENTRIES, device_numbers, no_amount, summed_up, too_many
 from fairway.accelerators.devices import (
+    NO_USES,
     Device,
     DeviceClaim,
     DeviceUse,
@@ -26,8 +27,6 @@ NUMBER = "volcano.sh/gpu-number"
 INDEX = "volcano.sh/gpu-index"
 UNHEALTHY = "volcano.sh/gpu-unhealthy-ids"
 
-_NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
-
 
 def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
     number = node.allocatable.get(NUMBER, 0)
@@ -35,15 +34,9 @@ def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
         return None
     if number > MOST_ENTRIES:
         return Read((), (too_many(NUMBER, number),))
-    problems: list[str] = []
-    unhealthy: set[int] = set()
-    for entry in (node.annotations.get(UNHEALTHY) or "").split(",", MOST_ENTRIES):
-        id = whole_number(entry)
-        if id is not None:
-            unhealthy.add(id)
-        elif entry:
-            # As Volcano has it: a name that is no number takes no device away.
-            problems.append(f"annotation {UNHEALTHY}: {shown(entry)} is no device number and is left out")
+    named = filter(None, (node.annotations.get(UNHEALTHY) or "").split(",", MOST_ENTRIES))
+    # As Volcano has it: a name that is no number takes no device away.
+    unhealthy, problems = device_numbers(UNHEALTHY, named, "left out")
     memory = min(node.allocatable[GPU_MEMORY], MOST * MOST_ENTRIES) // number
     found = (Device(str(id), memory, cores=0, usable=id not in unhealthy) for id in range(number))
     return Read(tuple(found), summed_up(problems, UNHEALTHY))
@@ -52,31 +45,21 @@ def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
 def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
     text = pod.annotations.get(INDEX)
     if text is None:
-        return _NO_USES
+        return NO_USES
     memory = sum(container.get(GPU_MEMORY, 0) for container in pod.containers)
-    uses: list[DeviceUse] = []
-    problems: list[str] = []
-    for entry in text.split(",", MOST_ENTRIES):
-        id = whole_number(entry)
-        if id is None:
-            problems.append(f"annotation {INDEX}: {shown(entry)} is no device number and is not counted")
-        else:
-            # Without memory the pod has the device by number.
-            uses.append(DeviceUse(str(id), memory, exclusive=memory <= 0))
-    return Read(tuple(uses), summed_up(problems, INDEX))
+    ids, problems = device_numbers(INDEX, text.split(",", MOST_ENTRIES), "not counted")
+    # Without memory the pod has the device by number.
+    uses = tuple(DeviceUse(str(id), memory, exclusive=memory <= 0) for id in ids)
+    return Read(uses, summed_up(problems, INDEX))
 
 
 def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     total = ask.total
     memory, number = total.get(GPU_MEMORY, 0), total.get(NUMBER, 0)
-    for name, amount in ((GPU_MEMORY, memory), (NUMBER, number)):
-        if not 0 <= amount <= MOST:
-            return Read((), (f"{name} is {amount}, expected a plain number from 0 to {MOST}",))
-    claims: list[DeviceClaim] = []
-    if memory:
-        claims.append(DeviceClaim(1, memory))
-    if number:
-        claims.append(DeviceClaim(number, exclusive=True))
+    if problems := no_amount(total, GPU_MEMORY, NUMBER):
+        return Read((), problems)
+    claims = [DeviceClaim(1, memory)] if memory else []
+    claims += [DeviceClaim(number, exclusive=True)] if number else []
     return Read(tuple(claims)) if claims else None
 
 

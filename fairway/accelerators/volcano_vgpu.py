@@ -17,15 +17,9 @@ volcano-vgpu-device-plugin 1.9.4. Rules of Volcano's own configuration that keep
 from collections.abc import Mapping
 
 from fairway.accelerators.allocation import read_allocation
-from fairway.accelerators.annotation import (
-    MOST,
-    MOST_ENTRIES,
-    listed,
-    shown,
-    truth,
-    whole_number,
-)
+from fairway.accelerators.annotation import MOST, listed, shown, truth, whole_number
 from fairway.accelerators.devices import (
+    NO_USES,
     PPM,
     Device,
     DeviceClaim,
@@ -37,7 +31,7 @@ from fairway.accelerators.devices import (
     Read,
     Scheme,
 )
-from fairway.accelerators.register import MIG, Registered, distinct, is_json, read_json_register
+from fairway.accelerators.register import MIG, Registered, distinct, is_json, read_json_register, read_text
 
 REGISTER = "volcano.sh/node-vgpu-register"
 HANDSHAKE = "volcano.sh/node-vgpu-handshake"
@@ -57,14 +51,16 @@ _WORD = "NVIDIA"
 _PERCENT = PPM // 100
 # A pod on all cores wants all of the device, and no part in MIG mode is that.
 _CORES_IN_MIG_MODE = 99
-_NO_USES: Read[tuple[DeviceUse, ...]] = Read(())
 
 
 def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
     text = node.annotations.get(REGISTER)
     if text is None:
         return None
-    read = read_json_register(REGISTER, text) if is_json(text) else _read_text(text)
+    if is_json(text):
+        read = read_json_register(REGISTER, text)
+    else:
+        read = distinct(REGISTER, *read_text(REGISTER, text, _text_device))
     problems = list(read.problems)
     gone = _gone(node) if read.found else ""
     if gone:
@@ -114,32 +110,19 @@ def _gone(node: NodeFacts) -> str:
     return ""
 
 
-def _read_text(text: str) -> Read[tuple[Registered, ...]]:
-    found: list[Registered] = []
-    problems: list[str] = []
-    entries = [entry for entry in text.split(":", 4 * MOST_ENTRIES) if entry]
-    if not entries:
-        problems.append(f"annotation {REGISTER} is empty; expected a list of devices")
-    if len(entries) > MOST_ENTRIES:
-        problems.append(f"annotation {REGISTER} lists more than {MOST_ENTRIES} devices; no more are read")
-    for number, entry in enumerate(entries[:MOST_ENTRIES], start=1):
-        fields = entry.split(",", 16)
-        count, memory = (whole_number(f) for f in fields[1:3]) if len(fields) >= 5 else (None, None)
-        healthy = truth(fields[4]) if len(fields) >= 5 else None
-        if not fields[0] or count is None or memory is None or healthy is None:
-            problems.append(
-                f"annotation {REGISTER}, device {number} ({shown(entry)}): expected "
-                f"id,count,memory,type,healthy,mode with numbers from 0 to {MOST}; it takes no pods"
-            )
-            continue
-        mode = fields[5] if len(fields) >= 6 else _HAMI_CORE
-        found.append(Registered(fields[0], number - 1, count, memory, 100, fields[3], 0, mode, healthy))
-    return distinct(REGISTER, found, problems)
+def _text_device(entry: str, number: int) -> Registered | str:
+    fields = entry.split(",", 16)
+    count, memory = (whole_number(f) for f in fields[1:3]) if len(fields) >= 5 else (None, None)
+    healthy = truth(fields[4]) if len(fields) >= 5 else None
+    if not fields[0] or count is None or memory is None or healthy is None:
+        return f"expected id,count,memory,type,healthy,mode with numbers from 0 to {MOST}"
+    mode = fields[5] if len(fields) >= 6 else _HAMI_CORE
+    return Registered(fields[0], number - 1, count, memory, 100, fields[3], 0, mode, healthy)
 
 
 def _uses(pod: PodFacts) -> Read[tuple[DeviceUse, ...]]:
     text = pod.annotations.get(ALLOCATED)
-    return read_allocation(ALLOCATED, text) if text else _NO_USES
+    return read_allocation(ALLOCATED, text) if text else NO_USES
 
 
 def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:

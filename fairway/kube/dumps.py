@@ -173,15 +173,17 @@ class _Reader:
             **{name: (group, self._shelves[name].add) for name, (group, _) in _KINDS.items()},
         }
         self._index = 0
-        self._knows_kind = False
+        self._knows_kind = self._has_empty_list = False
         self._others: Counter[str] = Counter()
         self._problems: list[Problem] = []
 
     def read(self, document: Document) -> None:
         """Take everything from the next document."""
-        # What kubectl writes about a cluster that has none of what it was asked for is a List of nothing.
-        if document.item_kind in self._add or not (document.item_kind or document.items):
+        if document.item_kind in self._add:
             self._knows_kind = True
+        elif not document.items and not document.item_kind:
+            # So kubectl writes it for several kinds at once, be it of the wrong API server.
+            self._has_empty_list = True
         if document.is_partial:
             detail = "expected the whole list, found one page of it; objects are missing"
             self._note(_WHOLE_FILE, f"{shown(document.item_kind)}List", [Flaw("metadata.continue", detail)])
@@ -203,6 +205,11 @@ class _Reader:
         dump = Dump(self._nodes.objects(), self._pods.objects(), tuple(self._problems), others)
         if self._problems and not dump.has_objects:
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
+        if not self._knows_kind and self._has_empty_list and not self._others:
+            told = (
+                "no object at all, as of a cluster without nodes; if that is wrong, look where it was written"
+            )
+            return replace(dump, problems=(Problem(self._file, _WHOLE_FILE, "List", "items", told),))
         if not self._knows_kind:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
             raise MalformedDump(f"expected the objects of a cluster, found {kinds or 'none'}")

@@ -146,14 +146,14 @@ def test_more_devices_than_a_node_has_are_not_read() -> None:
     assert "lists 1100 devices; only 1024 are read" in the_problem(read)
 
 
-@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_makes_no_device_and_few_short_sentences(garbage: str) -> None:
-    named = check_garbage(devices("1", garbage, "8"))
-    assert len(named) <= 1
-    assert all(device.memory == 8 for device in named)
-    assert check_garbage(devices(garbage, "a", "8")) == (Device("a", 8),)
-    assert check_garbage(devices("1", "a", garbage)) == ()
-    assert all(use.exclusive for use in check_garbage(ALNAIR.uses(pod({PIECES: garbage}, {MEM: 3}))))
+def test_garbage_makes_no_device_and_few_short_sentences() -> None:
+    for garbage in GARBAGE.values():
+        named = check_garbage(devices("1", garbage, "8"))
+        assert len(named) <= 1
+        assert all(device.memory == 8 for device in named)
+        assert check_garbage(devices(garbage, "a", "8")) == (Device("a", 8),)
+        assert check_garbage(devices("1", "a", garbage)) == ()
+        assert all(use.exclusive for use in check_garbage(ALNAIR.uses(pod({PIECES: garbage}, {MEM: 3}))))
 
 
 @given(st.text("ab_0129,- ", max_size=40))

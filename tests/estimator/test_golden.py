@@ -68,8 +68,13 @@ def components(stated: Iterable[golden.Component]) -> tuple[ReadComponent, ...]:
     return tuple(ReadComponent(c.name, c.replicas, shape(c.requirements)) for c in stated)
 
 
-@pytest.mark.parametrize("request_", RECORDED, ids=str)
-def test_a_recorded_request_says_what_was_sent(request_: golden.Recorded) -> None:
+@pytest.mark.parametrize("generation", sorted({one.generation for one in RECORDED}))
+def test_recorded_requests_say_what_was_sent(generation: str) -> None:
+    for request_ in (one for one in RECORDED if one.generation == generation):
+        _says_what_was_sent(request_)
+
+
+def _says_what_was_sent(request_: golden.Recorded) -> None:
     reading, question = request_.reading, request_.decode()
     assert question.cluster == reading.cluster
     match question:
@@ -111,15 +116,15 @@ def test_the_recording_is_whole() -> None:
 CASES = sorted({r.case for r in RECORDED})
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_same_case_is_the_same_question_in_every_generation(case: str) -> None:
-    of_case = [r for r in RECORDED if r.case == case]
-    if case == "components-1":
-        # 1.17 knows component sets of two and more only, and asks for replicas here.
-        of_case = [r for r in of_case if r.generation != "v1.17"]
-    first, *others = (normal(r.decode()) for r in of_case)
-    assert others
-    assert all(other == first for other in others)
+def test_the_same_case_is_the_same_question_in_every_generation() -> None:
+    for case in CASES:
+        of_case = [r for r in RECORDED if r.case == case]
+        if case == "components-1":
+            # 1.17 knows component sets of two and more only, and asks for replicas here.
+            of_case = [r for r in of_case if r.generation != "v1.17"]
+        first, *others = (normal(r.decode()) for r in of_case)
+        assert others, case
+        assert all(other == first for other in others), case
 
 
 def normal(question: Question) -> tuple[Question, set[AssumedWorkload]]:

@@ -64,9 +64,10 @@ def test_an_update_matches_where_it_is_held(case: Update) -> None:
     assert GROWTH.matches(object=case.new, oldObject=case.old) == case.held
 
 
-@pytest.mark.parametrize("name", examples(builtin_catalogue()))
-def test_every_rule_of_the_catalogue_is_in_the_expression(name: str) -> None:
-    assert BUILTIN_NAMES.matches(k=name) == is_accelerator(builtin_catalogue(), name)
+def test_every_rule_of_the_catalogue_is_in_the_expression() -> None:
+    names = examples(builtin_catalogue())
+    found = {name: BUILTIN_NAMES.matches(k=name) for name in names}
+    assert found == {name: is_accelerator(builtin_catalogue(), name) for name in names}
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from queue_dispatcher.api.resource_flavor import (
 )
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass, default_class
 from tests.dispatcher.api.builders import Json, Spec, cluster_queue, flavor, local_queue, service_class
-from tests.dispatcher.crds.examples import ABSENT, EXAMPLES, Example
+from tests.dispatcher.crds.examples import ABSENT, EXAMPLES
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 GARBAGE: list[Spec] = [{"matchLabels": {"no good key": "x"}}, {"matchLabels": {"a": "no good value"}}]
@@ -352,11 +352,10 @@ def problems_of(kind: str, spec: Spec) -> tuple[Problem, ...]:
             return read_service_class(service_class(spec)).problems
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.kind}-{one.about}")
-def test_what_the_schema_accepts_has_no_problems_and_what_it_refuses_is_no_obstacle(example: Example) -> None:
-    problems = problems_of(example.kind, {} if example.spec is ABSENT else example.spec)
-    if not example.refused:
-        assert problems == ()
+def test_what_the_schema_accepts_has_no_problems_and_what_it_refuses_is_no_obstacle() -> None:
+    for example in EXAMPLES:
+        problems = problems_of(example.kind, {} if example.spec is ABSENT else example.spec)
+        assert example.refused or problems == (), example.about
 
 
 @pytest.mark.parametrize(

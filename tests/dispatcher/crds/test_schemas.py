@@ -23,7 +23,7 @@ from queue_dispatcher.api.objects import (
 )
 from queue_dispatcher.api.service_class import Preemptible
 from tests.dispatcher.crds import schemas
-from tests.dispatcher.crds.examples import EXAMPLES, Example
+from tests.dispatcher.crds.examples import EXAMPLES
 from tests.dispatcher.crds.schemas import (
     FOLDER,
     KINDS,
@@ -44,14 +44,15 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.kind}-{one.about}")
-def test_what_is_accepted_and_what_is_refused(example: Example) -> None:
-    before = None if example.before is None else example.document(example.before)
-    found = errors(example.kind, example.document(), before)
-    if not example.refused:
-        assert found == []
-        return
-    assert any(example.field in one for one in found), f"nothing said of {example.field}: {found}"
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_accepted_and_what_is_refused(kind: str) -> None:
+    for example in (one for one in EXAMPLES if one.kind == kind):
+        before = None if example.before is None else example.document(example.before)
+        found = errors(kind, example.document(), before)
+        if example.refused:
+            assert any(example.field in one for one in found), f"{example.about}: {example.field}: {found}"
+        else:
+            assert found == [], example.about
 
 
 @pytest.mark.parametrize("kind", KINDS)
