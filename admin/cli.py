@@ -51,6 +51,7 @@ class Given:
     key_file: Path | None
     catalogue: Path | None
     levels: str
+    demo: bool
 
     def parsed_sources(self) -> tuple["Source", ...]:
         """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
@@ -59,7 +60,7 @@ class Given:
         from fairway.kube.errors import BadConfig
 
         try:
-            return named_sources(self.sources)
+            return named_sources(self.sources, samples=self.demo)
         except (SourceError, BadConfig) as error:
             raise Failed(str(error)) from None
 
@@ -101,9 +102,10 @@ def common(command: Command) -> Command:
         key_file: Path | None,
         catalogue: Path | None,
         levels: str,
+        demo: bool,
         **rest: object,
     ) -> None:
-        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels), **rest)
+        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels, demo), **rest)
 
     for decorate in reversed(
         (
@@ -122,6 +124,7 @@ def common(command: Command) -> Command:
                 metavar="KEY,KEY",
                 help="Topology levels: node label keys, the coarsest first. Default: those known.",
             ),
+            click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway."),
         )
     ):
         call = decorate(call)

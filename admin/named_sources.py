@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from admin.sources import LiveSource, Source, check_names, file_kind, parse_source
+from admin.sources import SAMPLES, LiveSource, SampleSource, Source, check_names, file_kind, parse_source
 from fairway.kube.kubeconfig import default_paths, read_kubeconfig
 
 
-def named_sources(texts: Sequence[str]) -> tuple[Source, ...]:
-    """All sources; without any text, the cluster that kubectl would talk to. Reads files.
+def named_sources(texts: Sequence[str], *, samples: bool = False) -> tuple[Source, ...]:
+    """All sources, and with ``samples`` the sample clusters; of neither any, the cluster that kubectl would
+    talk to. Reads files.
 
     Raises SourceError, and BadConfig for a kubeconfig whose context is needed and cannot be found.
     """
-    sources = [parse_source(text, file_kind) for text in texts] or [LiveSource("", None, "")]
+    sources: list[Source] = [parse_source(text, file_kind) for text in texts]
+    sources += [SampleSource(name) for name in SAMPLES if samples]
+    sources = sources or [LiveSource("", None, "")]
     named = tuple(_named(source) for source in sources)
     check_names(named)
     return named

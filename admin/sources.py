@@ -76,7 +76,18 @@ class DumpSource:
         return f"dump {self.file}"
 
 
-Source = LiveSource | EstimatorSource | DumpSource
+@dataclass(frozen=True, slots=True)
+class SampleSource:
+    """A bundled sample cluster, one of `SAMPLES`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "the bundled sample fleet"
+
+
+SAMPLES = ("alpha", "bravo", "charlie")
+Source = LiveSource | EstimatorSource | DumpSource | SampleSource
 
 
 def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> Source:

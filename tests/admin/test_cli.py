@@ -118,6 +118,13 @@ def test_nodes_products_and_levels_on_request(fairway: Fairway, one: Path, tmp_p
     assert [domain["path"] for domain in level["domains"]] == [["r1"], ["r2"]]
 
 
+def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, one: Path) -> None:
+    found = json.loads(fairway("report", "--demo", "-o", "json").out)
+    assert [cluster["summary"]["cluster"] for cluster in found["clusters"]] == ["alpha", "bravo", "charlie"]
+    assert fairway("explain", "--demo", "--gpus", "8", "--nodes", "2").code == 0
+    assert "a100-0" in fairway("what-if", one, "--demo", "--drop-node", "a100-0").out
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -281,9 +288,8 @@ def test_completion_completes_commands_options_and_files(
 
 
 def test_the_program_writes_utf_8_where_the_encoding_is_ascii(one: Path) -> None:
-    program = "import sys; from admin.main import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", program, "report", str(one), "-o", "html"],
+        [sys.executable, "-m", "admin", "report", str(one), "-o", "html"],
         cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=60,
         check=False,
     )  # fmt: skip
