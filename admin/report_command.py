@@ -58,7 +58,7 @@ def report(
     from admin.local import LocalEstimates
     from admin.reporting import only
     from admin.reporting import read_report as read
-    from admin.terminal.console import errors, is_narrow, rendered, tell
+    from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
 
     estimates, tls = LocalEstimates(given.rules()), given.tls()
@@ -86,8 +86,5 @@ def report(
 
             write(page(made), out)
         case _:
-            write(
-                rendered(report_tables(made, narrow=out is None and is_narrow()), to_terminal=out is None),
-                out,
-            )
+            write(rendered(report_tables(made), to_terminal=out is None), out)
     context.exit(exit_of(made))

@@ -86,11 +86,14 @@ class SampleSource:
         return "the bundled sample fleet"
 
 
+NamedSource = LiveSource | EstimatorSource | DumpSource
+"""What a text can mean."""
+
 SAMPLES = ("alpha", "bravo", "charlie")
-Source = LiveSource | EstimatorSource | DumpSource | SampleSource
+Source = NamedSource | SampleSource
 
 
-def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> Source:
+def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> NamedSource:
     """One source. ``kind_of`` looks at files. Raises SourceError."""
     match = _NAMED.fullmatch(text)
     name, rest = (match[1], match[2]) if match else ("", text)

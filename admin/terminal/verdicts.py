@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from admin.printable import age, counted, short_key
-from admin.terminal.console import grid, number, shown
+from admin.terminal.console import Grid, grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
 from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
 
@@ -41,7 +40,7 @@ def verdict_tables(verdicts: Verdicts) -> Group:
     return Group(*parts)
 
 
-def _lines(verdicts: Verdicts) -> Table:
+def _lines(verdicts: Verdicts) -> Grid:
     table = grid("CLUSTER", "VERDICT", "FIT>", "AT MOST>", "PROVEN", "SPREADING>", "WITHIN", "AGE>")
     wanted = verdicts.wanted
     for cluster in verdicts.clusters:

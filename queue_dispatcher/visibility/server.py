@@ -257,9 +257,10 @@ class VisibilityServer:
     async def _namespaces_of(self, name: str, guest: Guest) -> list[str]:
         """Where the guest may see workloads of that name. Raises ReviewFailed."""
         dispatcher = self._dispatcher
-        everywhere = Views(dispatcher.book, dispatcher.controller.view, self._clock.now_ms()).namespaces_of(name)
-        viewer = await viewer_of(guest, everywhere, ())
-        return [namespace for namespace in everywhere if viewer.sees(namespace)]
+        views = Views(dispatcher.book, dispatcher.controller.view, self._clock.now_ms())
+        there = views.namespaces_of(name)
+        viewer = await viewer_of(guest, there, ())
+        return [namespace for namespace in there if viewer.sees(namespace)]
 
     async def _views(self, request: web.Request, namespace: str = "") -> Views:
         """Documents for who asks; of one namespace only, if one is given. Raises _Refusal, ReviewFailed."""

@@ -66,7 +66,7 @@ def test_a_report_is_a_table_by_default(fairway: Fairway, one: Path, two: Path) 
     done = fairway("report", one, f"full={two}")
     assert (done.code, done.err) == (0, "")
     lines = [line.split() for line in done.out.splitlines()]
-    assert ["nvidia.com/gpu", "3", "20", "20", "7", "13", "1", "3", "6", "13", "0"] in lines
+    assert ["nvidia.com/gpu", "3", "20", "0", "7", "0", "13", "0", "13", "1", "3", "6", "13"] in lines
     assert any(line[:3] == ["nvidia.com/gpu", "full", "4"] for line in lines)
 
 

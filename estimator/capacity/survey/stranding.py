@@ -6,8 +6,8 @@ dealt out evenly. Half, because system pods take their part and most pods ask fo
 node that cannot give even half a share has been filled by pods without devices. Of the free devices of a node
 as many are stranded as would be left over after all such pods that fit.
 
-The same pod is what a report counts as one that fits now: of n devices it brings n such half shares. So what is
-free and not stranded is what pods of one device would take, and the two numbers never contradict each other.
+The same pod is what a report counts as one that fits now: of n devices it brings n such half shares. So what
+is free and not stranded is what pods of one device would take, and the two never contradict each other.
 
 Devices behind a taint are stranded whatever else is free, and so are those of hosts that are of use only
 together with others which are not free or not well.

@@ -7,9 +7,9 @@ nodes take tens of milliseconds, on a snapshot and on any thread.
 How the numbers relate: ``total = unhealthy + allocated + cordoned + free`` for every product, where
 ``cordoned`` are idle devices on cordoned nodes; only where pods hold more than is healthy is the sum larger,
 and then nothing is free there. ``free`` includes devices behind taints and in slices that are not wholly
-free: they are all stranded. ``placeable`` and gangs count pods that bring half of their fair share of the node's
-cpu and memory (see `stranding`), so they never count on stranded devices: where pods ask for whole devices on
-their own, those of one device are ``free - stranded``. Chunks cover all nodes of the product and add up to
+free: they are all stranded. ``placeable`` and gangs count pods that bring half of their fair share of the
+node's cpu and memory (see `stranding`), so they never count on stranded devices: where devices are used one
+by one, pods of one device are ``free - stranded``. Chunks cover all nodes of the product, and add up to
 ``free``.
 """
 
