@@ -13,7 +13,7 @@ from admin.printable import counted, printable, signed
 from admin.tables import Cell, Column, Kind, Listing, Share, Shift, kept
 from estimator.capacity.summary import SliceShape
 
-_PLAIN_WIDTH, _LEAST_WIDTH = 200, 20
+_PLAIN_WIDTH, _LEAST_WIDTH, _ANY_WIDTH = 200, 20, 4000
 
 
 def output() -> Console:
@@ -29,9 +29,14 @@ def errors() -> Console:
     return Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def rendered(content: RenderableType, *, to_terminal: bool) -> str:
-    """The content as text: in colour and folded where it goes to a terminal, plain and wide elsewhere."""
+def rendered(content: RenderableType, *, to_terminal: bool, wide: bool = False) -> str:
+    """The content as text: in colour and folded where it goes to a terminal, plain and wide elsewhere.
+
+    ``wide``: on lines of any length, nothing folded.
+    """
     console = output() if to_terminal else Console(width=_PLAIN_WIDTH, color_system=None, highlight=False)
+    if wide:
+        console.width = _ANY_WIDTH
     with console.capture() as captured:
         console.print(content)
     # Tables fill their lines with blanks, which nobody wants in a file.
@@ -64,7 +69,8 @@ class Grid:
             for n, column in enumerate(columns)
         ]
         shown = kept(columns, widths, options.max_width)
-        table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+        headed = any(column.title for column in columns)
+        table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0), show_header=headed)
         for n in shown:
             is_number = columns[n].kind is Kind.NUMBER
             table.add_column(
