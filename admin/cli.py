@@ -1,5 +1,6 @@
 """What the commands have in common on the command line: sources, TLS, rules, outputs, errors."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -39,6 +40,24 @@ class SourceText(click.ParamType[str]):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete.rpartition("=")[2], type="file")]
+
+
+class WholeNumber(click.ParamType[int]):
+    """A whole number from ``least`` to ``most``; what is none is told in words."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int = 1_000_000) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Raises BadParameter."""
+        text = str(value)
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else self.least - 1
+        if not self.least <= number <= self.most:
+            self.fail(f"{text!r}: expected a whole number from {self.least} to {self.most:,}.", param, ctx)
+        return number
 
 
 @dataclass(frozen=True, slots=True)

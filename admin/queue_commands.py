@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from click.core import ParameterSource
 
-from admin.cli import Failed
+from admin.cli import Failed, WholeNumber
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ _NAMESPACES = click.option(
 )
 _LIMIT = click.option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=20,
     show_default=True,
     help="Workloads to show of each queue, from the head of the line.",
