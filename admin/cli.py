@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 
+_BY_SUFFIX = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".html": "html", ".htm": "html"}
 _FILE = click.Path(path_type=Path)
 
 
@@ -150,10 +151,33 @@ def common(command: Command) -> Command:
     return call
 
 
-def out_file(command: Command) -> Command:
-    """``--out``."""
-    text = "Write to this file instead of standard output."
-    return click.option("--out", type=_FILE, help=text)(command)
+def output_and_out(*formats: str) -> Callable[[Command], Command]:
+    """``--output`` and ``--out``; the command gets the format as ``output`` and the file as ``out``."""
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def call(output: str | None, out: Path | None, **rest: object) -> None:
+            command(output=_format(output, out, formats), out=out, **rest)
+
+        said = f"What to print. Default: what --out FILE ends in, else {formats[0]}."
+        with_output = click.option("-o", "--output", type=click.Choice(formats), help=said)
+        text = "Write to this file instead of standard output."
+        return with_output(click.option("--out", type=_FILE, help=text)(call))
+
+    return decorated
+
+
+def _format(output: str | None, out: Path | None, formats: tuple[str, ...]) -> str:
+    """As told, else as the file's name ends, else the first. Raises Failed where the name says another."""
+    meant = None if out is None else _BY_SUFFIX.get(out.suffix.lower())
+    if (meant is not None and (output or meant) != meant) or meant not in (None, *formats):
+        expected = ", ".join(formats)
+        raise Failed(
+            f"--out {out}: its name says {meant}"
+            + (f", --output says {output}" if output else "")
+            + f"; expected one of {expected}, and the file named so"
+        )
+    return output or meant or formats[0]
 
 
 def write(text: str, out: Path | None) -> None:

@@ -57,6 +57,15 @@ class Failure:
     source: str
     problem: str
 
+    def __str__(self) -> str:
+        """The cluster and the problem, which may begin with the cluster's name itself."""
+        return self.problem if self.problem.startswith(self.cluster) else f"{self.cluster}: {self.problem}"
+
+    @property
+    def told(self) -> str:
+        """A whole sentence."""
+        return f"{self.cluster} could not be read: {self.problem.removeprefix(f'{self.cluster}: ')}"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:

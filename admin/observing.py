@@ -10,7 +10,7 @@ from pathlib import Path
 from admin.live import read_live
 from admin.progress import Seen
 from admin.sample_fleet import sample_dump
-from admin.sources import DumpSource, LiveSource, SampleSource
+from admin.sources import DumpSource, LiveSource, SampleSource, SourceError, UnreadableSource
 from fairway.kube.client import KubeClient
 from fairway.kube.dumps import Dump, read_dump
 
@@ -28,15 +28,19 @@ class Observed:
 
 
 async def observe(
-    source: LiveSource | DumpSource | SampleSource, seen: Seen, wall_clock: Callable[[], float] = time.time
+    source: LiveSource | DumpSource | SampleSource | UnreadableSource,
+    seen: Seen,
+    wall_clock: Callable[[], float] = time.time,
 ) -> Observed:
-    """Read the cluster. Raises KubeError or DumpError."""
+    """Read the cluster. Raises KubeError, DumpError or SourceError."""
     match source:
         case DumpSource():
             seen("reading the file")
             # Parsing keeps a processor busy for seconds, while other clusters' answers come in.
             dump = await asyncio.to_thread(read_dump, source.file)
             return Observed(source.name, str(source), dump, _age_s(source.file, wall_clock()))
+        case UnreadableSource():
+            raise SourceError(source.problem)
         case SampleSource():
             now = datetime.fromtimestamp(wall_clock(), UTC)
             dump = await asyncio.to_thread(sample_dump, source.name, now)

@@ -184,8 +184,7 @@ workload; 3 the workload waits. So 0 means that it has been released.
     "-n",
     "--namespace",
     default="default",
-    show_default=True,
-    help="Namespace of WORKLOAD; without one, show only what is there.",
+    help="Namespace of WORKLOAD, else default. Without WORKLOAD: only what waits there, else everywhere.",
 )
 @_LIMIT
 @_asking

@@ -89,8 +89,20 @@ class SampleSource:
 NamedSource = LiveSource | EstimatorSource | DumpSource
 """What a text can mean."""
 
+
+@dataclass(frozen=True, slots=True)
+class UnreadableSource:
+    """A text that names nothing that can be read, and why."""
+
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 SAMPLES = ("alpha", "bravo", "charlie")
-Source = NamedSource | SampleSource
+Source = NamedSource | SampleSource | UnreadableSource
 
 
 def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> NamedSource:

@@ -12,7 +12,7 @@ _SHOWN_NOTICES = 12
 def notices(report: Report) -> Markup:
     """What to know before one trusts the numbers; nothing where all is well."""
     said = [
-        *(f"{failure.cluster} could not be read: {failure.problem}" for failure in report.failures),
+        *(failure.told for failure in report.failures),
         *(
             f"{summary.cluster} may not be true: {summary.doubt}; its state is {age(summary.age_s)} old"
             for summary in report.summaries

@@ -46,7 +46,7 @@ def rendered(content: RenderableType, *, to_terminal: bool, wide: bool = False) 
 def tell(failures: Iterable[Failure], console: Console) -> None:
     """Say what could not be read."""
     for failure in failures:
-        console.print(printable(f"{failure.cluster}: {failure.problem}", 600))
+        console.print(printable(str(failure), 600))
 
 
 class Grid:

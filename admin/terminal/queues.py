@@ -54,7 +54,11 @@ def queue_tables(queues: QueueList, look: Look) -> Group:
         taken = f"No queue takes workloads of {look.where}." if look.where else "There is no ClusterQueue."
         parts.append(shown(taken, 400))
     parts.append(
-        shown(f"{queues.in_flight} of {queues.window} releases are being placed by Karmada", style="dim")
+        shown(
+            f"{queues.in_flight} released and being placed by Karmada, at most {queues.window} at once",
+            200,
+            "dim",
+        )
     )
     if queues.unresolved:
         parts += [Text(), title(f"{counted(len(queues.unresolved), 'workload')} without a queue")]

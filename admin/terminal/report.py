@@ -55,7 +55,7 @@ def _head(report: Report) -> Text:
 
 def _warnings(report: Report) -> Iterable[Text]:
     for failure in report.failures:
-        yield shown(f"{failure.cluster} could not be read: {failure.problem}", 400, "red")
+        yield shown(failure.told, 400, "red")
     for summary in report.summaries:
         if summary.doubt:
             yield shown(f"{summary.cluster} may not be true: {summary.doubt}", 400, "yellow")

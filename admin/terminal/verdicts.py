@@ -21,10 +21,7 @@ def verdict_tables(verdicts: Verdicts) -> Group:
     parts: list[RenderableType] = [shown(f"{verdicts.workload}; wanted: {copies(wanted)}", 400, "bold")]
     parts += [shown(note, 400, "yellow") for note in verdicts.notes]
     parts.append("")
-    parts += [
-        shown(f"{failure.cluster} could not be read: {failure.problem}", 400, "red")
-        for failure in verdicts.failures
-    ]
+    parts += [shown(failure.told, 400, "red") for failure in verdicts.failures]
     if verdicts.clusters:
         parts.append(_lines(verdicts))
     details = [

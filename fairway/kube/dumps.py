@@ -47,11 +47,16 @@ class Problem:
     field: str
     detail: str
 
-    def __str__(self) -> str:
-        item = "" if self.index == _WHOLE_FILE else f": item {self.index}"
+    @property
+    def told(self) -> str:
+        """The problem without the file."""
         name = f" ({self.object})" if self.object else ""
-        field = f": {self.field}" if self.field else ""
-        return f"{self.file}{item}{name}{field}: {self.detail}"
+        where = [] if self.index == _WHOLE_FILE else [f"item {self.index}{name}"]
+        return ": ".join([*where, *([self.field] if self.field else []), self.detail])
+
+    def __str__(self) -> str:
+        name = f" ({self.object})" if self.object and self.index == _WHOLE_FILE else ""
+        return f"{self.file}{name}: {self.told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,7 @@ class _Reader:
             self._claim_templates.objects(),
         )
         if self._problems and not dump.has_objects:
-            raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
+            raise MalformedDump(f"no object can be read; the first problem is {self._problems[0].told}")
         if not self._knows_kind:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))
             raise MalformedDump(f"expected the objects of a cluster, found {kinds or 'none'}")

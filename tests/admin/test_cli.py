@@ -109,10 +109,46 @@ def test_what_cannot_be_read_is_told_and_exits_with_2(fairway: Fairway, one: Pat
     assert "Error: no cluster could be read" in alone.err
 
 
+def test_a_file_that_is_not_there_does_not_lose_the_others(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", one, "nope.json")
+    assert done.code == 2
+    assert done.err.startswith("nope.json: no file nope.json; expected")
+    assert "Accelerator capacity: 1 cluster" in done.out
+    assert "nope.json could not be read: no file nope.json" in done.out
+    assert fairway("explain", one, "nope.json", "--gpus", "8").code == 0
+    assert fairway("explain", one, "nope.json", "--gpus", "16").code == 2
+    assert fairway("report", "nope.json", "no.json").err.startswith("Error: source 'nope.json': no file")
+
+
+def test_a_product_that_nobody_has_is_told_with_what_there_is(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", "--demo", "--product", "H200")
+    assert (done.code, done.out) == (1, "")
+    assert "--product H200: no product is called so; there is NVIDIA-A100-SXM4-80GB, " in done.err
+    assert "there is no accelerator" in fairway("report", one, "--product", "H200").err
+    assert fairway("report", "--demo", "--product", "h100").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("r.html", "<!doctype"), ("r.JSON", "{"), ("r.yml", "format:"), ("r.txt", "Acc"), ("r", "Acc")],
+)
+def test_a_file_is_written_as_its_name_says(fairway: Fairway, one: Path, name: str, begins: str) -> None:
+    out = one.parent / name
+    assert fairway("report", one, "--out", out) == Done(0, "", "")
+    assert out.read_text().startswith(begins)
+
+
+def test_no_name_is_doubled_in_a_message(fairway: Fairway, tmp_path: Path) -> None:
+    file = tmp_path / "obj.json"
+    file.write_text('{"kind": "List", "items": [{"kind": "Node", "metadata": 7}]}')
+    for source, name in ((str(file), str(file)), ("grpc://127.0.0.1:1", "estimator 127.0.0.1:1")):
+        said = fairway("report", source).err.splitlines()[0]
+        assert said.count(name) == 1, said
+
+
 def test_nodes_products_and_levels_on_request(fairway: Fairway, one: Path, tmp_path: Path) -> None:
     assert any(line.split() == ["a", "one", "nvidia.com/gpu", "8", "3", "5"] for line in fairway(
         "report", one, "--show-nodes").out.splitlines())  # fmt: skip
-    assert "No accelerators were found." in fairway("report", one, "--product", "H100").out
     found = json.loads(fairway("report", one, "--levels", "rack", "-o", "json").out)
     (level,) = found["clusters"][0]["summary"]["levels"]
     assert [domain["path"] for domain in level["domains"]] == [["r1"], ["r2"]]
@@ -138,6 +174,8 @@ def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, 
         (["report", "ONE", "-o", "xml"], "'xml' is not one of"),
         (["report", "--frob"], "No such option"),
         (["report", "ONE", "ONE"], "is given twice"),
+        (["report", "ONE", "-o", "json", "--out", "x.html"], "its name says html, --output says json"),
+        (["explain", "ONE", "--gpus", "1", "--out", "x.html"], "expected one of table, json, yaml"),
         (["explain", "ONE"], "nothing is asked for"),
         (["explain", "ONE", "--gpus", "8", "-f", "job.yaml"], "give either it or a shape"),
         (["explain", "ONE", "-f", "none.yaml"], "there is no such file"),

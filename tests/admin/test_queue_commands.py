@@ -54,7 +54,7 @@ def test_queues_are_a_tree_with_a_bar_for_each_resource(url: str, capsys: pytest
     assert "NeverFits 1, WaitingForQuota 2" in line
     assert "idle: admits nothing: stopPolicy is Hold" in out
     assert "1 workload without a queue" in out
-    assert "2 of 10 releases are being placed" in out
+    assert "2 released and being placed by Karmada, at most 10 at once" in out
 
 
 def test_a_queue_shows_its_limits_and_its_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
