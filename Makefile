@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# The repository itself, built by what is installed already.
+EDITABLE = $(PIP) --no-deps --no-build-isolation -e .
 PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto
 FUZZ_SECONDS ?= 600
 CRASH_SCHEDULES ?= 100
@@ -15,6 +18,9 @@ help: ## Show this help
 demo: $(VENV)/.run ## Start the real programs on sample clusters: what fits, and who gets it when
 	@$(BIN)/python -m estimator.demo
 	@$(BIN)/python -m sandbox
+	@echo; echo "The command is $(BIN)/fairway. Ask it about the sample clusters, or about dumps of your own:"
+	@echo "  $(BIN)/fairway report --demo"
+	@echo "  $(BIN)/fairway explain --demo --gpus 8 --nodes 2"
 
 test: lint types imports proto-check unit ## Everything that CI checks
 
@@ -64,6 +70,8 @@ lock: $(VENV)/.dev ## Resolve the dependencies again
 		--extra dra pyproject.toml -o requirements/run.txt
 	$(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 		--group dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+		--group build -c requirements/dev.txt -o requirements/build.txt
 
 clean: ## Remove what make has made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -74,13 +82,14 @@ $(VENV)/bin/python:
 	@echo "Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: requirements/run.txt | $(VENV)/bin/python
+$(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml | $(VENV)/bin/python
 	@echo "Installing what running needs"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	@$(PIP) --require-hashes -r requirements/run.txt -r requirements/build.txt
+	@$(EDITABLE)
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt pyproject.toml | $(VENV)/bin/python
 	@echo "Installing what development needs"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(EDITABLE)
 	@touch $@ $(VENV)/.run

@@ -1,5 +1,6 @@
 """What the commands have in common on the command line: sources, TLS, rules, outputs, errors."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 
+_BY_SUFFIX = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".html": "html", ".htm": "html"}
 _FILE = click.Path(path_type=Path)
 
 
@@ -41,6 +43,24 @@ class SourceText(click.ParamType[str]):
         return [CompletionItem(incomplete.rpartition("=")[2], type="file")]
 
 
+class WholeNumber(click.ParamType[int]):
+    """A whole number from ``least`` to ``most``; what is none is told in words."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: int = 1_000_000) -> None:
+        self.least = least
+        self.most = most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number. Raises BadParameter."""
+        text = str(value)
+        number = int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else self.least - 1
+        if not self.least <= number <= self.most:
+            self.fail(f"{text!r}: expected a whole number from {self.least} to {self.most:,}.", param, ctx)
+        return number
+
+
 @dataclass(frozen=True, slots=True)
 class Given:
     """The common flags, as given."""
@@ -51,6 +71,7 @@ class Given:
     key_file: Path | None
     catalogue: Path | None
     levels: str
+    demo: bool
 
     def parsed_sources(self) -> tuple["Source", ...]:
         """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
@@ -59,7 +80,7 @@ class Given:
         from fairway.kube.errors import BadConfig
 
         try:
-            return named_sources(self.sources)
+            return named_sources(self.sources, samples=self.demo)
         except (SourceError, BadConfig) as error:
             raise Failed(str(error)) from None
 
@@ -101,9 +122,10 @@ def common(command: Command) -> Command:
         key_file: Path | None,
         catalogue: Path | None,
         levels: str,
+        demo: bool,
         **rest: object,
     ) -> None:
-        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels), **rest)
+        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels, demo), **rest)
 
     for decorate in reversed(
         (
@@ -122,16 +144,40 @@ def common(command: Command) -> Command:
                 metavar="KEY,KEY",
                 help="Topology levels: node label keys, the coarsest first. Default: those known.",
             ),
+            click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway."),
         )
     ):
         call = decorate(call)
     return call
 
 
-def out_file(command: Command) -> Command:
-    """``--out``."""
-    text = "Write to this file instead of standard output."
-    return click.option("--out", type=_FILE, help=text)(command)
+def output_and_out(*formats: str) -> Callable[[Command], Command]:
+    """``--output`` and ``--out``; the command gets the format as ``output`` and the file as ``out``."""
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def call(output: str | None, out: Path | None, **rest: object) -> None:
+            command(output=_format(output, out, formats), out=out, **rest)
+
+        said = f"What to print. Default: what --out FILE ends in, else {formats[0]}."
+        with_output = click.option("-o", "--output", type=click.Choice(formats), help=said)
+        text = "Write to this file instead of standard output."
+        return with_output(click.option("--out", type=_FILE, help=text)(call))
+
+    return decorated
+
+
+def _format(output: str | None, out: Path | None, formats: tuple[str, ...]) -> str:
+    """As told, else as the file's name ends, else the first. Raises Failed where the name says another."""
+    meant = None if out is None else _BY_SUFFIX.get(out.suffix.lower())
+    if (meant is not None and (output or meant) != meant) or meant not in (None, *formats):
+        expected = ", ".join(formats)
+        raise Failed(
+            f"--out {out}: its name says {meant}"
+            + (f", --output says {output}" if output else "")
+            + f"; expected one of {expected}, and the file named so"
+        )
+    return output or meant or formats[0]
 
 
 def write(text: str, out: Path | None) -> None:

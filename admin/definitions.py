@@ -1,25 +1,29 @@
 """What the words of the report mean, said once and the same everywhere it is shown."""
 
+POD_SHARE = "half of its devices' fair share of the node's CPU and memory"
+"""What pods that are counted as fitting now bring beside devices; what such pods cannot use is stranded."""
+
 DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("Devices", "Physical devices. A device that is shared or advertised several times counts once."),
     ("Total", "All devices that the nodes have, healthy or not."),
     ("Unhealthy", "Devices that a node has and does not offer: capacity less allocatable."),
     ("Allocated", "What pods that have not ended request of devices. Not how busy the devices are."),
+    ("Usable", "Free less stranded."),
     ("Free", "Healthy and not allocated, on nodes that take new pods at all."),
     ("Held", "Idle on cordoned nodes: neither allocated nor free until the cordons are lifted."),
     (
         "Stranded",
-        "Free, but of no use now: a pod of one device that brings half of its fair share of the node's CPU "
-        "and memory does not fit there, the node keeps pods away by a taint, or its slice is not whole.",
+        f"Free, but of no use now: a pod of one device that brings {POD_SHARE} "
+        "does not fit there, the node keeps pods away by a taint, or its slice is not whole.",
     ),
     (
         "Fits now",
-        "So many pods of 8, 4, 2 or 1 devices each, and nothing else, fit beside what runs. The four are "
-        "alternatives: do not add them up.",
+        f"So many pods of 8, 4, 2 or 1 devices each fit beside what runs, each of which brings {POD_SHARE}: "
+        "never on devices that are stranded. The four are alternatives: do not add them up.",
     ),
     (
         "Largest gang",
-        "So many pods of one size that fit at the same time inside one domain of a topology level, or "
+        "So many such pods of one size that fit at the same time inside one domain of a topology level, or "
         "anywhere in the cluster.",
     ),
     (

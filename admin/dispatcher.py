@@ -18,6 +18,7 @@ import msgspec
 
 from admin.printable import printable
 from admin.tokens import HOW_TO_GET_ONE, Bearer, NoTokens, TokenError, Tokens
+from fairway.kube.transport import in_words
 from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
 
 T = TypeVar("T")
@@ -177,7 +178,7 @@ class Connection:
         except TimeoutError:
             raise DispatcherError(f"{url}: no answer within {_TIMEOUT_S:.0f} s; {_REMEDY}") from None
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise DispatcherError(f"{url}: {error or type(error).__name__}; {_REMEDY}") from None
+            raise DispatcherError(f"{url}: {in_words(error)}; {_REMEDY}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed, SourceText, out_file, write
+from admin.cli import Failed, SourceText, output_and_out, write
 
 if TYPE_CHECKING:
     from admin.doctor.check import Check
@@ -62,14 +62,7 @@ Exit codes: 0 all is well, notes at most; 1 bad usage, or nothing could be read;
 @click.option("--check", "names", multiple=True, metavar="NAME", help="Only this check; may be repeated.")
 @click.option("--list", "lists", is_flag=True, help="Say which checks there are, and read nothing.")
 @click.option("--fix", is_flag=True, help="Print patches as kubectl commands. Nothing is applied.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(("table", "json", "yaml")),
-    default="table",
-    help="What to print. Default: table.",
-)
-@out_file
+@output_and_out("table", "json", "yaml")
 @click.pass_context
 def doctor(
     context: click.Context,
@@ -158,8 +151,8 @@ def _chosen(names: tuple[str, ...]) -> "tuple[Check, ...]":
     for name in names:
         if name not in known:
             close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise Failed(f"--check {name}: there is no such check{hint} See them with --list")
+            hint = f" did you mean {close[0]}?" if close else ""
+            raise Failed(f"--check {name}: there is no such check;{hint} --list shows them")
     return tuple(check for check in CHECKS if not names or check.name in names)
 
 

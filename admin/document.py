@@ -11,6 +11,7 @@ import msgspec
 import yaml
 
 from admin.changes import Comparison
+from admin.definitions import POD_SHARE
 from estimator.capacity.summary import Summary
 
 FORMAT = "fairway-report/1"
@@ -56,12 +57,22 @@ class Failure:
     source: str
     problem: str
 
+    def __str__(self) -> str:
+        """The cluster and the problem, which may begin with the cluster's name itself."""
+        return self.problem if self.problem.startswith(self.cluster) else f"{self.cluster}: {self.problem}"
+
+    @property
+    def told(self) -> str:
+        """A whole sentence."""
+        return f"{self.cluster} could not be read: {self.problem.removeprefix(f'{self.cluster}: ')}"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """Everything that one run of ``fairway report`` has found; clusters and failures in order of name.
 
     ``made_at`` is a moment as ISO 8601 in UTC, ``release`` the program's version.
+    ``pod_share``: what the pods bring beside devices that ``placeable`` and ``gangs`` count.
     ``changes``: what is different from an earlier report, where one was given.
     """
 
@@ -70,6 +81,7 @@ class Report:
     release: str
     clusters: tuple[ClusterReport, ...]
     failures: tuple[Failure, ...] = ()
+    pod_share: str = POD_SHARE
     changes: Comparison | None = None
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from admin.cli import Failed, Given, common, out_file, write
+from admin.cli import Failed, Given, common, output_and_out, write
 from admin.exits import Exit
 from admin.shape_flags import ShapeFlags, shape_flags
 
@@ -29,14 +29,7 @@ Exit codes: 0 it fits somewhere; 3 it fits nowhere; 2 it fits nowhere that could
 )
 @common
 @shape_flags
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(("table", "json", "yaml")),
-    default="table",
-    help="What to print. Default: table.",
-)
-@out_file
+@output_and_out("table", "json", "yaml")
 @click.pass_context
 def explain(
     context: click.Context,

@@ -10,7 +10,7 @@ from rich.console import Console
 from admin.document import Failure
 from admin.progress import Seen, steps
 from admin.remote import RemoteError
-from admin.sources import Source
+from admin.sources import Source, SourceError
 from fairway.kube.dumps import DumpError
 from fairway.kube.errors import KubeError
 
@@ -43,7 +43,7 @@ async def gather(sources: Sequence[Source], read: Read[T], console: Console) -> 
             async with gate:
                 try:
                     return list(await read(source, lambda news: progress.seen(f"{source.name}: {news}")))
-                except (KubeError, DumpError, RemoteError) as error:
+                except (KubeError, DumpError, RemoteError, SourceError) as error:
                     name = source.name or str(source)
                     return [(name, Failure(name, str(source), str(error)))]
                 finally:

@@ -3,22 +3,46 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from admin.sources import LiveSource, Source, check_names, file_kind, parse_source
+from admin.sources import (
+    SAMPLES,
+    LiveSource,
+    NamedSource,
+    SampleSource,
+    Source,
+    SourceError,
+    UnreadableSource,
+    check_names,
+    file_kind,
+    parse_source,
+)
+from fairway.kube.errors import BadConfig
 from fairway.kube.kubeconfig import default_paths, read_kubeconfig
 
 
-def named_sources(texts: Sequence[str]) -> tuple[Source, ...]:
-    """All sources; without any text, the cluster that kubectl would talk to. Reads files.
+def named_sources(texts: Sequence[str], *, samples: bool = False) -> tuple[Source, ...]:
+    """All sources, and with ``samples`` the sample clusters; of neither any, the cluster that kubectl would
+    talk to. Reads files.
 
-    Raises SourceError, and BadConfig for a kubeconfig whose context is needed and cannot be found.
+    One of several that cannot be read is an `UnreadableSource`. Raises SourceError, and BadConfig for a
+    kubeconfig whose context is needed and cannot be found.
     """
-    sources = [parse_source(text, file_kind) for text in texts] or [LiveSource("", None, "")]
-    named = tuple(_named(source) for source in sources)
+    if not texts and not samples:
+        return (_named(LiveSource("", None, "")),)
+    named: list[Source] = [SampleSource(name) for name in SAMPLES if samples]
+    errors: list[SourceError | BadConfig] = []
+    for text in texts:
+        try:
+            named.append(_named(parse_source(text, file_kind)))
+        except (SourceError, BadConfig) as error:
+            errors.append(error)
+            named.append(UnreadableSource(text, str(error).removeprefix(f"source {text!r}: ")))
+    if len(errors) == len(named):
+        raise errors[0]
     check_names(named)
-    return named
+    return tuple(named)
 
 
-def _named(source: Source) -> Source:
+def _named(source: NamedSource) -> NamedSource:
     if not isinstance(source, LiveSource) or source.name:
         return source
     paths = default_paths() if source.kubeconfig is None else (str(source.kubeconfig),)

@@ -4,11 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from admin.live import read_live
 from admin.progress import Seen
-from admin.sources import DumpSource, LiveSource
+from admin.sample_fleet import sample_dump
+from admin.sources import DumpSource, LiveSource, SampleSource, SourceError, UnreadableSource
 from fairway.kube.client import KubeClient
 from fairway.kube.dumps import Dump, read_dump
 
@@ -26,15 +28,23 @@ class Observed:
 
 
 async def observe(
-    source: LiveSource | DumpSource, seen: Seen, wall_clock: Callable[[], float] = time.time
+    source: LiveSource | DumpSource | SampleSource | UnreadableSource,
+    seen: Seen,
+    wall_clock: Callable[[], float] = time.time,
 ) -> Observed:
-    """Read the cluster. Raises KubeError or DumpError."""
+    """Read the cluster. Raises KubeError, DumpError or SourceError."""
     match source:
         case DumpSource():
             seen("reading the file")
             # Parsing keeps a processor busy for seconds, while other clusters' answers come in.
             dump = await asyncio.to_thread(read_dump, source.file)
             return Observed(source.name, str(source), dump, _age_s(source.file, wall_clock()))
+        case UnreadableSource():
+            raise SourceError(source.problem)
+        case SampleSource():
+            now = datetime.fromtimestamp(wall_clock(), UTC)
+            dump = await asyncio.to_thread(sample_dump, source.name, now)
+            return Observed(source.name, str(source), dump, 0.0)
         case LiveSource():
             path = None if source.kubeconfig is None else str(source.kubeconfig)
             async with KubeClient.from_kubeconfig(

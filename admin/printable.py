@@ -4,6 +4,8 @@ The one idea: whatever Python does not call printable (control characters, escap
 lone surrogates, line breaks) is shown as its escape, so that what one sees is what is there.
 """
 
+from datetime import datetime
+
 _LIMIT = 120
 
 
@@ -34,6 +36,18 @@ def age(seconds: float) -> str:
         if seconds >= length_s:
             return f"{seconds / length_s:.0f} {unit}"
     return f"{max(0.0, seconds):.0f} s"
+
+
+def since(iso: str, now: datetime) -> str:
+    """How long before ``now`` an RFC 3339 moment was: ``45s``, ``3m``, ``5h``, ``9d``; ``-`` for none."""
+    try:
+        seconds = max(0, int((now - datetime.fromisoformat(iso)).total_seconds()))
+    except (ValueError, TypeError):
+        return "-"
+    for unit, length_s in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds // length_s}{unit}"
+    return f"{seconds}s"
 
 
 def milli_text(milli: int) -> str:

@@ -1,8 +1,9 @@
 """``fairway queues``, ``queue`` and ``pending``: what is admitted, who waits, where in the line and why."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,19 +11,21 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from click.core import ParameterSource
 
-from admin.cli import Failed
+from admin.cli import Failed, WholeNumber
 from admin.exits import Exit
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from admin.dispatcher import Connection, Dispatcher
+    from admin.terminal.queues import Look
 
 Command = Callable[..., None]
 T = TypeVar("T")
 
+_FOR_PEOPLE = ("table", "wide")
 _EXIT_CODES = """\b
-Exit codes: 0 done; 1 bad usage, or the dispatcher could not be asked;"""
+Exit codes: 0 done; 1 bad usage, or the dispatcher could not be asked"""
 _WAITING_STATES = ("Held", "Pending", "Growing")
 
 
@@ -74,11 +77,17 @@ def _asking(command: Command) -> Command:
             click.option(
                 "-o",
                 "--output",
-                type=click.Choice(("table", "json", "yaml")),
+                type=click.Choice(("table", "wide", "json", "yaml")),
                 default="table",
-                help="What to print. Default: table.",
+                help="What to print; wide has every word, on lines of any length. Default: table.",
             ),
-            click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C."),
+            click.option(
+                "-w",
+                "--watch",
+                is_flag=True,
+                help="Show it anew every second, until Ctrl-C; off a terminal, and as JSON (one document a "
+                "line) or YAML, whenever it has changed.",
+            ),
         )
     ):
         call = decorate(call)
@@ -94,7 +103,7 @@ _NAMESPACES = click.option(
 )
 _LIMIT = click.option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=WholeNumber(1, 1000),
     default=20,
     show_default=True,
     help="Workloads to show of each queue, from the head of the line.",
@@ -116,10 +125,10 @@ Examples:
 @_asking
 def queues(dispatcher: "Dispatcher", namespaces: tuple[str, ...], output: str, watch: bool) -> None:
     """Show the tree of ClusterQueues: usage bars by flavor and resource, and how many wait for what."""
-    from admin.terminal.queues import queue_tables
+    from admin.terminal.queues import MOST, queue_tables
 
     dispatcher = replace(dispatcher, namespaces=namespaces)
-    _show(dispatcher, lambda connection: connection.queues(), queue_tables, output, watch)
+    _show(dispatcher, lambda connection: connection.queues(), queue_tables, output, watch, MOST)
 
 
 @click.command(
@@ -152,9 +161,10 @@ def queue(
             local_queue_page,
             output,
             watch,
+            limit,
         )
     else:
-        _show(dispatcher, lambda connection: connection.queue(name, limit), queue_page, output, watch)
+        _show(dispatcher, lambda connection: connection.queue(name, limit), queue_page, output, watch, limit)
 
 
 @click.command(
@@ -163,10 +173,10 @@ def queue(
 Examples:
   fairway pending
   fairway pending -n team-a train-llm
-  fairway pending -n team-a train-llm && echo it has been released
+  fairway pending -n team-a -o wide     each with the whole reason
 
-{_EXIT_CODES}
-3 the workload waits.
+{_EXIT_CODES}, or knows no such
+workload; 3 the workload waits. So 0 means that it has been released.
 """,
 )
 @click.argument("workload", required=False)
@@ -174,8 +184,7 @@ Examples:
     "-n",
     "--namespace",
     default="default",
-    show_default=True,
-    help="Namespace of WORKLOAD; without one, show only what is there.",
+    help="Namespace of WORKLOAD, else default. Without WORKLOAD: only what waits there, else everywhere.",
 )
 @_LIMIT
 @_asking
@@ -192,19 +201,22 @@ def pending(
     """Show everything that waits, or one workload: its place in the line, why, and what would end that."""
     import msgspec
 
-    from admin.dispatcher import pending_queues
+    from admin.dispatcher import NoSuch, pending_queues
     from admin.terminal.queues import pending_tables, workload_pages
     from fairway.visibility import QueueList, WorkloadList
 
     if workload is not None:
         name = workload
-        found: WorkloadList = _show(
-            dispatcher,
-            lambda connection: connection.workloads(namespace, name),
-            lambda list: workload_pages(list.workloads),
-            output,
-            watch,
-        )
+
+        async def ask(connection: "Connection") -> WorkloadList:
+            found = await connection.workloads(namespace, name)
+            if not found.workloads and output in _FOR_PEOPLE:
+                raise NoSuch(_unknown(namespace, name, found.namespaces, dispatcher.url))
+            return found
+
+        found = _show(dispatcher, ask, lambda list, look: workload_pages(list.workloads, look), output, watch)
+        if not found.workloads:
+            raise Failed(_unknown(namespace, name, found.namespaces, dispatcher.url))
         waits = any(each.state in _WAITING_STATES for each in found.workloads)
         context.exit(Exit.NOWHERE if waits else Exit.OK)
 
@@ -215,39 +227,72 @@ def pending(
         every = await connection.queues()
         return msgspec.structs.replace(every, queues=await pending_queues(connection, every, limit))
 
-    _show(dispatcher, all_pending, pending_tables, output, watch)
+    _show(dispatcher, all_pending, pending_tables, output, watch, limit)
+
+
+def _unknown(namespace: str, name: str, elsewhere: "Sequence[str]", url: str) -> str:
+    there = (
+        f"there is one in {', '.join(elsewhere)} (-n)"
+        if elsewhere
+        else "there is none in any other namespace that you may see"
+    )
+    return (
+        f"no workload {name!r} in namespace {namespace}: the dispatcher at {url} neither holds one of that "
+        f"name nor has released one; {there}"
+    )
 
 
 def _show(
     dispatcher: "Dispatcher",
     ask: "Callable[[Connection], Awaitable[T]]",
-    draw: "Callable[[T], RenderableType]",
+    draw: "Callable[[T, Look], RenderableType]",
     output: str,
     watch: bool,
+    most: int = 1,
 ) -> T:
-    """Ask and print, once or until interrupted; the last answer. Raises Failed."""
-    from admin.dispatcher import DispatcherError
-    from admin.watching import shown_live
+    """Ask and print, once or until interrupted; the last answer. Raises Failed.
 
-    if watch and output != "table":
-        raise Failed(f"--watch with --output {output}: expected --output table; poll for other formats")
+    ``most``: workloads of each queue that an answer may hold.
+    """
+    from admin.dispatcher import DispatcherError
+    from admin.terminal.console import output as standard_output
+    from admin.terminal.queues import Look
+    from admin.watching import shown_live, told_again
+
+    def drawn(answer: T, most: int) -> "RenderableType":
+        return draw(answer, Look(datetime.now(UTC), output == "wide", most, dispatcher.namespaces))
+
+    def printed(answer: T) -> str:
+        return _printed(answer, drawn(answer, most), output, lines=watch)
 
     async def once() -> T:
         async with dispatcher.connected() as connection:
-            if watch:
-                return await shown_live(lambda: ask(connection), draw)
-            return await ask(connection)
+            if not watch:
+                return await ask(connection)
+            console = standard_output()
+            if output == "table" and console.is_terminal:
+                return await shown_live(lambda: ask(connection), drawn, most, console=console)
+            return await told_again(lambda: ask(connection), printed, _say, _complain)
 
     try:
         answer = asyncio.run(once())
     except DispatcherError as error:
         raise Failed(str(error)) from None
     if not watch:
-        click.echo(_printed(answer, draw, output), nl=False)
+        _say(printed(answer))
     return answer
 
 
-def _printed(answer: T, draw: "Callable[[T], RenderableType]", output: str) -> str:
+def _say(text: str) -> None:
+    click.echo(text, nl=False)
+
+
+def _complain(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _printed(answer: T, drawn: "RenderableType", output: str, *, lines: bool) -> str:
+    """``lines``: one after the other, each to be told from the next."""
     import msgspec
     import yaml
 
@@ -255,8 +300,9 @@ def _printed(answer: T, draw: "Callable[[T], RenderableType]", output: str) -> s
 
     match output:
         case "json":
-            return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode() + "\n"
+            made = msgspec.json.encode(answer)
+            return (made if lines else msgspec.json.format(made, indent=2)).decode() + "\n"
         case "yaml":
-            return yaml.safe_dump(msgspec.to_builtins(answer), sort_keys=False)
+            return "---\n" * lines + yaml.safe_dump(msgspec.to_builtins(answer), sort_keys=False)
         case _:
-            return rendered(draw(answer), to_terminal=True)
+            return rendered(drawn, to_terminal=True, wide=output == "wide") + "\n" * lines

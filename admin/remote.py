@@ -87,7 +87,7 @@ async def _call(source: EstimatorSource, tls: Tls, rpc: str, request: bytes) -> 
         except grpc.aio.AioRpcError as error:
             remedy = _REMEDIES.get(error.code(), "look at its log")
             raise RemoteError(
-                f"{source}: {rpc}: {error.code().name.lower()}: {error.details()}; {remedy}"
+                f"{source}: {error.code().name.lower().replace('_', ' ')}: {error.details()}; {remedy}"
             ) from None
 
 

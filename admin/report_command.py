@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from admin.cli import Failed, Given, common, exit_of, out_file, write
+from admin.cli import Failed, Given, common, exit_of, output_and_out, write
 
-_OUTPUTS = ("table", "json", "yaml", "html")
+_SHOWN = 20
 
 
 @click.command(
@@ -25,10 +25,7 @@ Examples:
 """,
 )
 @common
-@click.option(
-    "-o", "--output", type=click.Choice(_OUTPUTS), default="table", help="What to print. Default: table."
-)
-@out_file
+@output_and_out("table", "json", "yaml", "html")
 @click.option(
     "--compare",
     type=click.Path(path_type=Path),
@@ -56,9 +53,9 @@ def report(
     from admin.comparison import compare as compared
     from admin.document import DocumentError, read_report, to_json, to_yaml
     from admin.local import LocalEstimates
-    from admin.reporting import only
+    from admin.reporting import only, products
     from admin.reporting import read_report as read
-    from admin.terminal.console import errors, is_narrow, rendered, tell
+    from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
 
     estimates, tls = LocalEstimates(given.rules()), given.tls()
@@ -70,6 +67,12 @@ def report(
     made = asyncio.run(
         read(given.parsed_sources(), estimates, tls, datetime.now(UTC), console, with_nodes=show_nodes)
     )
+    if product and made.clusters:
+        there = products(made)
+        if not any(product.casefold() in name.casefold() for name in there):
+            tell(made.failures, console)
+            known = ", ".join(there[:_SHOWN]) or "no accelerator at all"
+            raise Failed(f"--product {product}: no product is called so; there is {known}")
     made = only(made, product)
     if earlier is not None:
         made = replace(made, changes=compared(earlier, made))
@@ -86,8 +89,5 @@ def report(
 
             write(page(made), out)
         case _:
-            write(
-                rendered(report_tables(made, narrow=out is None and is_narrow()), to_terminal=out is None),
-                out,
-            )
+            write(rendered(report_tables(made), to_terminal=out is None), out)
     context.exit(exit_of(made))

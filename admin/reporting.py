@@ -63,6 +63,11 @@ def as_report(gathered: Gathered[ClusterReport], now: datetime) -> Report:
     return Report(FORMAT, timestamp(now), release(), gathered.found, gathered.failures)
 
 
+def products(report: Report) -> tuple[str, ...]:
+    """The names of all products of the report, sorted."""
+    return tuple(sorted({made.product for summary in report.summaries for made in summary.products} - {""}))
+
+
 def only(report: Report, product: str) -> Report:
     """The report reduced to products whose name holds the text."""
     clusters = tuple(_only(cluster, product) for cluster in report.clusters) if product else report.clusters

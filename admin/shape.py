@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from admin.printable import counted
+from admin.stated_resources import refusal
 from fairway.resources import MEMORY, ResourceError, parse_amounts
 
 _TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(?:x[1-9][0-9]{0,3}){1,2}")
@@ -58,14 +59,14 @@ class Shape:
         for flag, number in (("--gpus", self.gpus), ("--nodes", self.nodes), ("--copies", self.copies)):
             if not (0 if flag == "--gpus" else 1) <= number <= _MOST:
                 raise ShapeError(f"{flag} {number}: expected a positive number of at most {_MOST:,}")
-        for name, text in (
-            ("cpu", self.cpu),
-            (MEMORY, self.memory),
-            (MEMORY, self.gpu_memory),
-            *self.resources,
+        for flag, name, text in (
+            ("--cpu", "cpu", self.cpu),
+            ("--memory", MEMORY, self.memory),
+            ("--gpu-memory", MEMORY, self.gpu_memory),
+            *(("--resource", *stated) for stated in self.resources),
         ):
             if text:
-                amount_of(name, text)
+                _check(flag, name, text)
 
     def __str__(self) -> str:
         asked = [
@@ -92,12 +93,21 @@ def amount_of(name: str, text: str) -> int:
         raise ShapeError(f"{error}") from None
 
 
+def _check(flag: str, name: str, text: str) -> None:
+    """Raises ShapeError for what no pod may ask for, and for nothing at all."""
+    stated = f"{flag} {name}={text}" if flag == "--resource" else f"{flag} {text}"
+    why = refusal(name, text)
+    if why:
+        raise ShapeError(f"{stated}: {why}")
+    if not amount_of(name, text):
+        raise ShapeError(f"{stated}: expected more than 0, or leave it out")
+
+
 def parse_resource(text: str) -> tuple[str, str]:
     """``NAME=AMOUNT``. Raises ShapeError."""
     name, equals, amount = text.rpartition("=")
     if not equals or not name or not amount:
         raise ShapeError(f"--resource {text!r}: expected NAME=AMOUNT, such as nvidia.com/gpu=8")
-    amount_of(name, amount)
     return name, amount
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Command, Failed
+from admin.cli import Command, Failed, WholeNumber
 
 if TYPE_CHECKING:
     from admin.asking import Asked
@@ -28,7 +28,7 @@ class ShapeFlags:
     fraction: str
     gpu_memory: str
     tpu_topology: str
-    copies: int
+    copies: int | None
     namespace: str
 
     @property
@@ -61,7 +61,7 @@ class ShapeFlags:
             if self.file is not None:
                 if self._names_shape:
                     raise Failed("--file says all of the workload: give either it or a shape")
-                return Asked.of(read_workload_file(self.file), self.copies)
+                return Asked.of(read_workload_file(self.file), self.copies or 0)
             shape = Shape(
                 gpus=self.gpus,
                 nodes=self.nodes,
@@ -97,7 +97,7 @@ def shape_flags(command: Command) -> Command:
         fraction: str,
         gpu_memory: str,
         tpu_topology: str,
-        copies: int,
+        copies: int | None,
         namespace: str,
         **rest: object,
     ) -> None:
@@ -110,11 +110,11 @@ def shape_flags(command: Command) -> Command:
                 "-f", "--file", type=click.Path(path_type=Path), help="A workload, in YAML or JSON."
             ),
             click.option(
-                "--gpus", type=click.IntRange(0), default=0, metavar="N", help="Whole devices of each pod."
+                "--gpus", type=WholeNumber(0), default=0, metavar="N", help="Whole devices of each pod."
             ),
             click.option(
                 "--nodes",
-                type=click.IntRange(1),
+                type=WholeNumber(1),
                 default=1,
                 metavar="N",
                 help="Pods of the gang. Default: 1.",
@@ -145,8 +145,8 @@ def shape_flags(command: Command) -> Command:
             click.option("--tpu-topology", default="", metavar="AxB", help="A whole TPU slice, such as 4x4."),
             click.option(
                 "--copies",
-                type=click.IntRange(0),
-                default=0,
+                type=WholeNumber(1),
+                default=None,
                 metavar="N",
                 help="Copies wanted. Default: 1, or as the file says.",
             ),

@@ -76,10 +76,36 @@ class DumpSource:
         return f"dump {self.file}"
 
 
-Source = LiveSource | EstimatorSource | DumpSource
+@dataclass(frozen=True, slots=True)
+class SampleSource:
+    """A bundled sample cluster, one of `SAMPLES`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "the bundled sample fleet"
 
 
-def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> Source:
+NamedSource = LiveSource | EstimatorSource | DumpSource
+"""What a text can mean."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableSource:
+    """A text that names nothing that can be read, and why."""
+
+    name: str
+    problem: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SAMPLES = ("alpha", "bravo", "charlie")
+Source = NamedSource | SampleSource | UnreadableSource
+
+
+def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> NamedSource:
     """One source. ``kind_of`` looks at files. Raises SourceError."""
     match = _NAMED.fullmatch(text)
     name, rest = (match[1], match[2]) if match else ("", text)

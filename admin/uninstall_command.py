@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed
+from admin.cli import Failed, WholeNumber
 from admin.install.config_file import read_config
 from admin.install_command import OUTPUT_FORMATS, install, scope_of, seconds
 
@@ -58,7 +58,7 @@ Run it again after an interruption: it goes on where it was. Queues stay, unless
 @click.option("--delete-queues", is_flag=True, help="Delete all queues, and their kinds.")
 @click.option(
     "--in-flight",
-    type=click.IntRange(1, 20),
+    type=WholeNumber(1, 20),
     default=15,
     show_default=True,
     help="How many are given back and not placed yet at any time; Karmada takes no more at once.",

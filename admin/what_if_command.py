@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from admin.cli import Failed, Given, common, exit_of, out_file, write
+from admin.cli import Failed, Given, WholeNumber, common, exit_of, output_and_out, write
 from admin.shape_flags import ShapeFlags, shape_flags
 
 
@@ -33,7 +33,7 @@ Nothing is changed but what was read into memory. Edits are made in this order: 
 @click.option(
     "--drop-nodes", "dropped_by", multiple=True, metavar="SELECTOR", help="Without nodes of these labels."
 )
-@click.option("--add-nodes", "added", type=int, metavar="N", help="N more nodes, with --like.")
+@click.option("--add-nodes", "added", type=WholeNumber(1), metavar="N", help="N more nodes, with --like.")
 @click.option("--like", metavar="[CLUSTER/]NODE", help="The node that --add-nodes copies, without its pods.")
 @click.option(
     "--drop-pods",
@@ -50,14 +50,7 @@ Nothing is changed but what was read into memory. Edits are made in this order: 
     help="With the pods of this workload, placed where they fit; repeat it.",
 )
 @shape_flags
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(("table", "json", "yaml")),
-    default="table",
-    help="What to print. Default: table.",
-)
-@out_file
+@output_and_out("table", "json", "yaml")
 @click.pass_context
 def what_if(
     context: click.Context,

@@ -7,6 +7,7 @@ two questions, so they are refused.
 from dataclasses import dataclass
 from pathlib import Path
 
+from admin.stated_resources import refusals
 from fairway.kube.dump_document import JsonText, MalformedDump
 from fairway.kube.dump_items import ItemHead, read_head, title
 from fairway.kube.dump_json import json_documents
@@ -17,7 +18,7 @@ from fairway.workloads.registry import KNOWN_KINDS, read_workload
 
 _SNIFFED_BYTES = 4096
 _MOST_BYTES = 16 << 20
-_SHOWN_KINDS = 8
+_SHOWN_KINDS, _SHOWN = 8, 3
 _KINDS = frozenset(kind for kind, _ in KNOWN_KINDS)
 
 
@@ -61,6 +62,11 @@ def read_workload_file(path: Path) -> Workload:
     raw = bytes(known[0])
     read = read_workload(raw)
     if isinstance(read, Gang):
+        refused = list(refusals(read.pod_sets))
+        if refused:
+            raise WorkloadError(
+                f"{path}: kube-apiserver would refuse its pods: {'; '.join(refused[:_SHOWN])}"
+            )
         return Workload(read, raw)
     raise WorkloadError(f"{path}: {'; '.join(read.problems)}")
 

@@ -125,6 +125,11 @@ class LocalQueueView(View, frozen=True):
 
 
 class WorkloadList(View, frozen=True):
-    """Workloads of one name; several where kinds or bindings share it."""
+    """Workloads of one name; several where kinds or bindings share it.
+
+    None where the dispatcher knows none of that name there: a typing error, or gone. What has been released
+    is still told of. ``namespaces``: where else there is one of that name, if there is none here.
+    """
 
     workloads: list[WorkloadView] = []
+    namespaces: list[str] = []

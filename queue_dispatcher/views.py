@@ -130,16 +130,19 @@ class Views:
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
         """All workloads of that name; ``name`` may be the workload's or its binding's."""
-        found = [
-            entry
-            for entry in self._book.entries.values()
-            if entry.binding.workload.namespace == namespace
-            and name in (entry.binding.workload.name, entry.binding.name)
-            and not isinstance(entry.state, Foreign)
-            and self._sees(entry)
-        ]
+        found = [entry for entry in self._named(name) if entry.binding.workload.namespace == namespace]
         found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
         return WorkloadList(workloads=[self.workload(entry) for entry in found])
+
+    def namespaces_of(self, name: str) -> list[str]:
+        """Where there are workloads of that name, sorted."""
+        return sorted({entry.binding.workload.namespace for entry in self._named(name)} - {""})
+
+    def _named(self, name: str) -> Iterator[Entry]:
+        for entry in self._book.entries.values():
+            names = (entry.binding.workload.name, entry.binding.name)
+            if name in names and not isinstance(entry.state, Foreign) and self._sees(entry):
+                yield entry
 
     def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
         """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.util import find_spec
 
 import grpc
@@ -20,7 +21,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from admin.dispatcher import Dispatcher
-from admin.terminal.queues import queue_tables, workload_pages
+from admin.terminal.queues import Look, queue_tables, workload_pages
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
 from sandbox import story
@@ -147,14 +148,14 @@ async def _second_act(narrator: _Narrator, stage: _Stage) -> None:
 
 async def _queues(narrator: _Narrator, stage: _Stage) -> None:
     async with stage.dispatcher.connected() as connection:
-        narrator.show("fairway queues", queue_tables(await connection.queues()))
+        narrator.show("fairway queues", queue_tables(await connection.queues(), Look(datetime.now(UTC))))
 
 
 async def _pending(narrator: _Narrator, stage: _Stage, workload: Workload) -> None:
     async with stage.dispatcher.connected() as connection:
         found = await connection.workloads(workload.namespace, workload.name)
     command = f"fairway pending {workload.name} -n {workload.namespace}"
-    narrator.show(command, workload_pages(found.workloads))
+    narrator.show(command, workload_pages(found.workloads, Look(datetime.now(UTC))))
 
 
 @asynccontextmanager

@@ -2,30 +2,23 @@
 
 from collections.abc import Sequence
 
-from admin.changes import SIZES, Change, ClusterChange, Comparison, ProductChange
-from admin.html.markup import EMPTY, TIMES, Content, Markup, element, joined, name
-from admin.html.tables import Column, more, table
-from admin.printable import counted, moment, signed
+from admin.changes import ClusterChange, Comparison
+from admin.html.markup import EMPTY, Markup, element, joined, name
+from admin.html.tables import Column, changed, listed, more, table
+from admin.listings.changes import changed_products
+from admin.printable import counted, moment
+from admin.tables import Shift
 
 _SHOWN, _SHOWN_NODES = 60, 12
 
 
 def changes_section(comparison: Comparison, title: str = "") -> Markup:
     """The whole comparison; says so where nothing differs."""
-    products = [(None, change) for change in comparison.products if change.is_change]
-    clusters = [
-        (cluster.cluster, change)
-        for cluster in comparison.clusters
-        for change in cluster.products
-        if change.is_change
-    ]
-    if len(clusters) == len(products):
-        # Each product has changed in one cluster alone, so that the sums say nothing new.
-        products = []
     nodes = [
         change for change in comparison.clusters if change.appeared or change.vanished or change.nodes.by
     ]
-    parts = (_products([*products, *clusters]), _nodes(nodes), _others(comparison))
+    products = changed_products(comparison)
+    parts = (listed(products) if products.rows else EMPTY, _nodes(nodes), _others(comparison))
     panels = [element("div", part, class_="panel gap") for part in parts if part]
     nothing = element("div", element("p", "Nothing has changed.", class_="more"), class_="panel gap")
     return element(
@@ -34,44 +27,6 @@ def changes_section(comparison: Comparison, title: str = "") -> Markup:
         *(panels or [nothing]),
         id="changes",
     )
-
-
-def _products(lines: Sequence[tuple[str | None, ProductChange]]) -> Markup:
-    if not lines:
-        return EMPTY
-    columns = (
-        Column("Product"),
-        Column("Cluster"),
-        Column("Total", "n"),
-        Column("Allocated", "n"),
-        Column("Free", "n"),
-        Column("Stranded", "n"),
-        Column("Unhealthy", "n"),
-        *(Column(f"{TIMES} {devices}", "n") for devices in SIZES),
-    )
-    rows = (
-        (
-            name(change.product or "unnamed product"),
-            element("span", "all", class_="soft") if cluster is None else name(cluster, 32),
-            _change(change.total),
-            _change(change.allocated, good=0),
-            _change(change.free),
-            _change(change.stranded, good=-1),
-            _change(change.unhealthy, good=-1),
-            *(_change(size.pods) for size in change.placeable),
-        )
-        for cluster, change in lines[:_SHOWN]
-    )
-    return joined((table(columns, (rows,)), more(len(lines) - _SHOWN, "lines")))
-
-
-def _change(change: Change, good: int = 1) -> Content:
-    """``96 +8``; ``good``: whether growth is welcome (1), unwelcome (-1), or neither (0)."""
-    if not change.by:
-        return element("span", f"{change.after:,}", class_="soft")
-    tone = change.by * good
-    class_ = "change up" if tone > 0 else "change down" if tone < 0 else "change"
-    return joined((f"{change.after:,} ", element("span", signed(change.by), class_=class_)))
 
 
 def _nodes(changes: Sequence[ClusterChange]) -> Markup:
@@ -86,7 +41,7 @@ def _nodes(changes: Sequence[ClusterChange]) -> Markup:
     rows = (
         (
             name(change.cluster, 32),
-            _change(change.nodes, good=0),
+            changed(Shift(change.nodes)),
             _names(change.appeared, change.nodes_known),
             _names(change.vanished, change.nodes_known),
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from admin.changes import SIZES, Comparison, ProductChange
+from admin.definitions import POD_SHARE
 from admin.fleet import FleetProduct, Split, pods_of, split
 from admin.html.figures import bar, swatch
 from admin.html.markup import EMPTY, TIMES, Markup, element, name
@@ -26,7 +27,8 @@ def fleet_section(products: Sequence[FleetProduct], comparison: Comparison | Non
         element("h2", "What is free"),
         element(
             "p",
-            "Each product over all clusters, and how many pods of each size would start now.",
+            "Each product over all clusters, and how many pods of each size would start now, each with "
+            f"{POD_SHARE}.",
             class_="lead",
         ),
         element("div", *lines, more(len(products) - _SHOWN, "products"), class_="panel"),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from admin.changes import SIZES
+from admin.definitions import POD_SHARE
 from admin.fleet import FleetProduct, Holding, pods_of, split
 from admin.html.figures import Bin, bar, bins, strip, strip_head
 from admin.html.fleet_section import bar_label
@@ -34,7 +35,8 @@ def places_section(products: Sequence[FleetProduct]) -> Markup:
         element(
             "p",
             "A strip counts nodes by how many of their devices are free: the further right, the larger the "
-            f"pods that fit. The column {TIMES} 8 says how many pods of 8 devices each fit now.",
+            f"pods that fit. The column {TIMES} 8 says how many pods of 8 devices fit now, each with "
+            f"{POD_SHARE}.",
             class_="lead",
         ),
         element(

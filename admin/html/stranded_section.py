@@ -1,89 +1,55 @@
 """Devices that are free and of no use: how many for each cause, on which nodes, and what would free them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from admin.definitions import cause_text
-from admin.html.figures import share
-from admin.html.markup import Markup, element, name
-from admin.html.tables import Column, more, table
+from admin.definitions import POD_SHARE
+from admin.html.markup import Markup, element
+from admin.html.tables import listed
+from admin.listings.stranded import stranded_causes, stranded_nodes
 from admin.printable import counted
-from estimator.capacity.summary import StrandedNode, Summary
+from admin.tables import Column, Kind, Listing, Share, number
+from estimator.capacity.summary import Summary
 
-_SHOWN, _MOST = 12, 100
+_SHOWN = 12
 
 
 def stranded_section(summaries: Sequence[Summary]) -> Markup:
     """Causes first, then the nodes with most stranded devices."""
-    nodes = [(summary.cluster, node) for summary in summaries for node in summary.stranded]
-    total = sum(node.free for _, node in nodes)
     return element(
         "section",
         element("h2", "Stranded"),
-        element(
-            "p",
-            "Free devices that no pod of one device with its fair share of CPU and memory can use now.",
-            class_="lead",
-        ),
-        element("div", _causes([node for _, node in nodes], total), class_="panel"),
-        element("div", *_nodes(nodes), class_="panel gap"),
+        element("p", f"Free devices that no pod with {POD_SHARE} can use now.", class_="lead"),
+        element("div", listed(_causes(summaries)), class_="panel"),
+        element("div", *_nodes(stranded_nodes(summaries)), class_="panel gap"),
         id="stranded",
     )
 
 
-def _causes(nodes: Sequence[StrandedNode], total: int) -> Markup:
-    of: dict[str, list[StrandedNode]] = {}
-    for node in nodes:
-        of.setdefault(node.cause, []).append(node)
-    sums = {cause: sum(node.free for node in found) for cause, found in of.items()}
+def _causes(summaries: Sequence[Summary]) -> Listing:
+    causes = stranded_causes(summaries)
+    total = sum(cause.devices for cause in causes)
     columns = (
         Column("Cause"),
-        Column("Share of all stranded", "wide"),
-        Column("Devices", "n"),
-        Column("Nodes", "n"),
+        Column("Share of all stranded", Kind.FIGURE),
+        number("Devices"),
+        number("Nodes"),
     )
-    rows = (
+    rows = tuple(
         (
-            name(cause_text(cause)),
-            share(sums[cause], total, f"{sums[cause]} of {total} stranded devices", kind="stranded"),
-            sums[cause],
-            len(of[cause]),
+            cause.text,
+            Share(cause.devices, total, f"{cause.devices} of {total} stranded devices", "stranded"),
+            cause.devices,
+            cause.nodes,
         )
-        for cause in sorted(of, key=lambda cause: (-sums[cause], cause))
+        for cause in causes
     )
-    return table(columns, (rows,))
+    return Listing(columns, rows)
 
 
-def _nodes(nodes: Sequence[tuple[str, StrandedNode]]) -> Iterable[Markup]:
-    worst = sorted(nodes, key=lambda pair: (-pair[1].free, pair[0], pair[1].node, pair[1].product))
-    yield _table(worst[:_SHOWN])
-    folded = worst[_SHOWN:_MOST]
-    if folded:
-        yield element(
-            "details",
-            element("summary", element("span", f"{counted(len(folded), 'more node')}", class_="soft")),
-            _table(folded),
-            more(len(worst) - _MOST, "nodes; those with most stranded devices are shown"),
-        )
-
-
-def _table(nodes: Sequence[tuple[str, StrandedNode]]) -> Markup:
-    columns = (
-        Column("Node", "key"),
-        Column("Cluster", "key"),
-        Column("Product", "key"),
-        Column("Devices", "n"),
-        Column("Cause", "key"),
-        Column("What would free them", "text"),
-    )
-    rows = (
-        (
-            name(node.node, 40),
-            name(cluster, 32),
-            name(node.product, 32),
-            node.free,
-            name(cause_text(node.cause), 32),
-            name(node.remedy, 240),
-        )
-        for cluster, node in nodes
-    )
-    return table(columns, (rows,))
+def _nodes(nodes: Listing) -> Iterable[Markup]:
+    yield listed(replace(nodes, rows=nodes.rows[:_SHOWN], hidden=0))
+    folded = replace(nodes, rows=nodes.rows[_SHOWN:])
+    if folded.rows:
+        more = element("span", counted(len(folded.rows), "more node"), class_="soft")
+        yield element("details", element("summary", more), listed(folded))

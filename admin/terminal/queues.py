@@ -1,36 +1,72 @@
-"""Queues and the workloads in them as tables; a bar shows how much of a queue's quota is in use."""
+"""Queues and the workloads in them as tables; a bar shows how much of a queue's quota is in use.
 
+A workload is one line: its place, what it asks for, how long it has waited, and for what in one word. The
+sentence behind the word is told of the head of each queue, and of each workload in the wide form.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from admin.printable import counted
-from admin.terminal.console import grid, number, shown, title
-from fairway.resources import format_amount
+from admin.printable import counted, short_key, since
+from admin.tables import Column, Kind
+from admin.tables import number as numbers
+from admin.terminal.console import Grid, grid, number, shown, title
+from fairway.resources import format_amount, is_extended
 from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadView
 
-_BAR = 20
-_SHOWN_WAITS = 60
+_BAR = 12
 _NO_LIMIT = -1
+MOST = 1000
 
 
-def queue_tables(queues: QueueList) -> Group:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to show it: as of ``now``, ``wide`` with every word, ``most`` workloads of each queue.
+
+    ``namespaces``: what was asked about, if not everything.
+    """
+
+    now: datetime
+    wide: bool = False
+    most: int = MOST
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """The namespaces in words, empty for all."""
+        many = "s" * (len(self.namespaces) > 1)
+        return f"namespace{many} {', '.join(self.namespaces)}" if self.namespaces else ""
+
+
+def queue_tables(queues: QueueList, look: Look) -> Group:
     """All queues as a tree, each with its usage, and what waits without a queue."""
     parts: list[RenderableType] = []
     if not queues.is_leader:
         parts.append(shown("told by a replica that does not lead; it is a moment behind", style="dim"))
-    parts.append(_tree(queues.queues))
+    if queues.queues:
+        parts += [_tree(queues.queues, look), *_complaints(queues.queues)]
+    else:
+        taken = f"No queue takes workloads of {look.where}." if look.where else "There is no ClusterQueue."
+        parts.append(shown(taken, 400))
     parts.append(
-        shown(f"{queues.in_flight} of {queues.window} releases are being placed by Karmada", style="dim")
+        shown(
+            f"{queues.in_flight} released and being placed by Karmada, at most {queues.window} at once",
+            200,
+            "dim",
+        )
     )
     if queues.unresolved:
-        heading = f"{counted(len(queues.unresolved), 'workload')} without a queue"
-        parts += [Text(), title(heading), workload_table(queues.unresolved)]
+        parts += [Text(), title(f"{counted(len(queues.unresolved), 'workload')} without a queue")]
+        parts += _workloads(queues.unresolved, look, len(queues.unresolved))
     return Group(*parts, *_kept_back(queues))
 
 
-def queue_page(queue: QueueView) -> Group:
+def queue_page(queue: QueueView, look: Look) -> Group:
     """One queue: its quota by flavor and resource, what it holds, and the line of what waits."""
     parts: list[RenderableType] = [title(f"ClusterQueue {queue.name}")]
     parts.append(
@@ -41,114 +77,116 @@ def queue_page(queue: QueueView) -> Group:
             200,
         )
     )
-    if queue.stopped:
-        parts.append(shown(f"admits nothing: {queue.stopped}", 400, "bold red"))
-    parts += [shown(problem, 400, "red") for problem in queue.problems]
-    parts += [Text(), _usage_table(queue.usage)]
-    return Group(*parts, *_line(queue.workloads, queue.pending, queue.other_pending))
+    parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look)]
+    return Group(*parts, *_line(queue.workloads, look, queue.pending, queue.other_pending))
 
 
-def local_queue_page(queue: LocalQueueView) -> Group:
+def local_queue_page(queue: LocalQueueView, look: Look) -> Group:
     """One LocalQueue and the line of what waits in it."""
     parts: list[RenderableType] = [title(f"LocalQueue {queue.namespace}/{queue.name}")]
     holds = f"{queue.admitted} admitted, {queue.pending} pending"
     parts.append(shown(f"of ClusterQueue {queue.cluster_queue or '-'}, {holds}", 200))
-    if queue.stopped:
-        parts.append(shown(f"admits nothing: {queue.stopped}", 400, "bold red"))
-    parts += [shown(problem, 400, "red") for problem in queue.problems]
-    return Group(*parts, *_line(queue.workloads, queue.pending))
+    parts += _wrong(queue.stopped, queue.problems)
+    return Group(*parts, *_line(queue.workloads, look, queue.pending))
 
 
-def pending_tables(queues: QueueList) -> Group:
+def pending_tables(queues: QueueList, look: Look) -> Group:
     """Everything that waits, queue by queue."""
     parts: list[RenderableType] = []
     for queue in queues.queues:
-        parts += [title(f"{queue.name}: {queue.pending} pending"), *_reasons(queue)]
-        parts += [*_workloads(queue.workloads, queue.pending, queue.other_pending), Text()]
+        counts = sorted(queue.waiting.items(), key=lambda item: (-item[1], item[0]))
+        said = ", ".join(f"{count} {kind}" for kind, count in counts)
+        parts.append(title(f"{queue.name}: {queue.pending} pending" + (f": {said}" if said else "")))
+        parts += [*_workloads(queue.workloads, look, queue.pending, queue.other_pending), Text()]
     if queues.unresolved:
-        parts += [title("without a queue"), workload_table(queues.unresolved)]
-    return Group(*(parts or [Text("Nothing waits.")]), *_kept_back(queues))
+        parts += [title("without a queue"), *_workloads(queues.unresolved, look, len(queues.unresolved))]
+    nothing = shown(f"Nothing waits{' in ' * bool(look.where)}{look.where}.", 400)
+    return Group(*(parts or [nothing]), *_kept_back(queues))
 
 
-def workload_pages(workloads: Iterable[WorkloadView]) -> Group:
+def workload_pages(workloads: Iterable[WorkloadView], look: Look) -> Group:
     """Workloads one by one: where they stand, what they wait for, and what would end the wait."""
     parts: list[RenderableType] = []
     for workload in workloads:
         parts += [title(f"{workload.kind} {workload.namespace}/{workload.name}: {workload.state}")]
         table = grid("", "")
-        for name, value in _facts(workload):
+        for name, value in _facts(workload, look):
             table.add_row(Text(name, style="dim"), shown(value, 500))
         parts += [table, Text()]
     return Group(*parts)
 
 
-def workload_table(workloads: Iterable[WorkloadView]) -> RenderableType:
-    """A line for each workload."""
-    table = grid("POS>", "NAMESPACE", "WORKLOAD", "CLASS", "PRIORITY>", "REQUEST", "SINCE", "WAITS FOR")
-    for workload in workloads:
-        waits = workload.waiting
-        table.add_row(
-            number(workload.position_in_cluster_queue),
-            shown(workload.namespace, 40),
-            shown(f"{workload.kind} {workload.name}", 60),
-            shown(workload.service_class or "-", 30),
-            number(workload.priority),
-            shown(_request(workload.request), 60),
-            shown(_moment(workload.enqueued_at)),
-            shown(f"{waits.kind}: {waits.text}", _SHOWN_WAITS * 3) if waits else shown(workload.state),
-        )
-    return table
-
-
 def bar(used: int, nominal: int) -> Text:
-    """``[######....]``: used of nominal; what is borrowed beyond goes on as ``+``."""
-    whole = max(nominal, 1)
-    own = min(used, nominal) * _BAR // whole if nominal else 0
-    text = Text("[")
-    text.append("#" * own, style="green" if used < nominal else "yellow")
-    text.append("." * (_BAR - own), style="dim")
-    text.append("]")
+    """``####........``: used of nominal; where more is used, what is borrowed of it: ``########++++``."""
+    whole = max(used, nominal)
+    own = min(used, nominal) * _BAR // whole if whole else 0
+    text = Text("#" * own, style="green" if used < nominal else "yellow")
     if used > nominal:
-        beyond = min(_BAR, -(-(used - nominal) * _BAR // whole)) if nominal else _BAR // 2
-        text.append("+" * max(1, beyond), style="magenta")
+        text.append("+" * (_BAR - own), style="magenta")
+    else:
+        text.append("." * (_BAR - own), style="dim")
     return text
 
 
-def _tree(queues: Sequence[QueueView]) -> RenderableType:
+_BAR_COLUMN = Column("", drop=99)
+
+
+def _tree(queues: Sequence[QueueView], look: Look) -> Grid:
     table = grid(
-        "QUEUE", "FLAVOR", "RESOURCE", "", "USED>", "NOMINAL>", "CAN TAKE>", "ADMITTED>", "PENDING>", ""
+        Column("Queue", limit=70),
+        Column("Flavor", drop=10),
+        Column("Resource", drop=20),
+        _BAR_COLUMN,
+        numbers("Used"),
+        numbers("Nominal"),
+        numbers("Can take", 50),
+        numbers("Admitted", 40),
+        numbers("Pending"),
+        Column("Waits for", Kind.TEXT, 90),
     )
+    names = _resource_names((usage for queue in queues for usage in queue.usage), look)
     depth: dict[str, int] = {}
     for queue in queues:
         depth[queue.name] = depth.get(queue.parent, -1) + 1 if queue.parent else 0
         name = shown("  " * depth[queue.name] + queue.name, 70, "bold" if not queue.parent else "")
-        notes = _notes(queue)
+        waits = ", ".join(f"{kind} {count}" for kind, count in sorted(queue.waiting.items()))
+        counts = [number(queue.admitted), number(queue.pending, "bold yellow"), shown(waits, 120, "dim")]
         for first, usage in enumerate(queue.usage or [None]):
-            amounts = _usage_cells(usage) if usage is not None else [Text()] * 6
-            counts = (
-                [number(queue.admitted), number(queue.pending, "bold yellow")]
-                if not first
-                else [Text(), Text()]
-            )
-            table.add_row(name if not first else Text(), *amounts, *counts, notes if not first else Text())
+            amounts = _usage_cells(usage, names) if usage is not None else [Text()] * 6
+            table.add_row(name if not first else Text(), *amounts, *(counts if not first else []))
     return table
 
 
-def _notes(queue: QueueView) -> Text:
-    if queue.stopped:
-        return shown(f"admits nothing: {queue.stopped}", 120, "bold red")
-    if queue.problems:
-        return shown(queue.problems[0], 120, "red")
-    return shown(", ".join(f"{kind} {count}" for kind, count in sorted(queue.waiting.items())), 120, "dim")
+def _complaints(queues: Iterable[QueueView]) -> Iterable[Text]:
+    for queue in queues:
+        if queue.stopped:
+            yield shown(f"{queue.name}: admits nothing: {queue.stopped}", 400, "bold red")
+        elif queue.problems:
+            yield shown(f"{queue.name}: {queue.problems[0]}", 400, "red")
 
 
-def _usage_table(usages: Iterable[Usage]) -> RenderableType:
+def _wrong(stopped: str, problems: Iterable[str]) -> Iterable[Text]:
+    if stopped:
+        yield shown(f"admits nothing: {stopped}", 400, "bold red")
+    yield from (shown(problem, 400, "red") for problem in problems)
+
+
+def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:
     table = grid(
-        "FLAVOR", "RESOURCE", "", "USED>", "NOMINAL>", "CAN TAKE>", "BORROWED>", "MAY BORROW>", "LENDS>"
+        Column("Flavor"),
+        Column("Resource", drop=10),
+        _BAR_COLUMN,
+        numbers("Used"),
+        numbers("Nominal"),
+        numbers("Can take", 20),
+        numbers("Borrowed", 30),
+        numbers("May borrow", 50),
+        numbers("Lends", 60),
     )
+    names = _resource_names(usages, look)
     for usage in usages:
         table.add_row(
-            *_usage_cells(usage),
+            *_usage_cells(usage, names),
             _amount(usage.resource, usage.borrowed),
             _limit(usage.resource, usage.borrowing_limit),
             _limit(usage.resource, usage.lending_limit),
@@ -156,10 +194,10 @@ def _usage_table(usages: Iterable[Usage]) -> RenderableType:
     return table
 
 
-def _usage_cells(usage: Usage) -> list[Text]:
+def _usage_cells(usage: Usage, names: dict[str, str]) -> list[Text]:
     return [
         shown(usage.flavor, 40),
-        shown(usage.resource, 60),
+        shown(names[usage.resource], 60),
         bar(usage.used, usage.nominal),
         _amount(usage.resource, usage.used),
         _amount(usage.resource, usage.nominal),
@@ -167,21 +205,84 @@ def _usage_cells(usage: Usage) -> list[Text]:
     ]
 
 
-def _line(workloads: Sequence[WorkloadView], pending: int, others: int = 0) -> list[RenderableType]:
+def _resource_names(usages: Iterable[Usage], look: Look) -> dict[str, str]:
+    """``gpu`` for ``nvidia.com/gpu``, unless two resources would be called the same."""
+    names = {usage.resource for usage in usages}
+    alike = Counter(short_key(name) for name in names)
+    return {name: name if look.wide or alike[short_key(name)] > 1 else short_key(name) for name in names}
+
+
+def _line(
+    workloads: Sequence[WorkloadView], look: Look, pending: int, others: int = 0
+) -> list[RenderableType]:
     if not pending:
         return [Text(), Text("Nothing waits.")]
-    return [Text(), *_workloads(workloads, pending, others)]
+    return [Text(), *_workloads(workloads, look, pending, others)]
 
 
-def _workloads(workloads: Sequence[WorkloadView], pending: int, others: int) -> list[RenderableType]:
-    """The table, and how many it leaves out."""
-    parts = [workload_table(workloads)] if workloads else []
-    hidden = pending - others - len(workloads)
+def _workloads(
+    workloads: Sequence[WorkloadView], look: Look, pending: int, others: int = 0
+) -> list[RenderableType]:
+    """What the first waits for, the table, and how many it leaves out."""
+    told = workloads[: look.most]
+    parts: list[RenderableType] = []
+    if told and told[0].waiting is not None and not look.wide:
+        head = told[0].waiting
+        parts.append(shown(f"{told[0].name}: {head.kind}: {head.text}", 400, "dim"))
+    if told:
+        parts.append(_wide_table(told, look) if look.wide else _table(told, look))
+    hidden = pending - others - len(told)
     if hidden > 0:
         parts.append(Text(f"and {counted(hidden, 'more workload')} (--limit)", style="dim"))
     if others:
         parts.append(Text(f"and {counted(others, 'workload')} of other namespaces", style="dim"))
     return parts
+
+
+def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
+    table = grid(
+        numbers("Pos"),
+        Column("Namespace", drop=30),
+        Column("Name"),
+        Column("Kind", drop=60),
+        Column("Class", drop=50),
+        Column("Asks for", drop=5),
+        numbers("Age", 10),
+        Column("Waits for"),
+    )
+    for each in workloads:
+        table.add_row(
+            number(each.position_in_cluster_queue),
+            shown(each.namespace, 40),
+            shown(each.name, 60),
+            shown(each.kind, 40),
+            shown(each.service_class or "-", 30),
+            shown(_devices(each.request), 40),
+            since(each.enqueued_at, look.now),
+            shown(each.waiting.kind if each.waiting else each.state, 40),
+        )
+    return table
+
+
+def _wide_table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
+    table = grid(
+        "POS>", "NAMESPACE", "NAME", "KIND", "CLASS", "PRIORITY>", "REQUEST", "AGE>", "SINCE", "WAITS FOR"
+    )
+    for each in workloads:
+        waits = each.waiting
+        table.add_row(
+            number(each.position_in_cluster_queue),
+            shown(each.namespace),
+            shown(each.name),
+            shown(each.kind),
+            shown(each.service_class or "-"),
+            number(each.priority),
+            shown(_request(each.request), 200),
+            since(each.enqueued_at, look.now),
+            shown(each.enqueued_at or "-"),
+            shown(f"{waits.kind}: {waits.text}" if waits else each.state, 400),
+        )
+    return table
 
 
 def _kept_back(queues: QueueList) -> list[RenderableType]:
@@ -198,12 +299,7 @@ def _kept_back(queues: QueueList) -> list[RenderableType]:
     return [Text(), *(Text(line, style="dim") for line in told)] if told else []
 
 
-def _reasons(queue: QueueView) -> list[RenderableType]:
-    counts = sorted(queue.waiting.items(), key=lambda item: (-item[1], item[0]))
-    return [shown(", ".join(f"{count} {kind}" for kind, count in counts), 200, "dim")] if counts else []
-
-
-def _facts(workload: WorkloadView) -> Iterable[tuple[str, str]]:
+def _facts(workload: WorkloadView, look: Look) -> Iterable[tuple[str, str]]:
     if workload.local_queue or workload.cluster_queue:
         yield "queue", f"{workload.local_queue or '-'} of ClusterQueue {workload.cluster_queue or '-'}"
     if workload.position_in_cluster_queue:
@@ -225,7 +321,7 @@ def _facts(workload: WorkloadView) -> Iterable[tuple[str, str]]:
         yield "request", _request(workload.request)
     for name, value in (("since", workload.enqueued_at), ("admitted", workload.admitted_at)):
         if value:
-            yield name, _moment(value)
+            yield name, f"{value} ({since(value, look.now)} ago)"
     if workload.flavors:
         yield "flavors", ", ".join(f"{key} from {value}" for key, value in sorted(workload.flavors.items()))
     if workload.clusters:
@@ -240,8 +336,14 @@ def _facts(workload: WorkloadView) -> Iterable[tuple[str, str]]:
 
 def _request(request: dict[str, int]) -> str:
     return (
-        " ".join(f"{format_amount(name, amount)} {name}" for name, amount in sorted(request.items())) or "-"
+        ", ".join(f"{format_amount(name, amount)} {name}" for name, amount in sorted(request.items())) or "-"
     )
+
+
+def _devices(request: dict[str, int]) -> str:
+    """``8 gpu``: what it asks for of devices, else of all."""
+    devices = {short_key(name): amount for name, amount in request.items() if is_extended(name)}
+    return _request(devices or request)
 
 
 def _amount(resource: str, amount: int) -> Text:
@@ -250,7 +352,3 @@ def _amount(resource: str, amount: int) -> Text:
 
 def _limit(resource: str, limit: int) -> Text:
     return Text("any", style="dim") if limit == _NO_LIMIT else _amount(resource, limit)
-
-
-def _moment(iso: str) -> str:
-    return f"{iso[:10]} {iso[11:19]}" if len(iso) >= 19 else iso or "-"

@@ -3,38 +3,39 @@
 from collections.abc import Iterable, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from admin.changes import SIZES, Comparison, ProductChange
-from admin.definitions import cause_text
+from admin.definitions import POD_SHARE
 from admin.document import Report
-from admin.fleet import FleetProduct, fleet, gang_of, pods_of
-from admin.printable import age, counted, moment, printable, short_key, signed
+from admin.fleet import FleetProduct, fleet, gang_of, pods_of, split
+from admin.listings.clusters import clusters, nodes
+from admin.listings.pieces import pieces
+from admin.listings.stranded import stranded_causes, stranded_nodes
+from admin.printable import counted, moment, printable, short_key, signed
+from admin.tables import SIZE_COLUMNS, Column, Kind
+from admin.tables import number as number_column
 from admin.terminal.changes import changes_tables
-from admin.terminal.console import grid, number, rest, shown, title
-from admin.terminal.pieces import fractions_tables, partitions_tables, slices_tables
-from estimator.capacity.summary import Product, StrandedNode, Summary
+from admin.terminal.console import Grid, grid, listed, number, shown, title
+from estimator.capacity.summary import Product, Summary
 
-_SHOWN_CLUSTERS, _SHOWN_STRANDED, _SHOWN_NODES, _SHOWN_PROBLEMS = 40, 12, 200, 5
-_FIT = tuple(f"x{devices}>" for devices in SIZES)
+_SHOWN_CLUSTERS, _SHOWN_STRANDED = 40, 12
 
 
-def report_tables(report: Report, *, narrow: bool = False) -> Group:
-    """The whole report, ready to print; ``narrow`` leaves out columns that can be done without."""
+def report_tables(report: Report) -> Group:
+    """The whole report, ready to print."""
     products = fleet(report.summaries)
     parts: list[RenderableType] = [_head(report), *_warnings(report), ""]
     if products:
-        parts += [_fleet(products, report.changes), "", *_places(products, narrow)]
+        said = "x8, x4, x2, x1: pods of so many devices that fit now, each with " + POD_SHARE
+        parts += [_fleet(products, report.changes), shown(said, 200, "dim"), "", *_places(products)]
     else:
         parts.append("No accelerators were found.")
     for heading, tables in (
         ("Stranded: free, and of no use now", _stranded(report.summaries)),
-        ("Slices and other groups", slices_tables(report.summaries)),
-        ("Partitions", partitions_tables(report.summaries)),
-        ("Fractions", fractions_tables(report.summaries)),
-        ("Nodes", _nodes(report)),
-        ("Clusters", [_clusters(report)]),
+        *((listing.title, listed(listing)) for listing in pieces(report.summaries)),
+        ("Nodes", listed(nodes(report))),
+        ("Clusters", listed(clusters(report))),
     ):
         if tables:
             parts += ["", title(heading), *tables]
@@ -54,29 +55,41 @@ def _head(report: Report) -> Text:
 
 def _warnings(report: Report) -> Iterable[Text]:
     for failure in report.failures:
-        yield shown(f"{failure.cluster} could not be read: {failure.problem}", 400, "red")
+        yield shown(failure.told, 400, "red")
     for summary in report.summaries:
         if summary.doubt:
             yield shown(f"{summary.cluster} may not be true: {summary.doubt}", 400, "yellow")
 
 
-def _fleet(products: Sequence[FleetProduct], comparison: Comparison | None) -> Table:
-    changes = ("CHANGE OF FREE>",) if comparison else ()
+def _fleet(products: Sequence[FleetProduct], comparison: Comparison | None) -> Grid:
+    """Total is unhealthy, allocated, held and free; free is stranded and usable."""
     table = grid(
-        "PRODUCT", "NODES>", "TOTAL>", "HEALTHY>", "ALLOCATED>", "FREE>", *_FIT, "STRANDED>", *changes
+        Column("Product"),
+        number_column("Nodes", 90),
+        number_column("Total", 20),
+        number_column("Unhealthy", 60),
+        number_column("Allocated", 30),
+        number_column("Held", 40),
+        number_column("Free"),
+        number_column("Stranded", 10),
+        number_column("Usable", 70),
+        *SIZE_COLUMNS,
+        *((number_column("Change of free", 15),) if comparison else ()),
     )
     for product in products:
-        total = product.total
+        total, parts = product.total, split(product.total)
         change = None if comparison is None else comparison.product(total.product, total.resource)
         table.add_row(
             shown(total.product or total.resource, style="bold"),
             number(total.nodes),
             number(total.total),
-            number(total.total - total.unhealthy),
-            number(total.allocated),
+            number(parts.unhealthy, "red"),
+            number(parts.allocated),
+            number(parts.held),
             number(total.free, "bold green"),
+            number(parts.stranded, "yellow"),
+            number(parts.usable),
             *_fit(total),
-            number(total.stranded, "yellow"),
             *((_free_change(change),) if comparison else ()),
         )
     return table
@@ -89,11 +102,19 @@ def _free_change(change: ProductChange | None) -> Text:
     return Text(signed(by), style="green" if by > 0 else "red" if by < 0 else "dim")
 
 
-def _places(products: Sequence[FleetProduct], narrow: bool) -> Iterable[RenderableType]:
+def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
     yield title("Where it is free")
-    counts = () if narrow else ("TOTAL>", "ALLOCATED>")
-    last = ("LARGEST GANG",) if narrow else ("STRANDED>", "LARGEST GANG", "FREE:NODES")
-    table = grid("PRODUCT", "CLUSTER", *counts, "FREE>", *_FIT, *last)
+    table = grid(
+        Column("Product"),
+        Column("Cluster"),
+        number_column("Total", 60),
+        number_column("Allocated", 70),
+        number_column("Free"),
+        number_column("Stranded", 20),
+        *SIZE_COLUMNS,
+        Column("Largest gang", Kind.TEXT, 15),
+        Column("Free:nodes", Kind.TEXT, 40),
+    )
     for product in products:
         most = sorted(product.holdings, key=lambda holding: (-holding.product.free, holding.cluster))
         chosen = sorted(most[:_SHOWN_CLUSTERS], key=lambda holding: holding.cluster)
@@ -102,12 +123,13 @@ def _places(products: Sequence[FleetProduct], narrow: bool) -> Iterable[Renderab
             table.add_row(
                 shown(found.product or found.resource) if n == 0 else "",
                 shown(holding.cluster, 32),
-                *(() if narrow else (number(found.total), number(found.allocated))),
+                number(found.total),
+                number(found.allocated),
                 number(found.free, "bold green"),
+                number(found.stranded, "yellow"),
                 *_fit(found),
-                *(() if narrow else (number(found.stranded, "yellow"),)),
                 _gang(found),
-                *(() if narrow else (_chunks(found),)),
+                _chunks(found),
             )
         hidden = len(product.holdings) - len(chosen)
         if hidden:
@@ -140,63 +162,9 @@ def _chunks(product: Product) -> Text:
 
 
 def _stranded(summaries: Sequence[Summary]) -> list[RenderableType]:
-    found = [(summary.cluster, node) for summary in summaries for node in summary.stranded]
-    if not found:
-        return []
-    causes: dict[str, list[StrandedNode]] = {}
-    for _, node in found:
-        causes.setdefault(node.cause, []).append(node)
-    sums = {cause: sum(node.free for node in nodes) for cause, nodes in causes.items()}
     said = (
-        f"{sums[cause]:,} {printable(cause_text(cause), 40)} ({counted(len(causes[cause]), 'node')})"
-        for cause in sorted(causes, key=lambda cause: (-sums[cause], cause))
+        f"{cause.devices:,} {printable(cause.text, 40)} ({counted(cause.nodes, 'node')})"
+        for cause in stranded_causes(summaries)
     )
-    table = grid("NODE", "CLUSTER", "PRODUCT", "FREE>", "CAUSE", "WHAT WOULD FREE THEM")
-    worst = sorted(found, key=lambda pair: (-pair[1].free, pair[0], pair[1].node, pair[1].product))
-    for cluster, node in worst[:_SHOWN_STRANDED]:
-        table.add_row(
-            shown(node.node),
-            shown(cluster, 32),
-            shown(node.product, 32),
-            number(node.free),
-            shown(cause_text(node.cause), 40),
-            shown(node.remedy, 240),
-        )
-    return [Text("; ".join(said)), table, *rest(len(found) - _SHOWN_STRANDED, "node")]
-
-
-def _nodes(report: Report) -> list[RenderableType]:
-    found = [(cluster.name, node) for cluster in report.clusters for node in cluster.nodes]
-    if not found:
-        return []
-    table = grid("NODE", "CLUSTER", "PRODUCT", "TOTAL>", "ALLOCATED>", "FREE>", "STATE")
-    for cluster, node in found[:_SHOWN_NODES]:
-        table.add_row(
-            shown(node.node),
-            shown(cluster, 32),
-            shown(node.product or node.resource),
-            number(node.total),
-            number(node.allocated),
-            number(node.free, "bold green"),
-            shown(node.state),
-        )
-    return [table, *rest(len(found) - _SHOWN_NODES, "node")]
-
-
-def _clusters(report: Report) -> Table:
-    table = grid("CLUSTER", "NODES>", "PODS>", "AGE>", "READ FROM", "NOTES")
-    for cluster in report.clusters:
-        summary = cluster.summary
-        notes = [f"not in the catalogue: {name}" for name in summary.uncatalogued]
-        notes += summary.problems[:_SHOWN_PROBLEMS]
-        if len(summary.problems) > _SHOWN_PROBLEMS:
-            notes.append(f"and {counted(len(summary.problems) - _SHOWN_PROBLEMS, 'more problem')}")
-        table.add_row(
-            shown(cluster.name, 32),
-            number(summary.nodes),
-            number(summary.pods),
-            age(summary.age_s),
-            shown(cluster.source, 120),
-            shown("; ".join(notes), 400),
-        )
-    return table
+    found = listed(stranded_nodes(summaries, _SHOWN_STRANDED))
+    return [Text("; ".join(said)), *found] if found else []

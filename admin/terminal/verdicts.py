@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from admin.printable import age, counted, short_key
-from admin.terminal.console import grid, number, shown
+from admin.terminal.console import Grid, grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
 from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
 
@@ -22,10 +21,7 @@ def verdict_tables(verdicts: Verdicts) -> Group:
     parts: list[RenderableType] = [shown(f"{verdicts.workload}; wanted: {copies(wanted)}", 400, "bold")]
     parts += [shown(note, 400, "yellow") for note in verdicts.notes]
     parts.append("")
-    parts += [
-        shown(f"{failure.cluster} could not be read: {failure.problem}", 400, "red")
-        for failure in verdicts.failures
-    ]
+    parts += [shown(failure.told, 400, "red") for failure in verdicts.failures]
     if verdicts.clusters:
         parts.append(_lines(verdicts))
     details = [
@@ -41,7 +37,7 @@ def verdict_tables(verdicts: Verdicts) -> Group:
     return Group(*parts)
 
 
-def _lines(verdicts: Verdicts) -> Table:
+def _lines(verdicts: Verdicts) -> Grid:
     table = grid("CLUSTER", "VERDICT", "FIT>", "AT MOST>", "PROVEN", "SPREADING>", "WITHIN", "AGE>")
     wanted = verdicts.wanted
     for cluster in verdicts.clusters:

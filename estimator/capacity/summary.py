@@ -4,8 +4,8 @@ Pure values; `estimator.capacity.survey` makes them from a mirror, the wire and 
 counts are of physical devices unless a name says otherwise: ``milli`` is a thousandth of a device.
 Definitions, as in the report: *allocated* is what non-terminal pods request, not what they use; *free* is
 healthy less allocated on nodes that take pods at all (not cordoned); *placeable* n is how many pods of n
-devices each (and nothing else) fit now; *stranded* is free but of no use to a pod of one device that brings
-the node's fair share of cpu and memory, with the cause.
+devices fit now that bring half of their devices' fair share of the node's cpu and memory each; *stranded* is
+free but of no use to such a pod of one device, with the cause.
 """
 
 from dataclasses import dataclass

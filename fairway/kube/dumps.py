@@ -56,11 +56,16 @@ class Problem:
     field: str
     detail: str
 
-    def __str__(self) -> str:
-        item = "" if self.index == _WHOLE_FILE else f": item {self.index}"
+    @property
+    def told(self) -> str:
+        """The problem without the file."""
         name = f" ({self.object})" if self.object else ""
-        field = f": {self.field}" if self.field else ""
-        return f"{self.file}{item}{name}{field}: {self.detail}"
+        where = [] if self.index == _WHOLE_FILE else [f"item {self.index}{name}"]
+        return ": ".join([*where, *([self.field] if self.field else []), self.detail])
+
+    def __str__(self) -> str:
+        name = f" ({self.object})" if self.object and self.index == _WHOLE_FILE else ""
+        return f"{self.file}{name}: {self.told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,7 @@ class _Reader:
             others = {kind: objects for kind, objects in others.items() if objects}
         dump = Dump(self._nodes.objects(), self._pods.objects(), tuple(self._problems), others)
         if self._problems and not dump.has_objects:
-            raise MalformedDump(f"no object can be read; the first problem is {self._problems[0]}")
+            raise MalformedDump(f"no object can be read; the first problem is {self._problems[0].told}")
         if not self._knows_kind and self._has_empty_list and not self._others:
             told = (
                 "no object at all, as of a cluster without nodes; if that is wrong, look where it was written"

@@ -3,8 +3,10 @@
 import asyncio
 import gzip
 import importlib.metadata
+import os
 import platform
 import socket
+import ssl
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,6 +91,41 @@ def transport_errors(where: str) -> Iterator[None]:
         raise Unreachable(_unreachable(where, error)) from error
 
 
+def in_words(error: Exception) -> str:
+    """Why there was no answer, without what only a programmer could read."""
+    match error:
+        case aiohttp.ClientConnectorCertificateError(
+            certificate_error=ssl.SSLCertVerificationError() as wrong
+        ):
+            known = _CERTIFICATES.get(wrong.verify_code)
+            return known or f"its certificate is refused: {wrong.verify_message}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"the name {error.host} cannot be resolved ({error.os_error.strerror})"
+        case aiohttp.ClientConnectorError(os_error=ssl.SSLError(reason="WRONG_VERSION_NUMBER")):
+            return f"{error.host}:{error.port} does not speak TLS: is it http://?"
+        case aiohttp.ClientConnectorError(os_error=ssl.SSLError() as wrong):
+            return f"no TLS with {error.host}:{error.port} ({wrong.reason or wrong.strerror or 'broken off'})"
+        case aiohttp.ClientConnectorError():
+            why = os.strerror(error.os_error.errno) if error.os_error.errno else "no address answers"
+            return f"no connection to {error.host}:{error.port} ({why.lower()})"
+        case aiohttp.ServerDisconnectedError():
+            return "the connection was closed without an answer"
+        case OSError(errno=int() as number):
+            return os.strerror(number).lower()
+        case _:
+            return str(error) or type(error).__name__
+
+
+# X509_V_ERR_* of OpenSSL's x509_vfy.h.
+_CERTIFICATES = {
+    9: "its certificate is not valid yet: is the clock right?",
+    10: "its certificate has expired",
+    18: "its certificate is signed by itself, and not by a CA that is known here",
+    19: "its certificate is signed by a CA that is not known here",
+    20: "its certificate is signed by a CA that is not known here",
+}
+
+
 def _unreachable(where: str, error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    return f"{where}: {text}; expected an HTTP answer: check the address, the network and the TLS files"
+    expected = "expected an HTTP answer: check the address, the network and the TLS files"
+    return f"{where}: {in_words(error)}; {expected}"

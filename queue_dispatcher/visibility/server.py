@@ -248,7 +248,19 @@ class VisibilityServer:
 
     async def _workloads(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]
-        return await _document((await self._views(request, namespace)).workloads(namespace, name))
+        found = (await self._views(request, namespace)).workloads(namespace, name)
+        if not found.workloads:
+            elsewhere = await self._namespaces_of(name, request[_GUEST])
+            found = msgspec.structs.replace(found, namespaces=elsewhere)
+        return await _document(found)
+
+    async def _namespaces_of(self, name: str, guest: Guest) -> list[str]:
+        """Where the guest may see workloads of that name. Raises ReviewFailed."""
+        dispatcher = self._dispatcher
+        views = Views(dispatcher.book, dispatcher.controller.view, self._clock.now_ms())
+        there = views.namespaces_of(name)
+        viewer = await viewer_of(guest, there, ())
+        return [namespace for namespace in there if viewer.sees(namespace)]
 
     async def _views(self, request: web.Request, namespace: str = "") -> Views:
         """Documents for who asks; of one namespace only, if one is given. Raises _Refusal, ReviewFailed."""

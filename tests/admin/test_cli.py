@@ -66,7 +66,7 @@ def test_a_report_is_a_table_by_default(fairway: Fairway, one: Path, two: Path) 
     done = fairway("report", one, f"full={two}")
     assert (done.code, done.err) == (0, "")
     lines = [line.split() for line in done.out.splitlines()]
-    assert ["nvidia.com/gpu", "3", "20", "20", "7", "13", "1", "3", "6", "13", "0"] in lines
+    assert ["nvidia.com/gpu", "3", "20", "0", "7", "0", "13", "0", "13", "1", "3", "6", "13"] in lines
     assert any(line[:3] == ["nvidia.com/gpu", "full", "4"] for line in lines)
 
 
@@ -109,13 +109,56 @@ def test_what_cannot_be_read_is_told_and_exits_with_2(fairway: Fairway, one: Pat
     assert "Error: no cluster could be read" in alone.err
 
 
+def test_a_file_that_is_not_there_does_not_lose_the_others(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", one, "nope.json")
+    assert done.code == 2
+    assert done.err.startswith("nope.json: no file nope.json; expected")
+    assert "Accelerator capacity: 1 cluster" in done.out
+    assert "nope.json could not be read: no file nope.json" in done.out
+    assert fairway("explain", one, "nope.json", "--gpus", "8").code == 0
+    assert fairway("explain", one, "nope.json", "--gpus", "16").code == 2
+    assert fairway("report", "nope.json", "no.json").err.startswith("Error: source 'nope.json': no file")
+
+
+def test_a_product_that_nobody_has_is_told_with_what_there_is(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", "--demo", "--product", "H200")
+    assert (done.code, done.out) == (1, "")
+    assert "--product H200: no product is called so; there is NVIDIA-A100-SXM4-80GB, " in done.err
+    assert "there is no accelerator" in fairway("report", one, "--product", "H200").err
+    assert fairway("report", "--demo", "--product", "h100").code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("r.html", "<!doctype"), ("r.JSON", "{"), ("r.yml", "format:"), ("r.txt", "Acc"), ("r", "Acc")],
+)
+def test_a_file_is_written_as_its_name_says(fairway: Fairway, one: Path, name: str, begins: str) -> None:
+    out = one.parent / name
+    assert fairway("report", one, "--out", out) == Done(0, "", "")
+    assert out.read_text().startswith(begins)
+
+
+def test_no_name_is_doubled_in_a_message(fairway: Fairway, tmp_path: Path) -> None:
+    file = tmp_path / "obj.json"
+    file.write_text('{"kind": "List", "items": [{"kind": "Node", "metadata": 7}]}')
+    for source, name in ((str(file), str(file)), ("grpc://127.0.0.1:1", "estimator 127.0.0.1:1")):
+        said = fairway("report", source).err.splitlines()[0]
+        assert said.count(name) == 1, said
+
+
 def test_nodes_products_and_levels_on_request(fairway: Fairway, one: Path, tmp_path: Path) -> None:
     assert any(line.split() == ["a", "one", "nvidia.com/gpu", "8", "3", "5"] for line in fairway(
         "report", one, "--show-nodes").out.splitlines())  # fmt: skip
-    assert "No accelerators were found." in fairway("report", one, "--product", "H100").out
     found = json.loads(fairway("report", one, "--levels", "rack", "-o", "json").out)
     (level,) = found["clusters"][0]["summary"]["levels"]
     assert [domain["path"] for domain in level["domains"]] == [["r1"], ["r2"]]
+
+
+def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, one: Path) -> None:
+    found = json.loads(fairway("report", "--demo", "-o", "json").out)
+    assert [cluster["summary"]["cluster"] for cluster in found["clusters"]] == ["alpha", "bravo", "charlie"]
+    assert fairway("explain", "--demo", "--gpus", "8", "--nodes", "2").code == 0
+    assert "a100-0" in fairway("what-if", one, "--demo", "--drop-node", "a100-0").out
 
 
 @pytest.mark.parametrize(
@@ -131,10 +174,23 @@ def test_nodes_products_and_levels_on_request(fairway: Fairway, one: Path, tmp_p
         (["report", "ONE", "-o", "xml"], "'xml' is not one of"),
         (["report", "--frob"], "No such option"),
         (["report", "ONE", "ONE"], "is given twice"),
+        (["report", "ONE", "-o", "json", "--out", "x.html"], "its name says html, --output says json"),
+        (["explain", "ONE", "--gpus", "1", "--out", "x.html"], "expected one of table, json, yaml"),
         (["explain", "ONE"], "nothing is asked for"),
         (["explain", "ONE", "--gpus", "8", "-f", "job.yaml"], "give either it or a shape"),
         (["explain", "ONE", "-f", "none.yaml"], "there is no such file"),
-        (["explain", "ONE", "--gpus", "x"], "not a valid integer"),
+        (["explain", "ONE", "--gpus", "abc"], "'abc': expected a whole number from 0 to 1,000,000."),
+        (["explain", "ONE", "--gpus", "-1"], "'-1': expected a whole number"),
+        (["explain", "ONE", "--gpus", "1", "--copies", "0"], "'0': expected a whole number from 1"),
+        (["explain", "ONE", "--gpus", "1", "--cpu", "-1"], "--cpu -1: expected 0 or more"),
+        (["explain", "ONE", "--gpus", "1", "--memory", "0"], "--memory 0: expected more than 0"),
+        (["explain", "ONE", "--cpu", "1e400"], "--cpu 1e400: expected less than 2^63"),
+        (["explain", "ONE", "--cpu", "many"], "--cpu many: 'many' is not a Kubernetes quantity"),
+        (["explain", "ONE", "--gpu-memory", "-1Gi"], "--gpu-memory -1Gi: expected 0 or more"),
+        (["explain", "ONE", "--resource", "gpu=8"], "a name with a domain, such as nvidia.com/gpu"),
+        (["explain", "ONE", "--resource", "nvidia.com/gpu=-8"], "nvidia.com/gpu=-8: expected 0 or more"),
+        (["explain", "ONE", "--resource", "nvidia.com/gpu=1.5"], "expected whole devices"),
+        (["explain", "ONE", "--resource", "nvidia.com/=1"], "expected DOMAIN/NAME"),
         (["explain", "ONE", "--fraction", "2"], "--fraction"),
         (["what-if", "ONE"], "nothing to suppose"),
         (["what-if", "ONE", "--add-nodes", "1"], "belong together"),
@@ -281,9 +337,8 @@ def test_completion_completes_commands_options_and_files(
 
 
 def test_the_program_writes_utf_8_where_the_encoding_is_ascii(one: Path) -> None:
-    program = "import sys; from admin.main import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", program, "report", str(one), "-o", "html"],
+        [sys.executable, "-m", "admin", "report", str(one), "-o", "html"],
         cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "ascii"}, capture_output=True, timeout=60,
         check=False,
     )  # fmt: skip

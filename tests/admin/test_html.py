@@ -226,7 +226,7 @@ def test_a_hundred_clusters_stay_readable() -> None:
     found = Page(text)
     assert "100 clusters, 5,000 nodes" in found.text
     assert found.text.count("and 75 more clusters with") == 3
-    assert "more nodes; those with most stranded devices are shown" in found.text
+    assert "more nodes" in found.text
 
 
 def test_chunks_of_large_nodes_share_cells() -> None:

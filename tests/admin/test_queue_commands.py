@@ -1,19 +1,23 @@
 """``fairway queues``, ``queue`` and ``pending`` against a dispatcher's visibility API."""
 
 import asyncio
+import io
 import json
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 import yaml
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from admin.dispatcher import DispatcherError
 from admin.main import run
-from admin.terminal.queues import bar
-from admin.watching import shown_live
-from fairway.visibility import LocalQueueView, WorkloadList, WorkloadView
+from admin.printable import since
+from admin.terminal.queues import Look, bar, pending_tables
+from admin.watching import shown_live, told_again
+from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList, WorkloadView
 from tests.admin.dispatchers import QUEUES, RESEARCH, dispatcher, waiting
 
 RUNS = WorkloadView("team-a", "serve", "Deployment", "serve-deployment", "Placed", clusters={"east": 2})
@@ -28,6 +32,8 @@ def url() -> Iterator[str]:
         "/workloads/team-a/train": WorkloadList([waiting("train", 1)]),
         "/workloads/team-a/serve": WorkloadList([RUNS]),
         "/workloads/team-a/odd": b'{"workloads": 7}',
+        "/workloads/team-a/elsewhere": WorkloadList(namespaces=["team-b", "team-c"]),
+        "/workloads/team-a/nope": WorkloadList(),
     }
     with dispatcher(answers) as url:
         yield url
@@ -44,18 +50,19 @@ def test_queues_are_a_tree_with_a_bar_for_each_resource(url: str, capsys: pytest
     assert code == 0
     line = next(line for line in out.splitlines() if "research" in line)
     assert line.startswith("  research")
-    assert "[####################]++++++++++" in line
+    assert "########++++" in line
     assert "NeverFits 1, WaitingForQuota 2" in line
-    assert "admits nothing: stopPolicy is Hold" in out
+    assert "idle: admits nothing: stopPolicy is Hold" in out
     assert "1 workload without a queue" in out
-    assert "2 of 10 releases are being placed" in out
+    assert "2 released and being placed by Karmada, at most 10 at once" in out
 
 
 def test_a_queue_shows_its_limits_and_its_line(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = told(capsys, "queue", "research", "--dispatcher", url)
     assert code == 0
     assert "parent all, BestEffortFIFO, weight 1, 2 admitted, 3 pending" in out
-    assert "4500m cpu 8 nvidia.com/gpu" in out
+    assert "8 gpu" in out
+    assert "train: WaitingForQuota: 2 nvidia.com/gpu too few are left" in out
     assert "and 1 more workload (--limit)" in out
 
 
@@ -106,7 +113,6 @@ def test_documents_come_as_json_and_yaml_too(url: str, capsys: pytest.CaptureFix
     [
         (("queue", "nosuch"), "no such queue: known are research, all"),
         (("pending", "odd", "-n", "team-a"), "expected the visibility API of a Fairway dispatcher"),
-        (("queues", "--watch", "-o", "json"), "expected --output table"),
         (("queues", "--ca-file", "/nonexistent/ca"), "expected certificates in PEM"),
     ],
 )
@@ -129,19 +135,85 @@ def test_a_dispatcher_that_is_not_there_is_named(url: str, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("used", "nominal", "drawn"),
     [
-        (0, 8, "[....................]"),
-        (2, 8, "[#####...............]"),
-        (8, 8, "[####################]"),
-        (9, 8, "[####################]+++"),
-        (1, 0, "[....................]++++++++++"),
-        (0, 0, "[....................]"),
-        (800, 8, "[####################]++++++++++++++++++++"),
+        (0, 8, "............"),
+        (2, 8, "###........."),
+        (8, 8, "############"),
+        (12, 8, "########++++"),
+        (1, 0, "++++++++++++"),
+        (0, 0, "............"),
+        (800, 8, "++++++++++++"),
     ],
 )
 def test_a_bar_shows_what_is_used_of_the_quota_and_what_is_borrowed(
     used: int, nominal: int, drawn: str
 ) -> None:
     assert bar(used, nominal).plain == drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "there"), [("nope", "none in any other"), ("elsewhere", "one in team-b, team-c")]
+)
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_a_workload_that_nobody_knows_is_an_error_and_not_released(
+    name: str, there: str, output: str, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = told(capsys, "pending", name, "-n", "team-a", "-o", output, "--dispatcher", url)
+    assert code == 1
+    assert f"no workload {name!r} in namespace team-a" in err
+    assert f"there is {there}" in err
+    assert (out == "") is (output == "table")
+
+
+def test_a_namespace_without_a_queue_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    with dispatcher({"/queues": QueueList()}) as url:
+        assert (
+            "No queue takes workloads of namespace typo."
+            in told(capsys, "queues", "-n", "typo", "--dispatcher", url)[1]
+        )
+        assert "There is no ClusterQueue." in told(capsys, "queues", "--dispatcher", url)[1]
+        assert (
+            "Nothing waits in namespace typo."
+            in told(capsys, "pending", "-n", "typo", "--dispatcher", url)[1]
+        )
+
+
+@pytest.mark.parametrize("command", [("queues",), ("pending",), ("queue", "research")])
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
+    command: tuple[str, ...],
+    width: int,
+    url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = told(capsys, *command, "--dispatcher", url)[1].splitlines()
+    assert max(map(len, lines)) <= width
+    if command != ("queues",):
+        (train,) = (line.split() for line in lines if line.split()[1:2] == ["train"] or " train " in line)
+        assert (train[0], train[-1]) == ("1", "WaitingForQuota")
+    if command != ("pending",):
+        (used,) = (line for line in lines if {"12", "8"} <= set(line.split()))
+        assert ("########++++" in used) is (width == 140)
+
+
+def test_the_wide_form_has_every_word_on_one_line(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    _, out, _ = told(capsys, "pending", "-o", "wide", "--dispatcher", url)
+    (line,) = (line for line in out.splitlines() if " train " in line)
+    for word in ("4500m cpu, 8 nvidia.com/gpu", "2026-03-14T09:26:53", "2 nvidia.com/gpu too few are left"):
+        assert word in line
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, "0s"), (119, "119s"), (120, "2m"), (7_260, "2h"), (172_800, "2d"), (-5, "0s")]
+)
+def test_ages_are_short(seconds: int, said: str) -> None:
+    began = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+    assert since("2026-03-14T09:26:53.000Z", began + timedelta(seconds=seconds)) == said
+    assert since("", began) == since("2026-03-14T09:26:53", began) == "-"
 
 
 def test_the_live_view_keeps_the_last_answer_when_one_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,13 +226,64 @@ def test_the_live_view_keeps_the_last_answer_when_one_fails(capsys: pytest.Captu
             raise DispatcherError("gone for a moment")
         return f"answer {asked}"
 
-    pauses = iter([None, None])
+    answer = asyncio.run(shown_live(ask, lambda text, most: Text(text), 1, sleep=pauses(2)))
+    assert answer == "answer 3"
+
+
+def pauses(count: int) -> Callable[[float], Awaitable[None]]:
+    """So many pauses that take no time, and then Ctrl-C."""
+    left = iter([None] * count)
 
     async def sleep(seconds: float) -> None:
-        if next(pauses, "end") == "end":
-            interrupted()
+        if next(left, "end") == "end":
+            raise KeyboardInterrupt
 
-    def interrupted() -> NoReturn:
-        raise KeyboardInterrupt
+    return sleep
 
-    assert asyncio.run(shown_live(ask, Text, sleep=sleep)) == "answer 3"
+
+@pytest.mark.parametrize(("height", "shown", "more"), [(40, 20, 14), (24, 18, 16), (12, 6, 28), (3, 0, 34)])
+def test_the_live_view_is_as_high_as_the_screen(height: int, shown: int, more: int) -> None:
+    queue = QueueView("main", pending=34, workloads=[waiting(f"w{n}", n) for n in range(1, 21)])
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height)
+
+    async def ask() -> QueueList:
+        return QueueList([queue])
+
+    def draw(queues: QueueList, most: int) -> RenderableType:
+        return pending_tables(queues, Look(datetime(2026, 3, 15, tzinfo=UTC), most=most))
+
+    asyncio.run(shown_live(ask, draw, 20, console=console, sleep=pauses(0)))
+    assert isinstance(console.file, io.StringIO)
+    drawn = Text.from_ansi(console.file.getvalue()).plain
+    assert drawn.count(" WaitingForQuota\n") == shown * drawn.count(f"and {more} more workloads")
+    assert f"and {more} more workloads" in drawn
+
+
+def test_off_a_terminal_what_has_changed_is_said_once_more() -> None:
+    answers = iter(["one", "one", "fails", "two"])
+    said: list[str] = []
+
+    async def ask() -> str:
+        answer = next(answers)
+        if answer == "fails":
+            raise DispatcherError("gone for a moment")
+        return answer
+
+    asyncio.run(told_again(ask, str.upper, said.append, said.append, sleep=pauses(3)))
+    assert said == ["ONE", "gone for a moment", "TWO"]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_watching_off_a_terminal_prints_documents(
+    output: str, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("admin.watching.told_again", partial(told_again, sleep=pauses(0)))
+    code, out, _ = told(capsys, "queues", "--watch", "-o", output, "--dispatcher", url)
+    assert code == 0
+    match output:
+        case "json":
+            assert [json.loads(line)["inFlight"] for line in out.splitlines()] == [2]
+        case "yaml":
+            assert [document["inFlight"] for document in yaml.safe_load_all(out)] == [2]
+        case _:
+            assert "########++++" in out

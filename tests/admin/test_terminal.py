@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from admin.comparison import compare
+from admin.tables import Column, Kind, kept
 from admin.terminal.changes import changes_tables
 from admin.terminal.console import rendered
 from admin.terminal.report import report_tables
@@ -38,14 +41,16 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
         "NVIDIA-H100-80GB-HBM3",
         "64",
         "512",
-        "509",
+        "3",
         "396",
+        "16",
         "97",
+        "9",
+        "88",
         "9",
         "22",
         "47",
         "97",
-        "9",
         "0",
     ] in lines
     assert any(line[:4] == ["NVIDIA-A100-SXM4-80GB", "alpha", "128", "81"] for line in lines)
@@ -59,11 +64,50 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
     assert text.isascii()
 
 
-def test_a_narrow_terminal_gets_fewer_columns_and_whole_numbers() -> None:
-    text = rendered(report_tables(everything(), narrow=True), to_terminal=False)
-    (line,) = (line.split() for line in text.splitlines() if "9 x 8" in line)
-    assert line[:7] == ["NVIDIA-H100-80GB-HBM3", "bravo", "97", "9", "22", "47", "97"]
-    assert "8:9 7:1" not in text
+@pytest.mark.parametrize(
+    ("width", "heading", "line"),
+    [
+        (40, "PRODUCT FREE x8 x1", "NVIDIA-H100-80GB-HBM3 97 9 97"),
+        (60, "PRODUCT TOTAL FREE STRANDED x8 x1", "NVIDIA-H100-80GB-HBM3 512 97 9 9 97"),
+        (
+            80,
+            "PRODUCT TOTAL ALLOCATED HELD FREE STRANDED x8 x4 x1",
+            "NVIDIA-H100-80GB-HBM3 512 396 16 97 9 9 22 97",
+        ),
+        (
+            200,
+            "PRODUCT NODES TOTAL UNHEALTHY ALLOCATED HELD FREE STRANDED USABLE x8 x4 x2 x1",
+            "NVIDIA-H100-80GB-HBM3 64 512 3 396 16 97 9 88 9 22 47 97",
+        ),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_names_and_numbers(
+    monkeypatch: pytest.MonkeyPatch, width: int, heading: str, line: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = rendered(report_tables(everything()), to_terminal=True).splitlines()
+    assert max(map(len, lines)) <= width
+    told = [" ".join(each.split()) for each in lines]
+    assert told[told.index(heading) + 1] == line
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.sampled_from((0, 0, 10, 20)), st.sampled_from(Kind))),
+    st.integers(0, 120),
+)
+def test_columns_are_given_up_only_where_there_is_no_room(
+    made: list[tuple[int, int, Kind]], room: int
+) -> None:
+    columns = [Column("", kind, drop) for _, drop, kind in made]
+    widths = [width for width, _, _ in made]
+    shown = kept(columns, widths, room)
+    assert list(shown) == sorted(shown)
+    left_out = set(range(len(columns))) - set(shown)
+    assert all(columns[n].drop or columns[n].kind is Kind.FIGURE for n in left_out)
+    given_up = [columns[n].drop for n in left_out if columns[n].kind is not Kind.FIGURE]
+    assert all(columns[n].drop <= min(given_up, default=room + 99) for n in shown)
+    if sum(width + 2 for width in widths) - 2 <= room:
+        assert not given_up
 
 
 def test_a_cluster_without_accelerators_says_so() -> None:

@@ -58,6 +58,26 @@ def test_json_and_lists_are_read_as_well(tmp_path: Path) -> None:
         ("kind: [", "the YAML is malformed"),
         ("", "the file is empty"),
         ("{}", "found no kind"),
+        (
+            JOB.replace('"8"', '"-8"'),
+            "containers[0] (main): resources.limits: nvidia.com/gpu -8: expected 0 or more",
+        ),
+        (JOB.replace("nvidia.com/gpu:", "gpu:"), "limits: gpu 8: expected cpu, memory, ephemeral-storage"),
+        (
+            DEPLOYMENT.replace('"2"', "-2"),
+            "containers[0] (m): resources.requests: cpu -2: expected 0 or more",
+        ),
+        (
+            JOB.replace("      containers:", "      overhead: {cpu: -1}\n      containers:"),
+            "overhead: cpu -1: expected 0 or more",
+        ),
+        (
+            JOB.replace(
+                "      containers:",
+                "      initContainers: [{name: i, resources: {requests: {a/b: 1.5}}}]\n      containers:",
+            ),
+            "initContainers[0] (i): resources.requests: a/b 1.5: expected whole devices",
+        ),
         (JOB.replace("batch/v1", "batch.example.com/v1"), "is not known"),
         (JOB.replace("containers:", "containers: 7\n      x:"), "containers"),
     ],

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -280,6 +281,16 @@ def test_devices_are_stranded_where_half_of_their_share_of_cpu_is_not_to_be_had(
             "Free 29 of cpu: 19 of 96 are free, and half a fair share for one device is 6.",
         ),
     )
+
+
+def test_what_fits_now_counts_pods_of_the_same_share_as_what_is_stranded() -> None:
+    mirror = cluster(gpu_node("a").cpu("96").label(rack="r"), pod("busy").on("a").requests(cpu=78))
+    product = only(surveyed(mirror, "rack"))
+    assert (product.free, product.stranded) == (8, 5)
+    assert placeable(product) == {8: 0, 4: 0, 2: 1, 1: 3}
+    assert {(gang.level, gang.devices, gang.pods) for gang in product.gangs if gang.devices <= 2} == {
+        ("", 2, 1), ("", 1, 3), ("rack", 2, 1), ("rack", 1, 3),
+    }  # fmt: skip
 
 
 def test_the_scarcest_of_cpu_and_memory_is_the_cause() -> None:
@@ -646,9 +657,20 @@ def test_what_is_placeable_is_what_the_estimator_would_place(things: list[NodeBu
     mirror = cluster(*things)
     summary = surveyed(mirror, "rack")
     room = room_of(mirror)
+    columns = mirror.columns
+    devices = columns.allocatable(GPU) + columns.unhealthy(GPU)
     for size in (8, 4, 2, 1):
-        asked = shape(gpu=size, tolerations=[f"{GPU}:NoSchedule"])
-        fits = room.fits(asked)
+        fits = np.zeros(len(columns.rows), dtype=np.int64)
+        for row in range(len(columns.rows)):
+            # Half of what each device would get if the node's amounts were dealt out evenly.
+            cpu_milli, memory = (
+                size * (int(columns.allocatable(name)[row]) // (2 * max(1, int(devices[row]))))
+                for name in ("cpu", "memory")
+            )
+            asked = shape(
+                {"cpu": f"{cpu_milli}m", "memory": memory, GPU: size}, tolerations=[f"{GPU}:NoSchedule"]
+            )
+            fits[row] = room.fits(asked)[row]
         assert sum(placeable(product)[size] for product in summary.products) == int(fits.sum())
         racks = {
             row.labels["rack"]: 0 for row in mirror.columns.rows if row is not None and "rack" in row.labels
@@ -656,9 +678,9 @@ def test_what_is_placeable_is_what_the_estimator_would_place(things: list[NodeBu
         for product in summary.products:
             mine = "" if not product.product else product.product
             of_racks = dict.fromkeys(racks, 0)
-            for row, pods in zip(mirror.columns.rows, fits.tolist(), strict=True):
-                if row is not None and "rack" in row.labels and row.labels.get(PRODUCT, "") == mine:
-                    of_racks[row.labels["rack"]] += pods
+            for held, pods in zip(mirror.columns.rows, fits.tolist(), strict=True):
+                if held is not None and "rack" in held.labels and held.labels.get(PRODUCT, "") == mine:
+                    of_racks[held.labels["rack"]] += pods
             largest = [g.pods for g in product.gangs if (g.devices, g.level) == (size, "rack")]
             assert largest in ([], [max(of_racks.values(), default=0)])
 
@@ -677,7 +699,7 @@ def test_every_device_is_in_one_column_and_every_node_in_one_chunk(
         assert product.stranded <= product.free
         assert sum(chunk.nodes for chunk in product.chunks) == product.nodes
         assert sum(chunk.free * chunk.nodes for chunk in product.chunks) == product.free
-        assert placeable(product)[1] <= product.free
+        assert placeable(product)[1] == product.free - product.stranded
         assert product.stranded == sum(n.free for n in summary.stranded if n.product == product.product)
     everything = sum(
         product.unhealthy + product.allocated + product.cordoned + product.free

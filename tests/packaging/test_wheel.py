@@ -1,8 +1,10 @@
-"""The wheel alone gives every program: what the repository has beside it is not missed."""
+"""The wheel that the source distribution makes gives every program: what the repository has is not missed."""
 
 import os
 import subprocess
 import sys
+import tarfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,13 +22,16 @@ _PROGRAMS = {
 
 
 class Installed:
-    """The wheel, unpacked by pip into a folder; its dependencies are those that run these tests."""
+    """The wheel of the source distribution, unpacked by pip; dependencies are those that run these tests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        built = folder / "dist"
-        _ran([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)], cwd=_ROOT)
-        (wheel,) = built.glob("*.whl")
+        (sources,) = _built("sdist", _ROOT, folder / "sdist")
+        with tarfile.open(sources) as archive:
+            archive.extractall(folder / "sources", filter="data")
+        (unpacked,) = (folder / "sources").iterdir()
+        (wheel,) = _built("wheel", unpacked, folder / "dist")
+        self.wheel = wheel
         self.site = folder / "site"
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
         _ran([*pip, "--disable-pip-version-check", "--target", str(self.site), str(wheel)], cwd=folder)
@@ -35,6 +40,16 @@ class Installed:
         """What the command printed; it sees the wheel before anything else, and not the repository."""
         env = {**os.environ, "PYTHONPATH": str(self.site), "PYTHONSAFEPATH": "1"}
         return _ran(command, cwd=self.folder, env=env)
+
+
+def _built(target: str, sources: Path, folder: Path) -> list[Path]:
+    _ran([sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)], cwd=sources)
+    return list(folder.iterdir())
+
+
+def _files(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
 
 
 def _ran(command: Sequence[str], cwd: Path, env: dict[str, str] | None = None) -> str:
@@ -62,6 +77,11 @@ def test_every_program_is_there_and_helps(installed: Installed, program: str) ->
 def test_nothing_is_read_from_the_repository(installed: Installed, package: str) -> None:
     where = installed.run([sys.executable, "-c", f"import {package}; print({package}.__file__)"])
     assert Path(where.strip()).is_relative_to(installed.site)
+
+
+def test_the_repository_makes_the_same_wheel(installed: Installed, tmp_path: Path) -> None:
+    (wheel,) = _built("wheel", _ROOT, tmp_path)
+    assert _files(installed.wheel) == _files(wheel)
 
 
 def test_every_manifest_is_in_it(installed: Installed) -> None:

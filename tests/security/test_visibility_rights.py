@@ -42,6 +42,12 @@ def test_a_tenant_reads_no_name_of_another(strategy: str) -> None:
                 assert told.status in (200, 403, 404)
             for path in (f"/workloads/{ZETA}/{MARK}-1", f"/namespaces/{ZETA}/queues/{MARK}-local"):
                 assert (await asked.ask(path, ALPHA_TOKEN)).status == 403
+            elsewhere = [
+                msgspec.json.decode(told.body, type=WorkloadList)
+                for token in (ALPHA_TOKEN, ADMIN_TOKEN)
+                for told in [await asked.ask(f"/workloads/{ALPHA}/{MARK}-1", token)]
+            ]
+            assert elsewhere == [WorkloadList(), WorkloadList(namespaces=[ZETA])]
             # That there is such a queue is not told either.
             there = await asked.ask(f"/queues/{MARK}-only", ALPHA_TOKEN)
             absent = await asked.ask("/queues/nosuch", ALPHA_TOKEN)

@@ -6,6 +6,9 @@ dealt out evenly. Half, because system pods take their part and most pods ask fo
 node that cannot give even half a share has been filled by pods without devices. Of the free devices of a node
 as many are stranded as would be left over after all such pods that fit.
 
+The same pod is what a report counts as one that fits now: of n devices it brings n such half shares. So what
+is free and not stranded is what pods of one device would take, and the two never contradict each other.
+
 Devices behind a taint are stranded whatever else is free, and so are those of hosts that are of use only
 together with others which are not free or not well.
 """
@@ -47,7 +50,7 @@ class Stranded:
 
 
 class Stranding:
-    """Judges the free devices of one cluster.
+    """Judges the free devices of one cluster, and the room beside them.
 
     ``groups``: by row `FRAGMENTS` or `UNHEALTHY` where the group of the host is of no use, else 0.
     """
@@ -62,11 +65,15 @@ class Stranding:
         for stock in stocks:
             self._devices[stock.rows] += stock.total
 
+    def pods(self, rows: IntVector, devices: int) -> IntVector:
+        """How many pods of so many devices, and as many half shares, the rest of each row leaves room for."""
+        return np.asarray(self._fits(rows, devices).min(axis=0))
+
     def of(self, stock: Stock) -> Stranded:
         """The stranded devices of a stock."""
         rows = stock.rows
         free = stock.idle * self._access.open[rows]
-        fits = np.stack([self._fits(resource, rows) for resource in _SCARCE])
+        fits = self._fits(rows, 1)
         left = free - np.minimum(free, fits.min(axis=0))
         lost = ~self._access.usable[rows] | (self._groups[rows] > 0)
         return Stranded(stock, free, np.where(lost, free, left), fits.argmin(axis=0))
@@ -100,10 +107,14 @@ class Stranding:
         shares = SHARE_DIVISOR * np.maximum(self._devices[rows], 1)
         return np.asarray(self._columns.allocatable(resource)[rows] // shares)
 
-    def _fits(self, resource: str, rows: IntVector) -> IntVector:
-        """Pods of a fair share by row; a node that has none of the resource to share is not judged by it."""
-        need, free = self._need(resource, rows), self._columns.free(resource)[rows]
-        return np.where(need > 0, free // np.maximum(need, 1), self._devices[rows])
+    def _fits(self, rows: IntVector, devices: int) -> IntVector:
+        """Pods by each of `_SCARCE` and row; a node that has none of one to share is not judged by it."""
+        fits = []
+        for resource in _SCARCE:
+            need, free = self._need(resource, rows), self._columns.free(resource)[rows]
+            times = 1 if resource == PODS else devices
+            fits.append(np.where(need > 0, free // times // np.maximum(need, 1), self._devices[rows]))
+        return np.stack(fits)
 
     def _lost(self, row: int) -> tuple[str, str] | None:
         """Cause and remedy where no amount of cpu or memory would help."""

@@ -7,9 +7,10 @@ nodes take tens of milliseconds, on a snapshot and on any thread.
 How the numbers relate: ``total = unhealthy + allocated + cordoned + free`` for every product, where
 ``cordoned`` are idle devices on cordoned nodes; only where pods hold more than is healthy is the sum larger,
 and then nothing is free there. ``free`` includes devices behind taints and in slices that are not wholly
-free: they are all stranded, and neither ``placeable`` nor gangs count on them. ``placeable`` asks for nothing
-but devices and a pod's slot, so it may count on devices that are stranded for want of cpu or memory. Chunks
-cover all nodes of the product and add up to ``free``.
+free: they are all stranded. ``placeable`` and gangs count pods that bring half of their fair share of the
+node's cpu and memory (see `stranding`), so they never count on stranded devices: where devices are used one
+by one, pods of one device are ``free - stranded``. Chunks cover all nodes of the product, and add up to
+``free``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +43,6 @@ from estimator.fit.device_tolerations import TolerationPolicy
 from estimator.fit.eligibility import EligibilityCache
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
-from fairway.resources import PODS
 from fairway.taints import Toleration
 
 POD_SIZES = (8, 4, 2, 1)
@@ -89,7 +89,7 @@ def survey(
         stranded = stranding.of(stock)
         judged.append(stranded)
         key = (stock.product, stock.resource)
-        fits = {size: _fits(columns, access, hosts, stock, size) for size in POD_SIZES}
+        fits = {size: _fits(stranding, access, hosts, stock, size) for size in POD_SIZES}
         products.append(
             _product(
                 stock,
@@ -154,12 +154,12 @@ def _product(
     )
 
 
-def _fits(columns: NodeColumns, access: Access, hosts: SliceHosts, stock: Stock, size: int) -> IntVector:
-    """Pods of so many devices each, by row of the stock."""
+def _fits(stranding: Stranding, access: Access, hosts: SliceHosts, stock: Stock, size: int) -> IntVector:
+    """Pods of so many devices each, and as many half shares of the rest, by row of the stock."""
     usable = access.usable[stock.rows]
     if stock.resource == TPU:
         usable &= hosts.usable(size)[stock.rows]
-    return np.minimum(stock.idle // size, columns.free(PODS)[stock.rows]) * usable
+    return np.minimum(stock.idle // size, stranding.pods(stock.rows, size)) * usable
 
 
 def _gangs(stock: Stock, fits: Mapping[int, IntVector], regions: Iterable[Domains]) -> Iterator[LargestGang]:

@@ -85,7 +85,8 @@ def test_one_workload() -> None:
         assert (lost.name, lost.state) == ("nowhere", "Held")
         assert lost.waiting is not None
         assert lost.waiting.text == "LocalQueue team/none does not exist"
-        assert (await asked(world, "/workloads/team/none", WorkloadList)).workloads == []
+        assert await asked(world, "/workloads/team/none", WorkloadList) == WorkloadList()
+        assert await asked(world, "/workloads/typo/w0", WorkloadList) == WorkloadList(namespaces=["team"])
         world.karmada.finish(keys[:1])
         await world.passes(0.1)
         (done,) = (await asked(world, "/workloads/team/w0-job", WorkloadList)).workloads

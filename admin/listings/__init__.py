@@ -1,0 +1,1 @@
+"""What the report lists, each as a table for the terminal and the page."""
