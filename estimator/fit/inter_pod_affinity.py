@@ -27,7 +27,9 @@ class NamespaceLabels:
     is_complete: bool
 
     def match(self, name: str, selector: Selector) -> bool:
-        """Whether the selector matches the namespace, as far as its labels are known."""
+        """Whether it is known that the selector matches the namespace."""
+        if name not in self.known and not self.decides(selector):
+            return False
         return matches(selector, {**self.known.get(name, {}), NAMESPACE_NAME: name})
 
     def decides(self, selector: Selector | None) -> bool:
@@ -110,6 +112,7 @@ def _near(
     """The rows in whose domains pods run that match all of the pod's affinity.
 
     Where there are none and the pods match it themselves: the rows with all its labels, and those labels.
+    Where it is not known which pods it means: the rows with all its labels.
     """
     size = len(nodes.rows)
     rows = nodes.present.copy()
@@ -127,10 +130,12 @@ def _near(
         carrying &= nodes.labels.codes(term.key)[:size] > 0
     unknown = _undecided(pod.affinity, namespaces)
     reason = "didn't match pod affinity rules"
+    if unknown:
+        return Limit(FILTER, carrying, reason=reason, unknown=unknown), ()
     if not some and all(is_own(term, pod.namespace, labels, namespaces) for term in pod.affinity):
         keys = tuple(dict.fromkeys(term.key for term in pod.affinity))
-        return Limit(FILTER, carrying, reason=reason, unknown=unknown), keys
-    return Limit(FILTER, rows, reason=reason, unknown=unknown), ()
+        return Limit(FILTER, carrying, reason=reason), keys
+    return Limit(FILTER, rows, reason=reason), ()
 
 
 def _domains(nodes: NodeColumns, key: str, found: np.ndarray[tuple[int], np.dtype[np.int64]]) -> BoolVector:
