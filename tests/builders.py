@@ -290,6 +290,21 @@ class PodBuilder:
         owner = {"apiVersion": api_version, "kind": kind, "name": name, "controller": True}
         return self._metadata(ownerReferences=[owner])
 
+    def template(self) -> dict[str, object]:
+        """The template of such pods."""
+        made = self.object()
+        metadata = {key: value for key, value in self.metadata.items() if key in ("labels", "annotations")}
+        return {"metadata": metadata, "spec": made["spec"]}
+
+    def deployment(self, replicas: int = 500) -> dict[str, object]:
+        """A Deployment of such pods, by the name of this one."""
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"replicas": replicas, "template": self.template()},
+        }
+
     def object(self) -> dict[str, object]:
         named = [(f"c{index}", container) for index, container in enumerate(self.containers)]
         return {
@@ -305,21 +320,6 @@ class PodBuilder:
                 "conditions": list(self.conditions) or None,
                 **self.status,
             },
-        }
-
-    def template(self) -> dict[str, object]:
-        """The template of such pods."""
-        made = self.object()
-        metadata = {key: value for key, value in self.metadata.items() if key in ("labels", "annotations")}
-        return {"metadata": metadata, "spec": made["spec"]}
-
-    def deployment(self, replicas: int = 500) -> dict[str, object]:
-        """A Deployment of such pods, by the name of this one."""
-        return {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": self.name, "namespace": self.namespace},
-            "spec": {"replicas": replicas, "template": self.template()},
         }
 
     def build(self) -> Pod:

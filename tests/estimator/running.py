@@ -1,8 +1,8 @@
 """Scenes: a cluster with pods that run, and how many further pods of a template it takes.
 
 Each is answered by the estimator's own way from a Deployment to a number, and by the oracle of
-kube-scheduler's filters, which shares no code with it. Where the truth hangs on the scheduler's scores the most
-that it may bind counts.
+kube-scheduler's filters, which shares no code with it. Where the truth hangs on the scheduler's scores
+the most that it may bind counts.
 """
 
 import json
@@ -28,10 +28,10 @@ HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "exa
 UNKNOWN = NamespaceLabels({}, False)
 
 
-def at(name: str, zone: str = "", cpu: int = 8, **labels: str) -> NodeBuilder:
-    """A node with its name as hostname, in a zone unless that is empty."""
-    zoned = {ZONE: zone} if zone else {}
-    return node(name).cpu(cpu).label({HOST: name, **zoned, **labels})
+def at(name: str, zone: str = "", cpu: int = 8, rack: str = "", pool: str = "") -> NodeBuilder:
+    """A node with its name as hostname, and those of the other labels that are not empty."""
+    labels = {HOST: name, ZONE: zone, RACK: rack, "pool": pool}
+    return node(name).cpu(cpu).label({key: value for key, value in labels.items() if value})
 
 
 FIVE = (at("n1", "a"), at("n2", "a"), at("n3", "b"), at("n4", "b"), at("n5", "c"))

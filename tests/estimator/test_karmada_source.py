@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from estimator.capacity.gangs.workload_gang import WorkloadGang
-from estimator.karmada.kinds import KINDS, WatchedKind
+from estimator.karmada.kinds import KINDS, WatchedKind, WorkloadObject
 from estimator.karmada.source import KarmadaSource
 from estimator.karmada.templates import NOTHING, Found
 from fairway.kube.client import KubeClient
@@ -24,12 +24,8 @@ class _Spec(msgspec.Struct):
     gang: int = 0
 
 
-class _Job(msgspec.Struct):
-    spec: _Spec
-
-
-def read(kind: WatchedKind, data: bytes) -> WorkloadGang | None:
-    gang = msgspec.json.decode(data, type=_Job).spec.gang
+def read(kind: WatchedKind, workload: WorkloadObject) -> WorkloadGang | None:
+    gang = msgspec.json.decode(workload.spec, type=_Spec).gang
     return WorkloadGang((), gang, 1, None) if gang else None
 
 

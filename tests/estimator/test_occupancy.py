@@ -227,7 +227,8 @@ def test_a_namespace_goes_with_its_pods() -> None:
 
 # --- what cannot be read -----------------------------------------------------------------------------------
 
-NO_ZONE, ODD, BAD_SPACE = (
+_Term = tuple[str, object, dict[str, object]]
+TERMS: tuple[_Term, ...] = (
     ("", WEB, {}),
     (ZONE, selecting(("app", "Like", ["web"])), {}),
     (ZONE, WEB, {"namespaceSelector": selecting(("a", "In", []))}),
@@ -237,15 +238,15 @@ NO_ZONE, ODD, BAD_SPACE = (
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (NO_ZONE, "[0].topologyKey: expected a node label, found none"),
-        (ODD, "[0].labelSelector: 'Like' on app is not an operator"),
-        (BAD_SPACE, "[0].namespaceSelector: In on a names no values"),
+        (TERMS[0], "[0].topologyKey: expected a node label, found none"),
+        (TERMS[1], "[0].labelSelector: 'Like' on app is not an operator"),
+        (TERMS[2], "[0].namespaceSelector: In on a names no values"),
         ((ZONE, selecting(app="!"), {}), "[0].labelSelector: In on app: '!' is not a label value"),
         ((ZONE, selecting(("app", "Gt", ["1"])), {}), "[0].labelSelector: Gt on app: expected In, NotIn"),
     ],
 )
 def test_a_term_of_a_running_pod_that_makes_no_sense_is_reported_and_its_others_count(
-    bad: tuple[str, object, dict[str, object]], message: str
+    bad: _Term, message: str
 ) -> None:
     key, selector, fields = bad
     said = Complaints()

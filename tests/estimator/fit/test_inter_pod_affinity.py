@@ -213,7 +213,7 @@ REPELLED: Scenes = {
     "not by affinity": Scene(web(), 40, (db("n1").near(ZONE, WEB),)),
 }
 
-MIXED = (at("n1", "a", **{RACK: "1"}), at("n2", "b", **{RACK: "2"}), at("n3", "a", **{RACK: "2"}))
+MIXED = (at("n1", "a", rack="1"), at("n2", "b", rack="2"), at("n3", "a", rack="2"))
 
 NEAR: Scenes = {
     "others that run nowhere": Scene(web().near(ZONE, CACHE), 0),

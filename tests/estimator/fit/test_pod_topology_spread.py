@@ -17,8 +17,8 @@ def several(on: str, number: int) -> tuple[PodBuilder, ...]:
     return tuple(own(on, index) for index in range(number))
 
 
-def zoned(**fields: object) -> PodBuilder:
-    return web().spread(ZONE, WEB, **fields)
+def zoned(skew: int = 1, **fields: object) -> PodBuilder:
+    return web().spread(ZONE, WEB, skew, **fields)
 
 
 OWN: Scenes = {
@@ -135,7 +135,7 @@ POLICIES: Scenes = {
     "a cordoned zone counts as the emptiest": Scene(zoned(), 2, nodes=(*FIVE[:4], at("n5", "c").cordoned())),
 }
 
-TWO = (at("n1", "a", 4, **{RACK: "1"}), at("n2", "a", 4, **{RACK: "2"}), at("n3", "b", 4, **{RACK: "3"}))
+TWO = (at("n1", "a", 4, rack="1"), at("n2", "a", 4, rack="2"), at("n3", "b", 4, rack="3"))
 
 SEVERAL: Scenes = {
     "two labels": Scene(zoned().spread(RACK, WEB), 5, nodes=TWO, proven=False),
