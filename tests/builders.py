@@ -97,19 +97,19 @@ class NodeBuilder:
     def annotated(self, more: Mapping[str, str]) -> NodeBuilder:
         return replace(self, annotations={**self.annotations, **more})
 
-    def build(self) -> Node:
-        return msgspec.convert(
-            {
-                "metadata": {
-                    "name": self.name,
-                    "labels": self.labels or None,
-                    "annotations": self.annotations or None,
-                },
-                "spec": {"unschedulable": self.unschedulable, "taints": list(self.taints) or None},
-                "status": {"allocatable": self.allocatable, "capacity": self.capacity},
+    def object(self) -> dict[str, object]:
+        return {
+            "metadata": {
+                "name": self.name,
+                "labels": self.labels or None,
+                "annotations": self.annotations or None,
             },
-            Node,
-        )
+            "spec": {"unschedulable": self.unschedulable, "taints": list(self.taints) or None},
+            "status": {"allocatable": self.allocatable, "capacity": self.capacity},
+        }
+
+    def build(self) -> Node:
+        return msgspec.convert(self.object(), Node)
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,14 @@ class _Container:
     limits: Quantities | None = None
     has: Quantities | None = None
     granted: Quantities | None = None
+    ports: tuple[dict[str, object], ...] = ()
 
     def spec(self, name: str) -> dict[str, object]:
         return {
             "name": name,
             "restartPolicy": "Always" if self.sidecar else None,
             "resources": {"requests": self.requests, "limits": self.limits},
+            "ports": list(self.ports) or None,
         }
 
     def status(self, name: str) -> dict[str, object]:
@@ -159,6 +161,12 @@ class PodBuilder:
 
     def _last(self, change: Callable[[_Container], _Container]) -> PodBuilder:
         return replace(self, containers=(*self.containers[:-1], change(self.containers[-1])))
+
+    def named(self, name: str) -> PodBuilder:
+        return replace(self, name=name)
+
+    def of(self, namespace: str) -> PodBuilder:
+        return replace(self, namespace=namespace)
 
     def on(self, node_name: str) -> PodBuilder:
         return self._spec(nodeName=node_name)
@@ -195,6 +203,59 @@ class PodBuilder:
     def granted(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> PodBuilder:
         """What the last container's status says the kubelet has set aside."""
         return self._last(lambda container: replace(container, granted=quantities(more, **named)))
+
+    def port(self, host: int, protocol: str = "TCP", address: str = "", container: int = 0) -> PodBuilder:
+        """A port of the last container: one of the node's where ``host`` is not 0."""
+        port = {
+            "hostPort": host,
+            "containerPort": container or host,
+            "protocol": protocol,
+            "hostIP": address,
+        }
+        return self._last(lambda last: replace(last, ports=(*last.ports, port)))
+
+    def host_network(self) -> PodBuilder:
+        return self._spec(hostNetwork=True)
+
+    def volume(self, claim: str) -> PodBuilder:
+        """One more volume, on a PersistentVolumeClaim."""
+        given = self.spec.get("volumes")
+        given = given if isinstance(given, list) else []
+        return self._spec(volumes=[*given, {"name": claim, "persistentVolumeClaim": {"claimName": claim}}])
+
+    def apart(self, key: str, selector: object, **fields: object) -> PodBuilder:
+        """One more required term of anti-affinity; ``selector`` as `selecting` makes it, None for none."""
+        return self._term("podAntiAffinity", {"topologyKey": key, "labelSelector": selector, **fields})
+
+    def near(self, key: str, selector: object, **fields: object) -> PodBuilder:
+        """One more required term of affinity."""
+        return self._term("podAffinity", {"topologyKey": key, "labelSelector": selector, **fields})
+
+    def _term(self, kind: str, term: dict[str, object]) -> PodBuilder:
+        affinity = self.spec.get("affinity")
+        affinity = affinity if isinstance(affinity, dict) else {}
+        required = "requiredDuringSchedulingIgnoredDuringExecution"
+        terms = affinity.get(kind, {}).get(required, [])
+        return self._spec(affinity={**affinity, kind: {required: [*terms, term]}})
+
+    def spread(self, key: str, selector: object, skew: int = 1, **fields: object) -> PodBuilder:
+        """One more topology spread constraint that does not give way."""
+        given = self.spec.get("topologySpreadConstraints")
+        given = given if isinstance(given, list) else []
+        one = {"topologyKey": key, "labelSelector": selector, "maxSkew": skew}
+        one |= {"whenUnsatisfiable": "DoNotSchedule", **fields}
+        return self._spec(topologySpreadConstraints=[*given, one])
+
+    def tolerates(self, text: str) -> PodBuilder:
+        """``key:Effect``, whatever the value."""
+        key, _, effect = text.partition(":")
+        given = self.spec.get("tolerations")
+        given = given if isinstance(given, list) else []
+        return self._spec(tolerations=[*given, {"key": key, "operator": "Exists", "effect": effect}])
+
+    def selects(self, **labels: str) -> PodBuilder:
+        """Only nodes with these labels."""
+        return self._spec(nodeSelector=labels)
 
     def overhead(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> PodBuilder:
         return self._spec(overhead=quantities(more, **named))
@@ -233,6 +294,21 @@ class PodBuilder:
     def owned_by(self, kind: str, name: str, api_version: str = "apps/v1") -> PodBuilder:
         owner = {"apiVersion": api_version, "kind": kind, "name": name, "controller": True}
         return self._metadata(ownerReferences=[owner])
+
+    def template(self) -> dict[str, object]:
+        """The template of such pods."""
+        made = self.object()
+        metadata = {key: value for key, value in self.metadata.items() if key in ("labels", "annotations")}
+        return {"metadata": metadata, "spec": made["spec"]}
+
+    def deployment(self, replicas: int = 500) -> dict[str, object]:
+        """A Deployment of such pods, by the name of this one."""
+        return {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "spec": {"replicas": replicas, "template": self.template()},
+        }
 
     def object(self) -> dict[str, object]:
         named = [(f"c{index}", container) for index, container in enumerate(self.containers)]
@@ -300,6 +376,15 @@ def node(name: str) -> NodeBuilder:
 
 def pod(name: str, namespace: str = "default") -> PodBuilder:
     return PodBuilder(name, namespace)
+
+
+def selecting(*expressions: tuple[str, str, Sequence[str]], **labels: str) -> dict[str, object]:
+    """A label selector: ``selecting(app="web")``, ``selecting(("tier", "In", ["a", "b"]))``; {} for all."""
+    listed = [
+        {"key": key, "operator": operator, "values": list(values)} for key, operator, values in expressions
+    ]
+    made: dict[str, object] = {"matchLabels": labels} if labels else {}
+    return made | ({"matchExpressions": listed} if listed else {})
 
 
 def quota(name: str, namespace: str = "default") -> QuotaBuilder:

@@ -95,6 +95,7 @@ def _near(
     """The rows in whose domains pods run that match all of the pod's affinity.
 
     Where there are none and the pods match it themselves: the rows with all its labels, and those labels.
+    Where it is not known which pods it means: the rows with all its labels.
     """
     size = len(nodes.rows)
     rows = nodes.present.copy()
@@ -112,15 +113,20 @@ def _near(
         carrying &= nodes.labels.codes(term.key)[:size] > 0
     unknown = _undecided(pod.affinity, namespaces)
     reason = "didn't match pod affinity rules"
+    if unknown:
+        return Limit(FILTER, carrying, reason=reason, unknown=unknown), ()
     if not some and all(is_own(term, pod.namespace, labels, namespaces) for term in pod.affinity):
         keys = tuple(dict.fromkeys(term.key for term in pod.affinity))
-        return Limit(FILTER, carrying, reason=reason, unknown=unknown), keys
-    return Limit(FILTER, rows, reason=reason, unknown=unknown), ()
+        return Limit(FILTER, carrying, reason=reason), keys
+    return Limit(FILTER, rows, reason=reason), ()
 
 
 def _matches(namespaces: NamespaceMirror, name: str, selector: Selector) -> bool:
-    """Whether the selector matches the namespace, as far as its labels are known; its name always is."""
-    return matches(selector, {**(namespaces.labels(name) or {}), NAMESPACE_NAME: name})
+    """Whether it is known that the selector matches the namespace; its name always is known."""
+    labels = namespaces.labels(name)
+    if labels is None and not _decides(namespaces, selector):
+        return False
+    return matches(selector, {**(labels or {}), NAMESPACE_NAME: name})
 
 
 def _decides(namespaces: NamespaceMirror, selector: Selector | None) -> bool:

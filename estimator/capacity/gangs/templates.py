@@ -23,7 +23,7 @@ from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
 from fairway.kube.objects import (
     Container,
-    PodAffinity,
+    LabelSelector,
     ResourceRequirements,
 )
 from fairway.kube.templates import (
@@ -33,6 +33,7 @@ from fairway.kube.templates import (
     PodTemplate,
     TemplateSpec,
 )
+from fairway.pod_terms import required_terms
 from fairway.resources import (
     Amounts,
     ResourceError,
@@ -75,7 +76,9 @@ DEVICE_ANNOTATIONS: tuple[str, ...] = tuple(
 """The annotations of a pod by which sharing schemes decide what it gets of devices."""
 
 MAX_RULES = 1000
-"""Containers, resources, tolerations, requirements and constraints of a template; others have some tens."""
+"""Containers, resources, tolerations, requirements and constraints of a template; others have some tens.
+
+Each part of a label selector is looked at for all pods that run."""
 
 
 def shape_of(template: PodTemplate, field: str, problems: list[str], namespace: str = "") -> PodShape:
@@ -132,7 +135,15 @@ def _rules(spec: TemplateSpec) -> Iterator[int]:
     for term in required.node_selector_terms or ():
         yield 1 + len(term.match_expressions or ()) + len(term.match_fields or ())
     for pods in (affinity.pod_affinity, affinity.pod_anti_affinity):
-        yield len((pods or PodAffinity()).required_during_scheduling_ignored_during_execution or ())
+        for affinity_term in required_terms(pods):
+            yield 1 + _parts(affinity_term.label_selector) + _parts(affinity_term.namespace_selector)
+    yield from (_parts(constraint.label_selector) for constraint in spec.topology_spread_constraints or ())
+
+
+def _parts(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    return len(selector.match_labels or ()) + len(selector.match_expressions or ())
 
 
 _Container = tuple[tuple[str, int], ...]
