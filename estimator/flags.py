@@ -27,6 +27,7 @@ from estimator.settings import (
     Settings,
     TopologyOverride,
 )
+from estimator.shards import parse_shard, shards_text
 from fairway.selectors import is_label_key
 from fairway.service.addresses import MAX_PORT
 from fairway.service.certificates import TlsFiles
@@ -130,6 +131,14 @@ _SNAPSHOT: Final = Flag(
     "a single file, else to the file's name without its extension.",
     "[NAME=]FILE",
 )
+_SHARD: Final = Flag(
+    "shard",
+    parse_shard,
+    "",
+    "Serve only this process's share of the clusters named, K from 0 to N-1 of N processes that all get the "
+    "same names; which share a cluster belongs to is told by: shards N NAME...",
+    "K/N",
+)
 _QPS: Final = Flag(
     "kube-api-qps",
     parse_float,
@@ -219,7 +228,7 @@ _TOLERATION: Final = Flag(
 _VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
-    FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _QPS, _BURST)),
+    FlagGroup("Clusters", (_CLUSTER_NAME, _KUBECONFIG, _MASTER, _CLUSTER, _SNAPSHOT, _SHARD, _QPS, _BURST)),
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
     FlagGroup(
         "Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY, _TOLERATION)
@@ -251,9 +260,15 @@ def parse(
         return Text(help_text(width))
     if line.arguments == ("version",):
         return Text(f"{PROGRAM} version: {version}")
+    if line.arguments[:1] == ("shards",):
+        try:
+            return Text(shards_text(list(line.arguments[1:])))
+        except ValueError as error:
+            raise FlagError(f"shards: {error}") from None
     if line.arguments:
         raise FlagError(
-            f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: expected flags only, version or help"
+            f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: expected flags only, shards, version or "
+            "help"
         )
     return _settings(line, is_file)
 
@@ -266,6 +281,7 @@ def help_text(width: int) -> str:
         f"Usage:\n  {PROGRAM} --cluster-name NAME [--kubeconfig FILE] [flags]\n"
         f"  {PROGRAM} --cluster NAME=KUBECONFIG [--cluster ...] [flags]\n"
         f"  {PROGRAM} --snapshot [NAME=]FILE [--snapshot ...] [flags]\n"
+        f"  {PROGRAM} shards N NAME...\n"
         f"  {PROGRAM} version\n\n" + render_help(GROUPS, width=width)
     )
 
@@ -273,6 +289,9 @@ def help_text(width: int) -> str:
 def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
     stock = StockCluster(line.value(_CLUSTER_NAME), line.value(_KUBECONFIG), line.value(_MASTER))
     clusters = cluster_sources(stock, line.values(_CLUSTER), line.values(_SNAPSHOT))
+    shard = line.value(_SHARD)
+    if shard is not None:
+        clusters = tuple(source for source in clusters if shard.serves(source.name))
     for source in clusters:
         _require_file(source, stock, is_file)
     return Settings(
@@ -285,7 +304,7 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         on_doubt=line.value(_ON_DOUBT),
         stale_after_s=line.value(_STALE_AFTER),
         logs=log_settings(line, _VERBOSITY),
-        notices=_notices(line),
+        notices=_notices(line, clusters),
         karmada=_karmada(line, is_file),
         accelerators=_accelerators(line, is_file),
     )
@@ -333,8 +352,12 @@ def _tls(line: CommandLine, is_file: Callable[[Path], bool]) -> TlsFiles | None:
     )
 
 
-def _notices(line: CommandLine) -> tuple[str, ...]:
+def _notices(line: CommandLine, clusters: tuple[ClusterSource, ...]) -> tuple[str, ...]:
     notices = [f"--{flag.name} has no effect: {reason}" for flag, reason in INERT if line.is_set(flag)]
+    if not clusters:
+        notices.append(
+            f"--{_SHARD.name}: of the clusters named none belongs to this shard; fewer shards would do"
+        )
     other_gates = sorted({name for gates in line.values(_GATES) for name in gates} - {*HEEDED, "AllAlpha"})
     if other_gates:
         notices.append(f"--feature-gates: {', '.join(other_gates)} has no effect on an estimator")

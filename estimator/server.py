@@ -380,7 +380,7 @@ async def _listen(
 
 
 async def _freeze_when_synced(members: list[_Member]) -> None:
-    """Take what was just read out of the garbage collector's sight, once."""
-    for member in members:
-        await member.member.synced((NODES, PODS))
-    freeze_long_lived()
+    """Take what was read of each cluster out of the garbage collector's sight; some may never be read."""
+    for synced in asyncio.as_completed([member.member.synced((NODES, PODS)) for member in members]):
+        await synced
+        freeze_long_lived()

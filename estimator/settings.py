@@ -75,10 +75,10 @@ class ApiSettings:
 class Settings:
     """The whole configuration of an estimator process.
 
-    ``clusters`` has at least one entry, names unique, live ones first. ``tls`` is ``None`` for plaintext.
-    After ``stale_after_s`` without news of a cluster its answers are doubtful, and ``on_doubt`` says what to
-    answer then. ``notices`` are sentences to log once at startup. ``karmada`` is None where templates are not
-    read.
+    ``clusters`` has names that are unique, live ones first; none where no cluster belongs to this shard.
+    ``tls`` is ``None`` for plaintext. After ``stale_after_s`` without news of a cluster its answers are
+    doubtful, and ``on_doubt`` says what to answer then. ``notices`` are sentences to log once at startup.
+    ``karmada`` is None where templates are not read.
     """
 
     clusters: tuple[ClusterSource, ...]

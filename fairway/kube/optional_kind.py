@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Denied, Forbidden, KubeError, NotFound, Unauthorized
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
+from fairway.kube.pace import take_turn
 from fairway.kube.reflector import Reflector, Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
@@ -135,6 +136,8 @@ class OptionalKind(Generic[_T]):
     async def _served(self) -> ResourceKind[_T] | None:
         """The first of the versions that is served. Raises KubeError where the server does not say."""
         for kind in self._kinds:
+            # Many may look at once, and each opens a connection.
+            await take_turn()
             try:
                 await self._client.get_bytes(kind.path, {"limit": "1"})
             except NotFound:

@@ -16,19 +16,23 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fairway.service.fair_selector import new_event_loop
+
 logger = logging.getLogger(__name__)
 
-# A collection's pause grows with what it visits: at most 10,000 new objects, or 100,000 of middle age, each a
+# A collection's pause grows with what it visits: at most 10,000 new objects, or 30,000 of middle age, each a
 # few milliseconds. Full ones come after 10 million surviving allocations, and frozen objects are not visited.
-GC_THRESHOLDS: Final = (10_000, 10, 100)
+GC_THRESHOLDS: Final = (10_000, 3, 350)
 # A thread that computes hands the interpreter to the loop after this time (default 5 ms).
 SWITCH_INTERVAL_S: Final = 0.001
 # Every TLS connection of asyncio keeps a buffer of this size (default 256 KiB) as long as it is open, and may
 # fill it at once: a hundred clusters are some hundred watches. A TLS record has 16 KiB at most.
 TLS_BUFFER_BYTES: Final = 16 << 10
+THREADS: Final = 64
 STALL_S: Final = 0.020
 SAMPLE_INTERVAL_S: Final = 0.010
 WINDOW_S: Final = 60
@@ -54,11 +58,15 @@ def run(
             stop.set()
 
         loop = asyncio.get_running_loop()
+        # Made as they are needed: a name that no server resolves blocks one for half a minute, and those of
+        # other clusters shall be looked up meanwhile.
+        loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="wait"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal, number)
         return await main(stop)
 
-    return asyncio.run(supervised())
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(supervised())
 
 
 _M_ARENA_MAX = -8
@@ -81,11 +89,12 @@ def tune_interpreter() -> None:
 
 
 def freeze_long_lived() -> None:
-    """Call after the first sync: no later collection visits what lives now, so none takes long.
+    """Call when much has been read that is going to stay: no later collection visits what lives now.
 
-    Nothing is collected first, since visiting a whole cluster would be the very pause to avoid; garbage of
-    the start-up stays, a bounded amount.
+    Only what is young is looked through for garbage before, since visiting everything would be the very pause
+    to avoid; older garbage of the start-up stays, a bounded amount.
     """
+    gc.collect(1)
     gc.freeze()
 
 

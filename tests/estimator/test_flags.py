@@ -64,6 +64,7 @@ STOCK = {
 OURS = {
     "cluster": "",
     "snapshot": "",
+    "shard": "",
     "on-doubt": "auto",
     "stale-after": "2m",
     "karmada-kubeconfig": "",

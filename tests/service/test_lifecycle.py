@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from fairway.service.lifecycle import (
     GC_THRESHOLDS,
     SAMPLE_INTERVAL_S,
     SWITCH_INTERVAL_S,
+    THREADS,
     TLS_BUFFER_BYTES,
     StallMonitor,
     freeze_long_lived,
@@ -86,6 +88,20 @@ def test_tuning_takes_what_lives_out_of_later_collections() -> None:
     mirror = [[number] for number in range(1000)]
     freeze_long_lived()
     assert gc.get_freeze_count() >= imported + len(mirror)
+
+
+def test_what_waits_for_names_that_nobody_resolves_does_not_keep_others_from_their_threads() -> None:
+    """asyncio's own threads are four more than there are processors."""
+
+    async def main(stop: asyncio.Event) -> int:
+        resolved = threading.Event()
+        hanging = [asyncio.create_task(asyncio.to_thread(resolved.wait)) for _ in range(THREADS - 1)]
+        assert await asyncio.to_thread(lambda: "an address") == "an address"
+        resolved.set()
+        await asyncio.gather(*hanging)
+        return 0
+
+    assert run(main) == 0
 
 
 @pytest.mark.usefixtures("_interpreter")

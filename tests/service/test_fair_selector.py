@@ -1,0 +1,51 @@
+"""Which of many ready sockets a loop looks after in a pass."""
+
+import asyncio
+import socket
+from collections import Counter
+from contextlib import ExitStack
+
+import pytest
+
+from fairway.service.fair_selector import MOST_AT_ONCE, FairSelector, new_event_loop
+
+
+@pytest.mark.parametrize("many", [1, MOST_AT_ONCE, MOST_AT_ONCE + 1, 5 * MOST_AT_ONCE + 3])
+def test_each_gets_its_turn_and_few_at_once(many: int) -> None:
+    with ExitStack() as stack:
+        selector = stack.enter_context(FairSelector())
+        for _ in range(many):
+            ours, theirs = (stack.enter_context(each) for each in socket.socketpair())
+            theirs.send(b"ready, and never read")
+            selector.register(ours, 1)
+        turns: Counter[int] = Counter()
+        rounds = -(-many // MOST_AT_ONCE)
+        for _ in range(10 * rounds):
+            chosen = selector.select(0)
+            assert 0 < len(chosen) <= MOST_AT_ONCE
+            turns.update(key.fd for key, _ in chosen)
+        assert len(turns) == many
+        assert max(turns.values()) - min(turns.values()) <= 1
+
+
+def test_a_loop_serves_more_connections_than_fit_into_a_pass() -> None:
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.close()
+
+    async def ask(port: int, number: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{number}\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(echo, "127.0.0.1", 0, backlog=200) as server:
+            port = server.sockets[0].getsockname()[1]
+            answers = await asyncio.gather(*(ask(port, number) for number in range(100)))
+        assert answers == [f"{number}\n".encode() for number in range(100)]
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(scenario())
