@@ -223,8 +223,12 @@ class Answering:
         if done is None:
             raise OutOfTime("the time was up before anything was found")
         if done.is_late:
-            raise OutOfTime("the time was up before a placement was found or ruled out")
-        return self._told(work, done, point)
+            raise OutOfTime(_NOTHING_YET)
+        answer = self._told(work, done, point)
+        if answer.value or answer.proven or point == "estimate_replicas":
+            return answer
+        why = _UNPROVEN if done.is_searched else in_doubt("late", _NOTHING_YET)
+        return replace(answer, reasons=(*answer.reasons, why))
 
     def _told(self, work: "_Work", done: "_Done", point: ExtensionPoint) -> Answer:
         self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
@@ -263,7 +267,8 @@ class _Seen:
 class _Done:
     """What the nodes hold and what the quotas allow, if they are asked, and how long each took to find out.
 
-    ``is_late``: nothing was found, and nothing ruled out, for want of time.
+    ``is_late``: nothing was found, and nothing ruled out, for want of time. ``is_searched``: more than the
+    first answer was looked for.
     """
 
     nodes: Answer
@@ -271,6 +276,11 @@ class _Done:
     nodes_s: float
     quotas_s: float
     is_late: bool
+    is_searched: bool
+
+
+_NOTHING_YET = "the time was up before a placement was found or ruled out"
+_UNPROVEN = in_doubt("unproven", "no placement was found and none ruled out; first-fit finds none either")
 
 
 def _better(first: _Done, second: _Done) -> _Done:
@@ -306,10 +316,10 @@ class _Work:
             quotas = quota_sets(self.quotas, self.components, self.namespace, on_their_way)
         allowed_s = self.clock()
         held = hold(room, on_their_way, terms.expired)
-        for nodes in self.fit(room, topology, terms):
+        for number, nodes in enumerate(self.fit(room, topology, terms)):
             is_late = not (nodes.value or nodes.proven or _is_zero(quotas)) and terms.expired()
             told = replace(nodes, reasons=(*nodes.reasons, *held)) if held else nodes
-            yield _Done(told, quotas, self.clock() - allowed_s, allowed_s - started_s, is_late)
+            yield _Done(told, quotas, self.clock() - allowed_s, allowed_s - started_s, is_late, number > 0)
 
 
 def _is_zero(quotas: Answer | None) -> bool:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from estimator.capacity.answer import Answer, unsure
 from estimator.capacity.gangs.gang_replicas import gang_replicas
 from estimator.capacity.gangs.workload_gang import workload_gang
-from estimator.capacity.local import left_out, localised
+from estimator.capacity.local import Localizer, left_out
 from estimator.capacity.room import Room
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
-from estimator.fit.inter_pod_affinity import NamespaceLabels
 from estimator.member import MemberCluster
+from fairway.kube.member_kinds import Namespace
+from fairway.kube.objects import ObjectMeta
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from tests.builders import NodeBuilder, PodBuilder, cluster, never, node, pod
@@ -25,7 +26,6 @@ from tests.truth.oracle import truth
 from tests.truth.world import World
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "example.com/rack"
-UNKNOWN = NamespaceLabels({}, False)
 
 
 def at(name: str, zone: str = "", cpu: int = 8, rack: str = "", pool: str = "") -> NodeBuilder:
@@ -67,12 +67,13 @@ class Scene:
     proven: bool = True
     seen: bool = True
 
-    @property
-    def namespaces(self) -> NamespaceLabels:
-        return UNKNOWN if self.known is None else NamespaceLabels(self.known, True)
-
     def mirror(self) -> ClusterMirror:
-        return cluster(*self.nodes, *self.pods)
+        mirror = cluster(*self.nodes, *self.pods)
+        if self.known is not None:
+            for name, labels in self.known.items():
+                mirror.admission.namespaces.upsert(Namespace(ObjectMeta(name=name, labels=dict(labels))))
+            mirror.admission.namespaces.synced = True
+        return mirror
 
     def items(self) -> list[dict[str, object]]:
         """The cluster as ``kubectl get`` shows it."""
@@ -84,13 +85,14 @@ class Scene:
         return found
 
 
-def beside(mirror: ClusterMirror, asked: PodBuilder, namespaces: NamespaceLabels = UNKNOWN) -> Answer:
+def beside(mirror: ClusterMirror, asked: PodBuilder) -> Answer:
     """How many further pods of the Deployment the cluster takes."""
     read = read_workload(json.dumps(asked.deployment()).encode())
     assert isinstance(read, Gang), read
     gang = workload_gang(read)
     cache = EligibilityCache()
-    here = localised(mirror.columns, cache, namespaces, gang.components)
+    mirror.admission.limit_ranges.synced = True  # there are none
+    here = Localizer(mirror, cache).local(gang.components)
     answer = gang_replicas(
         Room(mirror.columns, cache, here.around),
         gang.components[0].shape,
@@ -107,7 +109,7 @@ def check(scene: Scene) -> None:
     if scene.seen:
         real = truth(scene.asked.template(), scene.asked.namespace, World(scene.items()))
         assert (real.highest, real.refusal) == (scene.fits, ""), real
-    answer = beside(scene.mirror(), scene.asked, scene.namespaces)
+    answer = beside(scene.mirror(), scene.asked)
     assert (answer.value, answer.proven) == (scene.fits, scene.proven), answer
 
 

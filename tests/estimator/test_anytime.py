@@ -12,7 +12,7 @@ from estimator.anytime import FIRST_AT_ONCE, Anytime, Problem, Solver, Terms
 from estimator.capacity.answer import Answer, best
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.doubt import OnDoubt
-from estimator.capacity.request import SetsQuestion
+from estimator.capacity.request import Component, SetsQuestion
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.mirror import ClusterMirror
@@ -202,8 +202,8 @@ def fleet(nodes: int) -> ClusterMirror:
     return cluster(*(node(f"n{number}").cpu(11 + number * 7 % 13) for number in range(nodes)))
 
 
-def answering(threads: ByHand, clusters: int, nodes: int) -> Answering:
-    mirror, clock = fleet(nodes), asyncio.get_running_loop().time
+def answering(threads: ByHand, clusters: int, mirror: ClusterMirror) -> Answering:
+    clock = Clock()
     members = [MemberCluster(f"m{number}", mirror, clock) for number in range(clusters)]
     for member in members:
         for kind in MEMBER_KINDS:
@@ -213,8 +213,10 @@ def answering(threads: ByHand, clusters: int, nodes: int) -> Answering:
     return Answering(members, policy, metrics, threads, clock=clock, wall_clock=clock)
 
 
-async def asked(asking: Answering, count: int, within_s: float) -> list[Answer]:
-    questions = (SetsQuestion(f"m{number}", PARTS, "") for number in range(count))
+async def asked(
+    asking: Answering, count: int, within_s: float, parts: tuple[Component, ...] = PARTS
+) -> list[Answer]:
+    questions = (SetsQuestion(f"m{number}", parts, "") for number in range(count))
     return await asyncio.gather(*(asking.answer(question, within_s) for question in questions))
 
 
@@ -224,7 +226,7 @@ def doubts(answer: Answer) -> list[str]:
 
 def test_a_fan_out_with_little_time_is_answered_or_doubted_and_never_a_bare_nothing() -> None:
     async def main() -> None:
-        found = await asked(answering(ByHand(), 50, 60), 50, SOON_S)
+        found = await asked(answering(ByHand(), 50, fleet(60)), 50, SOON_S)
         assert len(found) == 50
         assert all(answer.value > 0 or doubts(answer) == ["late"] for answer in found)
         assert any(doubts(answer) for answer in found)
@@ -235,11 +237,30 @@ def test_a_fan_out_with_little_time_is_answered_or_doubted_and_never_a_bare_noth
 def test_many_clusters_asked_at_once_are_all_answered_no_worse_than_greedily() -> None:
     async def main() -> None:
         threads = ByHand()
-        waiting = asyncio.ensure_future(asked(answering(threads, 50, 60), 50, 60.0))
+        waiting = asyncio.ensure_future(asked(answering(threads, 50, fleet(60)), 50, 60.0))
         while not waiting.done():
             await threads.work()
         greedy = max_sets(room_of(fleet(60)), PARTS, never).answer
         assert greedy.value > 0
         assert {answer.value >= greedy.value for answer in waiting.result()} == {True}
+
+    asyncio.run(main())
+
+
+TOO_LARGE = (component("a", 2, cpu=7), component("b", 1, cpu=6))
+"""One set of these is as much as two nodes of ten CPUs have in all, and fits on no two such nodes."""
+
+
+def test_nothing_found_and_nothing_ruled_out_is_a_doubt() -> None:
+    async def main() -> None:
+        pair = cluster(node("x").cpu(10), node("y").cpu(10))
+        (found,) = await asked(answering(ByHand(), 1, pair), 1, SOON_S, TOO_LARGE)
+        assert (found.value, found.upper_bound, doubts(found)) == (0, 1, ["late"])
+        threads = ByHand()
+        waiting = asyncio.ensure_future(asked(answering(threads, 1, pair), 1, 60.0, TOO_LARGE))
+        while not waiting.done():
+            await threads.work()
+        (found,) = waiting.result()
+        assert (found.value, found.proven, doubts(found)) == (0, True, [])
 
     asyncio.run(main())

@@ -126,7 +126,8 @@ class _Search:
         self._bound = bound
         first, later = [self._all_at_once, self._first_fit], [self._over_patterns]
         places = len(self._per_shape) * self._room.nodes.node_count
-        (first if places <= _FEW_PLACES else later).append(self._by_strategies)
+        is_first = places <= _FEW_PLACES or not self._separable
+        (first if is_first else later).append(self._by_strategies)
         self._climb(first)
         yield self._found(reasons)
         if self._ended:

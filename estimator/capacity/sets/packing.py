@@ -29,8 +29,8 @@ Packed = dict[PodShape, tuple[IntVector, IntVector]]
 
 FloatVector = NDArray[np.float64]
 
-# Rows looked at in all packings of one answer: at most some hundred milliseconds.
-_MOST_WORK = 2_000_000
+# Rows looked at in all packings of one answer: at most some tens of milliseconds.
+_MOST_WORK = 1_000_000
 
 
 class Preference(Enum):
