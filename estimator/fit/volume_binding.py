@@ -120,13 +120,17 @@ def _unbound(
         candidates = [
             one
             for one in known.volumes.available(named)
-            if one.is_kept_for(volume.key, claim.uid) or (not one.claim and claim.ask.takes(one))
+            if (claim.ask.takes(one) if not one.claim else _is_kept(one, volume.key, claim))
         ]
         ready = ready_volumes(nodes, candidates)
         found.within((ready.counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)
         found.unknown.append(
             f"PersistentVolumeClaim {volume.name} is bound where its first pod goes, and all others follow"
         )
+
+
+def _is_kept(one: Volume, key: str, claim: Claim) -> bool:
+    return one.is_kept_for(key, claim.uid) and claim.ask.suits(one)
 
 
 def _own(nodes: NodeColumns, known: VolumesMirror, ask: VolumeAsk, count: int, found: _Findings) -> None:
