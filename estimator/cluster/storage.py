@@ -28,12 +28,15 @@ class VolumeAsk:
     is_block: bool = False
     selector: tuple[Requirement, ...] | None = ()
 
+    def suits(self, volume: "Volume") -> bool:
+        """Whether a volume that is kept for the claim is large enough and of its mode."""
+        return volume.size_bytes >= self.size_bytes and volume.is_block == self.is_block
+
     def takes(self, volume: "Volume") -> bool:
         """Whether a volume of the right class, claimed by nobody, would do."""
         return (
             self.selector is not None
-            and volume.size_bytes >= self.size_bytes
-            and volume.is_block == self.is_block
+            and self.suits(volume)
             and self.access_modes <= volume.access_modes
             and all(requirement.allows(volume.labels.get(requirement.key)) for requirement in self.selector)
         )

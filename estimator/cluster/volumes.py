@@ -3,12 +3,13 @@
 Only volumes behind claims count, as kube-scheduler sees them; in-tree volumes without a claim do not.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from estimator.cluster.kind_mirror import KindMirror
 from estimator.cluster.report import Report
-from estimator.cluster.storage import BLOCK, Claim, ClassRules, Tell, Volume, read_ask, size_bytes
+from estimator.cluster.storage import BLOCK, Claim, ClassRules, Tell, Volume, VolumeAsk, read_ask, size_bytes
 from fairway.dra.slices import SliceError, node_terms
 from fairway.kube.member_kinds import (
     CsiNode,
@@ -45,6 +46,13 @@ _MIGRATED = {
     "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
 }
 _SHOWN = 80
+_MAX_ASKS = 64
+
+Reached = tuple[Term, ...] | None
+"""The nodes that reach a volume, None for all."""
+
+Handle = tuple[str, str]
+"""A CSI driver and the volume's name there."""
 
 
 class ClaimMirror(KindMirror[Claim]):
@@ -83,6 +91,7 @@ class VolumeMirror(KindMirror[Volume]):
     def __init__(self, report: Report) -> None:
         super().__init__(report)
         self._available: dict[str, dict[str, Volume]] = {}
+        self._fitting: tuple[int, dict[tuple[str, VolumeAsk], Counter[Reached]]] = (0, {})
 
     def upsert(self, stated: PersistentVolume) -> None:
         """A volume appeared or changed."""
@@ -115,6 +124,19 @@ class VolumeMirror(KindMirror[Volume]):
     def available(self, storage_class: str) -> Collection[Volume]:
         """Volumes of the class that are in no claim's hands, some of them kept for one."""
         return self._available.get(storage_class, {}).values()
+
+    def fitting(self, storage_class: str, ask: VolumeAsk) -> Mapping[Reached, int]:
+        """How many of those that are kept for nobody would do, by the nodes that reach them. Not to be kept.
+
+        O(volumes) once after each change.
+        """
+        if self._fitting[0] != self.version or len(self._fitting[1]) >= _MAX_ASKS:
+            self._fitting = self.version, {}
+        known = self._fitting[1].get((storage_class, ask))
+        if known is None:
+            found = (one for one in self.available(storage_class) if not one.claim and ask.takes(one))
+            known = self._fitting[1][storage_class, ask] = Counter(one.terms for one in found)
+        return known
 
     def _forget(self, key: str, value: Volume) -> None:
         if value.is_available:
@@ -189,6 +211,28 @@ class VolumesMirror:
         self.volumes = VolumeMirror(report)
         self.classes = StorageClassMirror(report)
         self.csi_nodes = CsiNodeMirror(report)
+        self._handles: tuple[tuple[int, ...], dict[str, Handle]] = ((), {})
+
+    def handles(self) -> Mapping[str, Handle]:
+        """By claim the volume behind it, or the one that its class will make; only those that are counted.
+
+        O(claims) once after each change. Not to be kept.
+        """
+        version = (self.claims.version, self.volumes.version, self.classes.version)
+        if self._handles[0] != version:
+            found = ((key, self._handle(key)) for key in tuple(self.claims.keys()))
+            self._handles = version, {key: handle for key, handle in found if handle is not None}
+        return self._handles[1]
+
+    def _handle(self, claim_key: str) -> Handle | None:
+        claim = self.claims.get(claim_key)
+        if claim is None:
+            return None
+        volume = self.volumes.get(claim.volume) if claim.volume else None
+        if volume is not None:
+            return (volume.driver, volume.handle) if volume.driver and volume.handle else None
+        rules = self.classes.get(claim.ask.storage_class or "")
+        return (rules.driver, f"claim {claim_key}") if rules is not None and rules.driver else None
 
     @property
     def version(self) -> int:

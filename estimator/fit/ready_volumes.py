@@ -4,16 +4,15 @@ Local volumes are many and each on one node, named by one label: these are count
 rows at once. Others are few, and counted set of nodes by set of nodes.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from estimator.cluster.columns import IntVector, NodeColumns
-from estimator.cluster.storage import Volume
+from estimator.cluster.volumes import Reached
 from estimator.fit.node_rows import rows_reached
-from fairway.selectors import Term
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,17 +28,17 @@ class ReadyVolumes:
     is_exact: bool
 
 
-def ready_volumes(nodes: NodeColumns, volumes: Iterable[Volume]) -> ReadyVolumes:
-    """How many of these volumes the nodes reach."""
+def ready_volumes(nodes: NodeColumns, volumes: Mapping[Reached, int]) -> ReadyVolumes:
+    """How many volumes the nodes reach; ``volumes``: how many there are, by who reaches them."""
     counts = np.zeros(len(nodes.rows), dtype=np.int64)
-    by_value: dict[str, Counter[str]] = {}
-    others: Counter[tuple[Term, ...] | None] = Counter()
-    for volume in volumes:
-        place = _place(volume.terms)
+    by_value: dict[str, Counter[str]] = defaultdict(Counter)
+    others: dict[Reached, int] = {}
+    for reached, count in volumes.items():
+        place = _place(reached)
         if place is None:
-            others[volume.terms] += 1
+            others[reached] = count
         else:
-            by_value.setdefault(place[0], Counter())[place[1]] += 1
+            by_value[place[0]][place[1]] += count
     reachable = sets = wide = 0
     for key, wanted in by_value.items():
         codes, code_of = nodes.labels.codes(key)[: len(nodes.rows)], nodes.labels.values(key)
@@ -61,7 +60,7 @@ def ready_volumes(nodes: NodeColumns, volumes: Iterable[Volume]) -> ReadyVolumes
     return ReadyVolumes(counts, reachable, not wide or sets == 1)
 
 
-def _place(terms: tuple[Term, ...] | None) -> tuple[str, str] | None:
+def _place(terms: Reached) -> tuple[str, str] | None:
     """The label and its value that alone say where the volume is."""
     if terms is None or len(terms) != 1 or terms[0].fields or len(terms[0].labels) != 1:
         return None

@@ -117,16 +117,16 @@ def _unbound(
             there[row] = True
         found.within(there, _BIND_CONFLICT)
     else:
-        candidates = [
-            one
-            for one in known.volumes.available(named)
-            if one.is_kept_for(volume.key, claim.uid) or (not one.claim and claim.ask.takes(one))
-        ]
-        ready = ready_volumes(nodes, candidates)
-        found.within((ready.counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)
+        ready = Counter(known.volumes.fitting(named, claim.ask))
+        ready.update(one.terms for one in known.volumes.available(named) if _is_kept(one, volume.key, claim))
+        found.within((ready_volumes(nodes, ready).counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)
         found.unknown.append(
             f"PersistentVolumeClaim {volume.name} is bound where its first pod goes, and all others follow"
         )
+
+
+def _is_kept(one: Volume, key: str, claim: Claim) -> bool:
+    return one.is_kept_for(key, claim.uid) and claim.ask.suits(one)
 
 
 def _own(nodes: NodeColumns, known: VolumesMirror, ask: VolumeAsk, count: int, found: _Findings) -> None:
@@ -138,8 +138,7 @@ def _own(nodes: NodeColumns, known: VolumesMirror, ask: VolumeAsk, count: int, f
     if not rules.driver and not known.volumes.synced:
         found.unknown.append("PersistentVolumes cannot be read: how many are left for the pods is not known")
         return
-    candidates = [one for one in known.volumes.available(name) if not one.claim and ask.takes(one)]
-    ready = ready_volumes(nodes, candidates)
+    ready = ready_volumes(nodes, known.volumes.fitting(name, ask))
     shown = name[:253] or '""'
     if rules.driver:
         found.within((ready.counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)

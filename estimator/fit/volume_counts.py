@@ -5,14 +5,14 @@ behind claims. Volumes that are still attached although no pod uses them, and in
 made by a class, are not counted.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.storage import READ_WRITE_ONCE_POD
-from estimator.cluster.volumes import VolumesMirror
+from estimator.cluster.volumes import Handle, VolumesMirror
 from estimator.fit.limits import ENDLESS, Limit
 from estimator.fit.pod_volumes import ClaimUses, PodVolume
 
@@ -23,9 +23,6 @@ _IN_USE = (
     "another pod"
 )
 _TOO_MANY = "node(s) exceed max volume count"
-
-_Handle = tuple[str, str]
-"""A CSI driver and the volume's name there."""
 
 
 def volume_restrictions(known: VolumesMirror, uses: ClaimUses, volumes: Iterable[PodVolume]) -> Limit:
@@ -43,7 +40,8 @@ def node_volume_limits(
     nodes: NodeColumns, known: VolumesMirror, uses: ClaimUses, volumes: Sequence[PodVolume]
 ) -> Limit:
     """How many pods each node has room for the volumes of, by what CSINodes say its drivers attach."""
-    shared = {handle for volume in volumes if not volume.own and (handle := _handle(known, volume.key))}
+    handles = known.handles()
+    shared = {handles[volume.key] for volume in volumes if not volume.own and volume.key in handles}
     own = Counter(driver for volume in volumes if (driver := _driver(known, volume)))
     drivers = {driver for driver, _ in shared} | own.keys()
     if not drivers:
@@ -78,28 +76,18 @@ def node_volume_limits(
 
 def _attached(
     known: VolumesMirror, uses: ClaimUses, drivers: set[str]
-) -> Mapping[str, Mapping[int, set[_Handle]]]:
+) -> Mapping[str, Mapping[int, set[Handle]]]:
     """By driver and row the volumes that pods use there."""
-    found: dict[str, dict[int, set[_Handle]]] = {driver: {} for driver in drivers}
+    found: dict[str, dict[int, set[Handle]]] = {driver: defaultdict(set) for driver in drivers}
+    handles = known.handles()
     for key, rows in uses.items():
-        handle = _handle(known, key)
+        handle = handles.get(key)
         if handle is not None and handle[0] in found:
-            for row, pods in rows.items():
-                if pods > 0:
-                    found[handle[0]].setdefault(row, set()).add(handle)
+            there = found[handle[0]]
+            for row in rows:
+                if rows[row] > 0:
+                    there[row].add(handle)
     return found
-
-
-def _handle(known: VolumesMirror, key: str) -> _Handle | None:
-    """The volume behind a claim, or the one that its class will make for it; None where none is counted."""
-    claim = known.claims.get(key)
-    if claim is None:
-        return None
-    volume = known.volumes.get(claim.volume) if claim.volume else None
-    if volume is not None:
-        return (volume.driver, volume.handle) if volume.driver and volume.handle else None
-    rules = known.classes.get(claim.ask.storage_class or "")
-    return (rules.driver, f"claim {key}") if rules is not None and rules.driver else None
 
 
 def _driver(known: VolumesMirror, volume: PodVolume) -> str:

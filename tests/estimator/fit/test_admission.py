@@ -94,6 +94,11 @@ DEFAULTS: dict[str, tuple[PodTemplate, list[Json], dict[str, int]]] = {
     ),
     "a maximum is the default limit": (template({}), [limits(max={"cpu": "4"})], {"cpu": 4000}),
     "a minimum is the default request": (template({}), [limits(min={"cpu": "500m"})], {"cpu": 500}),
+    "a default goes before a minimum": (
+        template({}),
+        [limits(min={"cpu": "1"}, default={"cpu": "4"})],
+        {"cpu": 4000},
+    ),
     "init containers and sidecars too": (
         template(
             {},

@@ -67,6 +67,15 @@ def within(key: str, *values: str) -> Json:
     return {"key": key, "operator": "In", "values": values}
 
 
+def typed_volume(name: str, term: Json, stated: Mapping[str, object]) -> PersistentVolume:
+    """As `volume`, from a table."""
+    meta = {"name": name, "labels": stated.get("labels")}
+    spec = {key: value for key, value in stated.items() if key not in ("labels", "size", "phase")}
+    spec["capacity"] = {"storage": stated.get("size", "1Gi")}
+    spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}}
+    return typed({"metadata": meta, "spec": spec, "status": {"phase": stated["phase"]}}, PersistentVolume)
+
+
 def local(
     name: str, host: str, labels: Mapping[str, str] | None = None, size: object = "1Gi", **more: object
 ) -> PersistentVolume:
@@ -356,22 +365,6 @@ TO_COME: dict[str, tuple[list[Stored], tuple[PodVolume, ...], str, list[int] | N
         3,
         True,
     ),
-    "too small, of another mode, kept for others, not the ones selected": (
-        [
-            LOCAL,
-            local("small", "a", size="1Mi"),
-            local("block", "a", volumeMode="Block"),
-            local("kept", "a", claimRef={"namespace": "team", "name": "other"}),
-            local("once", "a", accessModes=["ReadWriteOnce"]),
-            local("good", "b", accessModes=["ReadWriteMany"], labels={"disk": "ssd"}),
-            local("other", "b", accessModes=["ReadWriteMany"], labels={"disk": "hdd"}),
-        ],
-        own(asks("local", accessModes=["ReadWriteMany"], selector={"matchLabels": {"disk": "ssd"}})),
-        "abcd",
-        [0, 1, 0, 0],
-        1,
-        True,
-    ),
     "of a zone, more than one node": (
         [
             LOCAL,
@@ -393,6 +386,14 @@ TO_COME: dict[str, tuple[list[Stored], tuple[PodVolume, ...], str, list[int] | N
         "abcd",
         [2, 1, 0, 0],
         2,
+        False,
+    ),
+    "local ones that are bound at once": (
+        [storage_class("local", "kubernetes.io/no-provisioner", waits=False), local("v", "a")],
+        own(asks("local")),
+        "abcd",
+        [1, 0, 0, 0],
+        1,
         False,
     ),
     "none left": ([LOCAL], own(asks("local")), "abcd", [0, 0, 0, 0], 0, True),
@@ -439,6 +440,74 @@ def test_volumes_to_come(
     assert found.total == total
     assert (found.unknown == ()) is is_known
     assert bool(found.reason) == (left != "abcd" or caps is not None)
+
+
+WANTED = {"accessModes": ["ReadWriteMany"], "selector": {"matchLabels": {"disk": "ssd"}}}
+
+WAITING = typed(
+    {"metadata": {"name": "c", "namespace": "team"}, "spec": asks("local", **WANTED)}, PersistentVolumeClaim
+)
+
+# What a volume that lies ready differs in from one that would do.
+UNFIT: dict[str, dict[str, object]] = {
+    "too small": {"size": "1Mi"},
+    "of another mode": {"volumeMode": "Block"},
+    "of another class": {"storageClassName": "other"},
+    "for one node at a time": {"accessModes": ["ReadWriteOnce"]},
+    "not among the selected": {"labels": {"disk": "hdd"}},
+    "in use": {"phase": "Bound"},
+    "kept for a claim": {"claimRef": {"namespace": "team", "name": "other"}},
+}
+
+
+@pytest.mark.parametrize("differs", UNFIT.values(), ids=UNFIT)
+def test_volumes_that_will_not_do(differs: dict[str, object]) -> None:
+    good: dict[str, object] = {
+        "labels": {"disk": "ssd"},
+        "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
+        "phase": "Available",
+        "storageClassName": "local",
+    }
+    asked = (*own(asks("local", **WANTED)), *shared("c"))
+    found = []
+    for stated in (good, good | differs):
+        stored = typed_volume("v", within(HOST, "b"), stated)
+        objects = (LOCAL, WAITING, stored)
+        found += [limits_of(objects, (one,))["VolumeBinding"] for one in asked]
+    assert [limit.total for limit in found] == [1, None, 0, None]
+    assert [rows(limit) for limit in found] == ["abcd", "b", "abcd", ""]
+
+
+@pytest.mark.parametrize(
+    ("differs", "left"),
+    [
+        ({"labels": {"disk": "hdd"}, "accessModes": ["ReadOnlyMany"]}, "b"),
+        ({"size": "1Mi"}, ""),
+        ({"volumeMode": "Block"}, ""),
+        ({"claimRef": {"namespace": "team", "name": "c", "uid": "another"}}, ""),
+        ({"claimRef": {"namespace": "other", "name": "c"}}, ""),
+    ],
+)
+def test_volumes_that_are_kept_for_a_claim_need_not_be_all_that_it_asks_for(
+    differs: dict[str, object], left: str
+) -> None:
+    kept: dict[str, object] = {
+        "phase": "Available",
+        "storageClassName": "local",
+        "claimRef": {"namespace": "team", "name": "c"},
+    }
+    stored = typed_volume("v", within(HOST, "b"), kept | differs)
+    found = limits_of((LOCAL, WAITING, stored), shared("c"))
+    assert rows(found["VolumeBinding"]) == left
+
+
+def test_volumes_of_a_node_that_was_there_are_not_counted() -> None:
+    mirror = cluster(node("a").label({HOST: "a"}), node("b").label({HOST: "b"}))
+    objects, asked = known(LOCAL, local("v", "a"), local("w", "b")), own(asks("local"))
+    assert volume_limits(mirror.columns, objects, {}, asked)[0].total == 2
+    mirror.columns.hold("b", {"pods": 1})
+    mirror.nodes.delete("b")
+    assert volume_limits(mirror.columns, objects, {}, asked)[0].total == 1
 
 
 def test_volumes_are_taken_and_given_back() -> None:
@@ -499,6 +568,12 @@ ATTACHED: dict[str, tuple[list[Stored], tuple[PodVolume, ...], ClaimUses, list[i
         [1, 2, E, E],
     ),
     "more in use than allowed": ([ANY, *IN_USE, csi_node("a", ebs=1)], own(asks("any")), HELD, [0, E, E, E]),
+    "a shared one that is there already, with more than allowed": (
+        [*IN_USE, csi_node("a", ebs=1)],
+        shared("c1"),
+        HELD,
+        [E, E, E, E],
+    ),
     "one not bound yet, in use": (
         [ANY, claim("c", storageClassName="any"), csi_node("a", ebs=1), csi_node("b", ebs=0)],
         shared("c"),
@@ -661,8 +736,8 @@ def test_rows_of_nodes_that_are_gone_take_nothing() -> None:
     mirror.nodes.delete("b")
     objects = known(claim("c", "v"), volume("v", {"key": "no", "operator": "DoesNotExist"}))
     assert volume_limits(mirror.columns, objects, {}, shared("c")) == ()
-    gone = known(LOCAL, volume("v", phase="Available", storageClassName="local"))
-    (limit,) = volume_limits(mirror.columns, gone, {}, own(asks("local")))
-    assert limit.caps is not None
-    present = mirror.columns.present
-    assert np.array_equal(limit.caps, present.astype(np.int64))
+    for terms in ([], [{"key": "no", "operator": "DoesNotExist"}]):
+        ready = known(LOCAL, volume("v", *terms, phase="Available", storageClassName="local"))
+        (limit,) = volume_limits(mirror.columns, ready, {}, own(asks("local")))
+        assert limit.caps is not None
+        assert np.array_equal(limit.caps, mirror.columns.present.astype(np.int64))
