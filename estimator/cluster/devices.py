@@ -8,6 +8,7 @@ much as the devices of its node.
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from fairway.accelerators.devices import Device, DeviceUse, Scheme
 IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
 
+_PACKED = Struct(f"{1 + len(NUMBERS)}q")
 _INITIAL_ROWS = 64
 _MOST_REMEMBERED = 64
 
@@ -45,6 +47,8 @@ class DeviceColumns:
         self.version = 0
         """Changes with every change of a node, of a device or of what is used of it."""
         self.devices: list[Device | None] = []
+        # What tells each device from others but for its id: its numbers, its product and its mode.
+        self._looks: list[bytes] = []
         self._node = np.full(_INITIAL_ROWS, -1, dtype=np.int64)
         self._numbers: IntVector = np.zeros((len(NUMBERS), _INITIAL_ROWS), dtype=np.int64)
         self._alike = Alike()
@@ -182,7 +186,7 @@ class DeviceColumns:
         """An independent snapshot for work on another thread."""
         twin = DeviceColumns.__new__(DeviceColumns)
         twin.scheme, twin.version = self.scheme, self.version
-        twin.devices = list(self.devices)
+        twin.devices, twin._looks = list(self.devices), []
         twin._node = self._node.copy()
         twin._numbers = self._numbers.copy()
         twin._alike, twin._new_memory = self._alike.copy(), self._new_memory.copy()
@@ -243,10 +247,7 @@ class DeviceColumns:
         if node.row is None:
             return
         # In the order in which answers go through them, which decides between devices that are equally good.
-        here = sorted(node.rows.values())
-        devices = [device for device in (self.devices[index] for index in here) if device is not None]
-        texts = tuple([(device.product, device.mode) for device in devices])
-        self._alike.put(node.row, (self._numbers[:, here].tobytes(), texts))
+        self._alike.put(node.row, b"".join([self._looks[index] for index in sorted(node.rows.values())]))
 
     def _write(self, node: _NodeDevices, id: str) -> None:
         self.version += 1
@@ -268,13 +269,17 @@ class DeviceColumns:
             self._arrangement = None
         self.devices[index] = device
         self._node[index] = node.row
-        self._numbers[:, index] = node.used.get(id, UNUSED).numbers(device)
+        numbers = node.used.get(id, UNUSED).numbers(device)
+        self._numbers[:, index] = numbers
+        kind = f"{device.product}\0{device.mode}".encode(errors="surrogatepass")
+        self._looks[index] = _PACKED.pack(len(kind), *numbers) + kind
 
     def _claim_row(self) -> int:
         if self._vacant:
             return self._vacant.pop()
         index = len(self.devices)
         self.devices.append(None)
+        self._looks.append(b"")
         if index >= len(self._node):
             size = 2 * len(self._node)
             self._node = np.concatenate([self._node, np.full(size - index, -1, dtype=np.int64)])
