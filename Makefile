@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 EDITABLE = $(PIP) --no-deps --no-build-isolation -e .
 PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto
 FUZZ_SECONDS ?= 600
+FUZZ_CASES ?= 10000
 CRASH_SCHEDULES ?= 100
 
 .DEFAULT_GOAL := help
@@ -50,8 +51,9 @@ proto-check: $(VENV)/.dev ## Is the checked-in protobuf code what the sources ge
 manifests: $(VENV)/.dev ## Make the Helm chart's templates of the manifests again
 	$(BIN)/python -m manifests.templating
 
-fuzz: $(VENV)/.dev ## Random and hostile requests against a real server, FUZZ_SECONDS=600 long
+fuzz: $(VENV)/.dev ## Random requests to a real server, FUZZ_SECONDS=600 long; FUZZ_CASES=10000 answers against the truth
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.fuzz --cases $(FUZZ_CASES)
 
 crash: $(VENV)/.dev ## Kill the dispatcher at each of its writes in turn, CRASH_SCHEDULES=100 times over
 	$(BIN)/python -m tests.crash --schedules $(CRASH_SCHEDULES)

@@ -5,6 +5,8 @@ which now and then restarts, hangs, expires its history or refuses; and ``contro
 go to both services. After each round the control question must have its one right answer, no reply may be an
 internal error or contradict itself, and the process must live within a bounded amount of memory. At the end,
 the answers about the fuzzed cluster must equal those of a server started afresh on the same API server.
+
+With ``--cases 10000`` instead: random clusters and workloads, and the answers what kube-scheduler binds.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from tests.fuzz.capacity_answers import flaw
 from tests.fuzz.capacity_requests import CAPACITY_RPCS, capacity_request
 from tests.fuzz.objects import Life
 from tests.fuzz.requests import RPCS, request
+from tests.fuzz.truth import faults
 
 _ANSWERS = {
     "MaxAvailableReplicas": lambda data: pb.MaxAvailableReplicasResponse.FromString(data).max_replicas,
@@ -213,8 +216,14 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--cases", type=int, default=0)
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
+    if asked.cases:
+        for fault in faults(asked.cases, asked.seed):
+            sys.exit(f"FOUND: {fault}")
+        print(f"{asked.cases} cases, nothing found")
+        sys.exit()
     try:
         made = asyncio.run(fuzz(asked.seconds, asked.seed))
     except Found as found:

@@ -53,6 +53,10 @@ def limit_range_item_defaults(item: Json) -> Json:
     return item
 
 
+def _is_extended(resource: str) -> bool:
+    return "/" in resource and not resource.split("/")[0].endswith("kubernetes.io")
+
+
 def _own(obj: Json, key: str) -> Json:
     found = obj.get(key)
     if not isinstance(found, dict):
@@ -149,6 +153,8 @@ def _invalid(pod: Json) -> str:
         for name, value in amounts(container, "resources", "requests").items():
             if name in limits and value > limits[name]:
                 return f"container request of {name} above its limit"
+            if _is_extended(name) and value != limits.get(name):
+                return f"container request of {name} without an equal limit"
     whole = amounts(pod, "spec", "resources", "requests")
     for name, value in container_amounts(pod).items():
         if name in whole and value > whole[name]:
@@ -169,7 +175,7 @@ def _tolerate_extended(pod: Json) -> None:
         name
         for container in _containers(pod)
         for name in table(container, "resources", "requests")
-        if "/" in name and not name.split("/")[0].endswith("kubernetes.io")
+        if _is_extended(name)
     }
     added: list[Json] = [
         {"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in sorted(names)

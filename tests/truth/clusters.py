@@ -101,6 +101,29 @@ def add_pod(draft: Draft, name: str, node: str, labels: dict[str, str], namespac
     )
 
 
+def complicate(draft: Draft, spec: Json) -> None:
+    """Amounts that are not the sum of containers', and wishes that are no rules."""
+    amounts = {"cpu": draft.chance.choice(("150m", "700m")), "memory": "96Mi"}
+    helper: Json = {"name": "helper", "image": "example.com/helper"}
+    helper["resources"] = {"requests": amounts, "limits": dict(amounts)}
+    match draft.chance.randrange(5):
+        case 0:
+            spec["initContainers"] = [{**helper, "restartPolicy": "Always"}]
+        case 1:
+            spec["initContainers"] = [helper]
+        case 2:
+            spec["resources"] = {"requests": {"cpu": "800m", "memory": "256Mi"}}
+        case 3:
+            spec["hostNetwork"] = True
+            for port in objects(objects(spec, "containers")[0], "ports"):
+                port["hostPort"] = port["containerPort"]
+        case 4:
+            wish = {"weight": 50, "podAffinityTerm": term(HOST, selector(app="web"))}
+            spec["affinity"] = {
+                "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}
+            }
+
+
 def add_others(draft: Draft) -> None:
     """Pods of other workloads: running, on their way out, at their end, and waiting."""
     chance = draft.chance
@@ -112,6 +135,8 @@ def add_others(draft: Draft) -> None:
         spec = table(pod, "spec")
         if draft.maybe(0.2):
             grow(objects(spec, "containers")[0], "ports", host_port(draft))
+        if draft.maybe(0.2):
+            complicate(draft, spec)
         if draft.maybe(0.1):
             table(pod, "metadata")["deletionTimestamp"] = DELETED
             table(pod, "metadata")["deletionGracePeriodSeconds"] = 30
@@ -155,13 +180,14 @@ def repel(draft: Draft) -> None:
 
 
 def add_own(draft: Draft) -> None:
-    """Pods of the asking workload that run already, as the API server stored them."""
+    """Pods of the asking workload that run already, as the API server stored them, or an older revision."""
     stored = admitted(
         draft.template, NAMESPACE, World(draft.items), tolerates_extended=draft.tolerates_extended
     )
     if stored.refusal:
         return
     draft.constraints.add("own pods")
+    is_older = draft.maybe(0.2)
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -172,6 +198,9 @@ def add_own(draft: Draft) -> None:
     for number in range(draft.chance.randint(1, 3)):
         labels = {**labels_of(stored.pod), "pod-template-hash": "65f4b"}
         spec = {**table(stored.pod, "spec"), "nodeName": draft.node_name()}
+        if is_older:
+            labels["version"] = "v0"
+            spec.pop("affinity", None)
         pod = draft.add("v1", "Pod", f"{draft.name}-65f4b-{number}", NAMESPACE, labels=labels, spec=spec)
         table(pod, "metadata")["ownerReferences"] = [owner]
         pod["status"] = {"phase": "Running"}

@@ -50,9 +50,10 @@ def pod_level(draft: Draft) -> None:
     if draft.maybe(0.4):
         whole["memory"] = "2Gi"
     draft.spec["resources"] = {kind: whole}
-    table(draft.main, "resources").pop("limits", None)
+    sub(draft.main, "resources", "limits").pop("cpu", None)
     if draft.maybe(0.4):
-        sub(draft.main, "resources")["requests"] = {}
+        for name in ("cpu", "memory"):
+            sub(draft.main, "resources", "requests").pop(name, None)
 
 
 def node_affinity(draft: Draft) -> None:
@@ -103,7 +104,11 @@ def tolerations(draft: Draft) -> None:
 
 
 def host_ports(draft: Draft) -> None:
-    grow(draft.main, "ports", host_port(draft))
+    port = host_port(draft)
+    if draft.maybe(0.15):
+        draft.spec["hostNetwork"] = True
+        del port["hostPort"]
+    grow(draft.main, "ports", port)
 
 
 def anti_self(draft: Draft) -> None:
@@ -117,18 +122,21 @@ def affine_self(draft: Draft) -> None:
 def _others(draft: Draft) -> Json:
     """A selector of pods of others, now and then of all."""
     chance = draft.chance
-    match chance.randrange(6):
+    match chance.randrange(7):
         case 0:
             return {"matchExpressions": [within("app", APPS[1:])]}
         case 1:
             return {"matchLabels": {"app": "cache", "tier": chance.choice(TIERS)}}
         case 2:
             return {"matchExpressions": [within("app", ["web"], "NotIn"), within("version", ["v2"])]}
+        case 3:
+            return {"matchExpressions": [{"key": "version", "operator": "DoesNotExist"}]}
     return selector(app=chance.choice(APPS[1:]))
 
 
 def anti_others(draft: Draft) -> None:
-    draft.term("podAntiAffinity", term(draft.chance.choice((HOST, HOST, ZONE, RACK)), _others(draft)))
+    wanted = None if draft.maybe(0.05) else _others(draft)
+    draft.term("podAntiAffinity", term(draft.chance.choice((HOST, HOST, ZONE, RACK)), wanted))
 
 
 def affine_others(draft: Draft) -> None:

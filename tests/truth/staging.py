@@ -79,8 +79,10 @@ class Stage:
     def _stage_running(self, pod: Json) -> None:
         if objects(pod, "metadata", "ownerReferences"):
             # Of the template anew: the API server takes no pod whose label keys are merged already.
-            node = text(pod, "spec", "nodeName")
-            pod["spec"] = {**copy.deepcopy(table(self.case.template, "spec")), "nodeName": node}
+            stored, spec = table(pod, "spec"), copy.deepcopy(table(self.case.template, "spec"))
+            if "affinity" not in stored:
+                spec.pop("affinity", None)
+            pod["spec"] = {**spec, "nodeName": stored["nodeName"]}
         self._of_case(pod)
         spec = table(pod, "spec")
         if text(spec, "nodeName"):

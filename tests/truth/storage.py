@@ -60,7 +60,8 @@ def zonal_volume(draft: Draft) -> None:
     values = draft.values(key) or ["a"]
     value = draft.chance.choice(values)
     if key == ZONE and draft.maybe(0.35):
-        table(volume, "metadata")["labels"] = {ZONE: "__".join(sorted({value, draft.chance.choice(values)}))}
+        label = draft.chance.choice((ZONE, ZONE, "failure-domain.beta.kubernetes.io/zone"))
+        table(volume, "metadata")["labels"] = {label: "__".join(sorted({value, draft.chance.choice(values)}))}
     else:
         table(volume, "spec")["nodeAffinity"] = _only(key, [value])
 
@@ -68,6 +69,7 @@ def zonal_volume(draft: Draft) -> None:
 def first_consumer(draft: Draft) -> None:
     """A claim that waits for its first pod: for one of some volumes, or for one to be made."""
     chance = draft.chance
+    draft.has_own = False
     draft.mount("data")
     _claim(draft, "data", "")
     if draft.maybe(0.3):
