@@ -4,8 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from admin.supposing import Supposition
-from admin.tables import Column
-from admin.tables import number as numbers
+from admin.tables import Column, numbers
 from admin.terminal.changes import changes_tables
 from admin.terminal.console import grid, number, shown, title
 from admin.terminal.verdicts import verdict_tables

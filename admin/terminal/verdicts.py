@@ -7,8 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from admin.printable import age, counted, short_key
-from admin.tables import Column
-from admin.tables import number as numbers
+from admin.tables import Column, numbers
 from admin.terminal.console import Grid, grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
 from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
