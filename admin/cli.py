@@ -183,7 +183,8 @@ def _format(output: str | None, out: Path | None, formats: tuple[str, ...]) -> s
 def write(text: str, out: Path | None) -> None:
     """To the file, or to standard output. Raises Failed."""
     if out is None:
-        click.echo(text, nl=False)
+        # Whether there are colours has been decided where it was drawn.
+        click.echo(text, nl=False, color=True)
         return
     try:
         out.write_text(text, encoding="utf-8")

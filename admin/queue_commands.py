@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from click.core import ParameterSource
 
-from admin.cli import Failed, WholeNumber
+from admin.cli import Failed, WholeNumber, write
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _show(
             if not watch:
                 return await ask(connection)
             console = standard_output()
-            if output == "table" and console.is_terminal:
+            if output == "table" and console.file.isatty():
                 return await shown_live(lambda: ask(connection), drawn, most, console=console)
             return await told_again(lambda: ask(connection), printed, _say, _complain)
 
@@ -284,7 +284,7 @@ def _show(
 
 
 def _say(text: str) -> None:
-    click.echo(text, nl=False)
+    write(text, None)
 
 
 def _complain(text: str) -> None:

@@ -67,12 +67,12 @@ class Listing:
     note: str = ""
 
 
-def number(title: str, drop: int = 0, style: str = "") -> Column:
+def numbers(title: str, drop: int = 0, style: str = "") -> Column:
     """A column of numbers."""
     return Column(title, Kind.NUMBER, drop, style)
 
 
-SIZE_COLUMNS = tuple(number(f"x{size}", drop) for size, drop in zip(SIZES, (0, 50, 80, 0), strict=True))
+SIZE_COLUMNS = tuple(numbers(f"x{size}", drop) for size, drop in zip(SIZES, (3, 50, 80, 4), strict=True))
 """How many pods of so many devices each."""
 
 

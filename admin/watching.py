@@ -84,6 +84,8 @@ async def told_again(
 def _fitted(draw: Draw[T], answer: T, most: int, console: Console, *below: RenderableType) -> RenderableType:
     """The answer with as many workloads as the screen has lines for."""
     room = console.height - 1 - _height(Group(*below), console)
+    # Each takes a line, so that no more than this are ever drawn in vain.
+    most = min(most, console.height)
     fits, too_many = 0, most + 1
     while too_many - fits > 1:
         # Whole first: mostly it fits.

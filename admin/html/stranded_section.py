@@ -8,7 +8,7 @@ from admin.html.markup import Markup, element
 from admin.html.tables import listed
 from admin.listings.stranded import stranded_causes, stranded_nodes
 from admin.printable import counted
-from admin.tables import Column, Kind, Listing, Share, number
+from admin.tables import Column, Kind, Listing, Share, numbers
 from estimator.capacity.summary import Summary
 
 _SHOWN = 12
@@ -32,8 +32,8 @@ def _causes(summaries: Sequence[Summary]) -> Listing:
     columns = (
         Column("Cause"),
         Column("Share of all stranded", Kind.FIGURE),
-        number("Devices"),
-        number("Nodes"),
+        numbers("Devices"),
+        numbers("Nodes"),
     )
     rows = tuple(
         (

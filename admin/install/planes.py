@@ -61,7 +61,8 @@ def _source(flag: str, text: str) -> LiveSource:
     try:
         source = parse_source(text, file_kind)
     except SourceError as error:
-        raise Failed(f"{flag} {text}: {error}") from None
+        why = str(error).partition("; ")[0]
+        raise Failed(f"{flag} {text}: {why}; expected KUBECONFIG[@CONTEXT]") from None
     if not isinstance(source, LiveSource):
         raise Failed(f"{flag} {text}: expected a kubeconfig, for it is written to")
     return source

@@ -1,7 +1,7 @@
 """What is different from an earlier report, product by product."""
 
 from admin.changes import Comparison, ProductChange
-from admin.tables import SIZE_COLUMNS, Column, Listing, Row, Shift, number
+from admin.tables import SIZE_COLUMNS, Column, Listing, Row, Shift, numbers
 
 _SHOWN = 60
 
@@ -19,12 +19,12 @@ def changed_products(comparison: Comparison) -> Listing:
     columns = (
         Column("Product"),
         Column("Cluster", limit=32),
-        number("Total", 10),
-        number("Allocated", 30),
-        number("Free"),
+        numbers("Total", 10),
+        numbers("Allocated", 30),
+        numbers("Free"),
         *SIZE_COLUMNS,
-        number("Stranded", 20),
-        number("Unhealthy", 40),
+        numbers("Stranded", 20),
+        numbers("Unhealthy", 40),
     )
     rows = tuple(_row(cluster, change) for cluster, change in lines[:_SHOWN])
     return Listing(columns, rows, max(0, len(lines) - _SHOWN))

@@ -2,7 +2,7 @@
 
 from admin.document import ClusterReport, Report
 from admin.printable import age, counted
-from admin.tables import Column, Kind, Listing, Row, number
+from admin.tables import Column, Kind, Listing, Row, numbers
 
 _SHOWN, _SHOWN_NODES, _SHOWN_PROBLEMS = 200, 500, 8
 
@@ -11,9 +11,9 @@ def clusters(report: Report) -> Listing:
     """All clusters, those that could not be read among them: where from, how old, what was not understood."""
     columns = (
         Column("Cluster", limit=40),
-        number("Nodes", 10),
-        number("Pods", 40),
-        number("Age", 20),
+        numbers("Nodes", 10),
+        numbers("Pods", 40),
+        numbers("Age", 20),
         Column("Read from", Kind.TEXT, drop=30, limit=120),
         Column("Notes", Kind.TEXT, limit=240),
     )
@@ -32,9 +32,9 @@ def nodes(report: Report) -> Listing:
         Column("Node"),
         Column("Cluster", drop=20, limit=32),
         Column("Product", drop=40, limit=32),
-        number("Total", 10),
-        number("Allocated", 30),
-        number("Free", style="bold green"),
+        numbers("Total", 10),
+        numbers("Allocated", 30),
+        numbers("Free", style="bold green"),
         Column("State"),
     )
     rows = tuple(

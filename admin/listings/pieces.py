@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from admin.printable import milli_text
-from admin.tables import Column, Kind, Listing, Row, Share, number
+from admin.tables import Column, Kind, Listing, Row, Share, numbers
 from estimator.capacity.summary import Summary
 
 _SHOWN = 60
@@ -21,12 +21,12 @@ def _slices(summaries: Sequence[Summary]) -> Listing:
         Column("Accelerator", limit=32),
         Column("Topology", limit=16),
         _CLUSTER,
-        number("Hosts", 30),
-        number("Slices", 25),
+        numbers("Hosts", 30),
+        numbers("Slices", 25),
         Column("", Kind.FIGURE),
-        number("Free", style="bold green"),
-        number("Partly busy", 10, "yellow"),
-        number("Incomplete", 20, "red"),
+        numbers("Free", style="bold green"),
+        numbers("Partly busy", 10, "yellow"),
+        numbers("Incomplete", 20, "red"),
     )
     rows = [
         (
@@ -52,10 +52,10 @@ def _partitions(summaries: Sequence[Summary]) -> Listing:
         Column("Profile", limit=24),
         _PRODUCT,
         _CLUSTER,
-        number("All", 10),
+        numbers("All", 10),
         Column("Free of all", Kind.FIGURE),
-        number("Free", style="bold green"),
-        number("Could be cut", 20),
+        numbers("Free", style="bold green"),
+        numbers("Could be cut", 20),
     )
     rows = [
         (
@@ -80,12 +80,12 @@ def _fractions(summaries: Sequence[Summary]) -> Listing:
         Column("Scheme", limit=24),
         _PRODUCT,
         _CLUSTER,
-        number("Devices", 10),
+        numbers("Devices", 10),
         Column("Free of all", Kind.FIGURE),
-        number("Free", style="bold green"),
-        number("Largest piece", 20),
-        number("Its memory", 40),
-        number("Untouched", 30),
+        numbers("Free", style="bold green"),
+        numbers("Largest piece", 20),
+        numbers("Its memory", 40),
+        numbers("Untouched", 30),
     )
     rows = [
         (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from admin.definitions import cause_text
-from admin.tables import Column, Kind, Listing, number
+from admin.tables import Column, Kind, Listing, numbers
 from estimator.capacity.summary import Summary
 
 MOST = 100
@@ -37,7 +37,7 @@ def stranded_nodes(summaries: Sequence[Summary], most: int = MOST) -> Listing:
         Column("Node", limit=40),
         Column("Cluster", drop=30, limit=32),
         Column("Product", drop=40, limit=32),
-        number("Free"),
+        numbers("Free"),
         Column("Cause", limit=32),
         Column("What would free them", Kind.TEXT, drop=10, limit=240),
     )

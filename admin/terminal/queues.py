@@ -13,8 +13,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from admin.printable import counted, short_key, since
-from admin.tables import Column, Kind
-from admin.tables import number as numbers
+from admin.tables import Column, Kind, numbers
 from admin.terminal.console import Grid, grid, number, shown, title
 from fairway.resources import format_amount, is_extended
 from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadView
@@ -230,7 +229,7 @@ def _workloads(
         head = told[0].waiting
         parts.append(shown(f"{told[0].name}: {head.kind}: {head.text}", 400, "dim"))
     if told:
-        parts.append(_wide_table(told, look) if look.wide else _table(told, look))
+        parts.append(_table(told, look))
     hidden = pending - others - len(told)
     if hidden > 0:
         parts.append(Text(f"and {counted(hidden, 'more workload')} (--limit)", style="dim"))
@@ -240,47 +239,32 @@ def _workloads(
 
 
 def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
+    """A line for each; the wide form has more columns, and the whole reason."""
+    wide = look.wide
     table = grid(
         numbers("Pos"),
         Column("Namespace", drop=30),
         Column("Name"),
         Column("Kind", drop=60),
         Column("Class", drop=50),
+        *((numbers("Priority"), Column("Since")) if wide else ()),
         Column("Asks for", drop=5),
         numbers("Age", 10),
         Column("Waits for"),
     )
     for each in workloads:
+        waits = each.waiting
+        reason = waits.kind if waits else each.state
         table.add_row(
             number(each.position_in_cluster_queue),
             shown(each.namespace, 40),
             shown(each.name, 60),
             shown(each.kind, 40),
             shown(each.service_class or "-", 30),
-            shown(_devices(each.request), 40),
+            *((number(each.priority), shown(each.enqueued_at or "-")) if wide else ()),
+            shown(_request(each.request) if wide else _devices(each.request), 200),
             since(each.enqueued_at, look.now),
-            shown(each.waiting.kind if each.waiting else each.state, 40),
-        )
-    return table
-
-
-def _wide_table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
-    table = grid(
-        "POS>", "NAMESPACE", "NAME", "KIND", "CLASS", "PRIORITY>", "REQUEST", "AGE>", "SINCE", "WAITS FOR"
-    )
-    for each in workloads:
-        waits = each.waiting
-        table.add_row(
-            number(each.position_in_cluster_queue),
-            shown(each.namespace),
-            shown(each.name),
-            shown(each.kind),
-            shown(each.service_class or "-"),
-            number(each.priority),
-            shown(_request(each.request), 200),
-            since(each.enqueued_at, look.now),
-            shown(each.enqueued_at or "-"),
-            shown(f"{waits.kind}: {waits.text}" if waits else each.state, 400),
+            shown(f"{reason}: {waits.text}" if waits and wide else reason, 400),
         )
     return table
 

@@ -13,8 +13,7 @@ from admin.listings.clusters import clusters, nodes
 from admin.listings.pieces import pieces
 from admin.listings.stranded import stranded_causes, stranded_nodes
 from admin.printable import counted, moment, printable, short_key, signed
-from admin.tables import SIZE_COLUMNS, Column, Kind
-from admin.tables import number as number_column
+from admin.tables import SIZE_COLUMNS, Column, Kind, numbers
 from admin.terminal.changes import changes_tables
 from admin.terminal.console import Grid, grid, listed, number, shown, title
 from estimator.capacity.summary import Product, Summary
@@ -65,16 +64,16 @@ def _fleet(products: Sequence[FleetProduct], comparison: Comparison | None) -> G
     """Total is unhealthy, allocated, held and free; free is stranded and usable."""
     table = grid(
         Column("Product"),
-        number_column("Nodes", 90),
-        number_column("Total", 20),
-        number_column("Unhealthy", 60),
-        number_column("Allocated", 30),
-        number_column("Held", 40),
-        number_column("Free"),
-        number_column("Stranded", 10),
-        number_column("Usable", 70),
+        numbers("Nodes", 90),
+        numbers("Total", 20),
+        numbers("Unhealthy", 60),
+        numbers("Allocated", 30),
+        numbers("Held", 40),
+        numbers("Free"),
+        numbers("Stranded", 10),
+        numbers("Usable", 70),
         *SIZE_COLUMNS,
-        *((number_column("Change of free", 15),) if comparison else ()),
+        *((numbers("Change of free", 15),) if comparison else ()),
     )
     for product in products:
         total, parts = product.total, split(product.total)
@@ -107,10 +106,10 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
     table = grid(
         Column("Product"),
         Column("Cluster"),
-        number_column("Total", 60),
-        number_column("Allocated", 70),
-        number_column("Free"),
-        number_column("Stranded", 20),
+        numbers("Total", 60),
+        numbers("Allocated", 70),
+        numbers("Free"),
+        numbers("Stranded", 20),
         *SIZE_COLUMNS,
         Column("Largest gang", Kind.TEXT, 15),
         Column("Free:nodes", Kind.TEXT, 40),

@@ -4,6 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from admin.supposing import Supposition
+from admin.tables import Column, numbers
 from admin.terminal.changes import changes_tables
 from admin.terminal.console import grid, number, shown, title
 from admin.terminal.verdicts import verdict_tables
@@ -22,7 +23,9 @@ def supposition_tables(supposition: Supposition) -> Group:
 
 
 def _side_by_side(before: Verdicts, after: Verdicts) -> Group:
-    table = grid("CLUSTER", "BEFORE", "FIT>", "AFTER", "FIT>")
+    table = grid(
+        Column("Cluster"), Column("Before", drop=10), numbers("Fit"), Column("After"), numbers("Fit")
+    )
     for then, now in zip(before.clusters, after.clusters, strict=True):
         table.add_row(
             shown(then.placement.cluster, 40),

@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from admin.printable import age, counted, short_key
+from admin.tables import Column, numbers
 from admin.terminal.console import Grid, grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
 from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
@@ -38,7 +39,16 @@ def verdict_tables(verdicts: Verdicts) -> Group:
 
 
 def _lines(verdicts: Verdicts) -> Grid:
-    table = grid("CLUSTER", "VERDICT", "FIT>", "AT MOST>", "PROVEN", "SPREADING>", "WITHIN", "AGE>")
+    table = grid(
+        Column("Cluster"),
+        Column("Verdict"),
+        numbers("Fit"),
+        numbers("At most", 20),
+        Column("Proven", drop=10),
+        numbers("Spreading", 50),
+        Column("Within", drop=40),
+        numbers("Age", 60),
+    )
     wanted = verdicts.wanted
     for cluster in verdicts.clusters:
         placement = cluster.placement

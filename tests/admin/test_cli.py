@@ -86,6 +86,15 @@ def test_a_report_as_json_is_what_a_later_one_is_compared_with(
     assert "Changed since" in page.read_text()
 
 
+def test_colours_can_be_had_in_a_pipe_and_are_not_there_unasked(
+    fairway: Fairway, one: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "\x1b[" not in fairway("report", one).out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b[1m" in fairway("report", one).out
+
+
 def test_yaml_and_json_say_the_same(fairway: Fairway, one: Path) -> None:
     found = yaml.safe_load(fairway("report", one, "-o", "yaml").out)
     also = json.loads(fairway("report", one, "-o", "json").out)

@@ -22,6 +22,11 @@ def test_json_comes_back_as_the_same_report(tmp_path: Path) -> None:
     assert read_report(file) == made
 
 
+def test_what_pods_that_fit_bring_is_named() -> None:
+    named = json.loads(to_json(everything()))["pod_share"]
+    assert named == "half of its devices' fair share of the node's CPU and memory"
+
+
 def test_yaml_says_the_same_as_json() -> None:
     assert yaml.safe_load(to_yaml(everything())) == json.loads(to_json(everything()))
 

@@ -147,6 +147,7 @@ def test_the_numbers_are_there() -> None:
     text = Page(page(full())).text
     for expected in (
         "3 clusters, 132 nodes, read 2026-03-14 09:26 UTC, oldest state 1 d old",
+        "each with half of its devices' fair share of the node's CPU and memory",
         "97 free of 512",
         "37 free of 128",
         "and 2.4 in pieces",

@@ -172,6 +172,17 @@ def test_a_verdict_says_what_fits_and_why_not_more() -> None:
     assert any(line[:3] == ["n-1", "2", "nvidia.com/gpu"] for line in lines)
 
 
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_verdicts_keep_names_and_words_whole_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    told = verdicts(ClusterExplanation(ClusterPlacement("europe-west", 0, 1_024, True, reasons=(NO,))))
+    lines = rendered(verdict_tables(told), to_terminal=True).splitlines()
+    assert max(map(len, lines)) <= width
+    assert any(line.startswith("europe-west  does not fit now    0") for line in lines)
+
+
 @pytest.mark.parametrize("count", [1, 40])
 def test_reasons_of_many_clusters_are_cut(count: int) -> None:
     clusters = (ClusterExplanation(ClusterPlacement(f"c{n:02}", 0, 0, True)) for n in range(count))
