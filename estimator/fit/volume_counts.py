@@ -5,12 +5,12 @@ behind claims. Volumes that are still attached although no pod uses them, and in
 made by a class, are not counted.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
-from estimator.cluster.columns import NodeColumns
+from estimator.cluster.columns import IntVector, NodeColumns
 from estimator.cluster.storage import READ_WRITE_ONCE_POD
 from estimator.cluster.volumes import Handle, VolumesMirror
 from estimator.fit.limits import ENDLESS, Limit
@@ -60,34 +60,42 @@ def node_volume_limits(
     }
     if not any(limits.values()):
         return Limit(NODE_VOLUME_LIMITS)
-    attached = _attached(known, uses, {driver for driver, limited in limits.items() if limited})
     caps = np.full(len(nodes.rows), ENDLESS, dtype=np.int64)
     for driver, limited in limits.items():
+        if not limited:
+            continue
         wanted = {handle for handle in shared if handle[0] == driver}
-        for row, most in limited:
-            there = attached[driver].get(row, set())
-            new = len(wanted - there)
-            if new or own[driver]:
-                room = max(-1, most - len(there) - new)
-                pods = room // own[driver] if own[driver] else ENDLESS if room >= 0 else 0
-                caps[row] = min(caps[row], max(0, pods))
+        rows, most = np.array(limited, dtype=np.int64).T
+        attached, has = _attached(known, uses, driver, wanted, len(nodes.rows))
+        new = len(wanted) - has[rows]
+        room = most - attached[rows] - new
+        each = own[driver]
+        pods = np.maximum(room, 0) // each if each else np.where(room >= 0, ENDLESS, 0)
+        # Pods that bring nothing new go anywhere, however many volumes there are.
+        caps[rows] = np.where((new > 0) | (each > 0), np.minimum(caps[rows], pods), caps[rows])
     return Limit(NODE_VOLUME_LIMITS, caps=caps, reason=_TOO_MANY)
 
 
 def _attached(
-    known: VolumesMirror, uses: ClaimUses, drivers: set[str]
-) -> Mapping[str, Mapping[int, set[Handle]]]:
-    """By driver and row the volumes that pods use there."""
-    found: dict[str, dict[int, set[Handle]]] = {driver: defaultdict(set) for driver in drivers}
+    known: VolumesMirror, uses: ClaimUses, driver: str, wanted: Collection[Handle], size: int
+) -> tuple[IntVector, IntVector]:
+    """How many volumes of the driver pods use on each row, and how many of those that are ``wanted``."""
     handles = known.handles()
+    numbers: dict[Handle, int] = {}
+    places: list[int] = []
+    found: list[int] = []
     for key, rows in uses.items():
         handle = handles.get(key)
-        if handle is not None and handle[0] in found:
-            there = found[handle[0]]
+        if handle is not None and handle[0] == driver:
+            number = numbers.setdefault(handle, len(numbers))
             for row in rows:
                 if rows[row] > 0:
-                    there[row].add(handle)
-    return found
+                    places.append(row)
+                    found.append(number)
+    # Several claims may lead to one volume.
+    pairs = np.unique(np.array(found, dtype=np.int64) * size + np.array(places, dtype=np.int64))
+    there = pairs[np.isin(pairs // size, [numbers[handle] for handle in wanted if handle in numbers])]
+    return np.bincount(pairs % size, minlength=size), np.bincount(there % size, minlength=size)
 
 
 def _driver(known: VolumesMirror, volume: PodVolume) -> str:
