@@ -72,6 +72,7 @@ class Given:
     catalogue: Path | None
     levels: str
     demo: bool
+    extended_resource_toleration: str = "auto"
 
     def parsed_sources(self) -> tuple["Source", ...]:
         """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
@@ -93,9 +94,10 @@ class Given:
         return Tls(self.ca_file, self.cert_file, self.key_file)
 
     def rules(self) -> "Rules":
-        """Catalogue and levels. Raises Failed."""
+        """Catalogue, levels, tolerations that admission adds. Raises Failed."""
         from admin.estimates import Rules
         from estimator.capacity.topology.levels import LevelsError, levels_of
+        from estimator.fit.device_tolerations import TolerationMode
         from fairway.accelerators.builtin import extended_catalogue
         from fairway.accelerators.catalogue import CatalogueError
 
@@ -108,7 +110,7 @@ class Given:
             raise Failed(f"--catalogue {error}") from None
         except LevelsError as error:
             raise Failed(f"--levels {self.levels}: {error}") from None
-        return Rules(catalogue, levels)
+        return Rules(catalogue, levels, TolerationMode(self.extended_resource_toleration))
 
 
 def common(command: Command) -> Command:
@@ -123,9 +125,13 @@ def common(command: Command) -> Command:
         catalogue: Path | None,
         levels: str,
         demo: bool,
+        extended_resource_toleration: str,
         **rest: object,
     ) -> None:
-        command(given=Given(sources, ca_file, cert_file, key_file, catalogue, levels, demo), **rest)
+        given = Given(
+            sources, ca_file, cert_file, key_file, catalogue, levels, demo, extended_resource_toleration
+        )
+        command(given=given, **rest)
 
     for decorate in reversed(
         (
@@ -145,6 +151,13 @@ def common(command: Command) -> Command:
                 help="Topology levels: node label keys, the coarsest first. Default: those known.",
             ),
             click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway."),
+            click.option(
+                "--extended-resource-toleration",
+                type=click.Choice(("auto", "on", "off")),
+                default="auto",
+                help="Whether admission lets pods of devices tolerate taints named after these. Default: "
+                "auto, as the clusters' pods show.",
+            ),
         )
     ):
         call = decorate(call)

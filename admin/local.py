@@ -48,6 +48,7 @@ class LocalEstimates:
             cluster=cluster.name,
             pods=len(mirror.pods.keys()),
             overdrawn=overdrawn(columns),
+            policy=Localizer(mirror, EligibilityCache(), self._rules.tolerations).tolerations,
             age_s=cluster.age_s,
             problems=problems,
         )

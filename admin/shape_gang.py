@@ -6,7 +6,6 @@ devices, how many chips a TPU host has. What a cluster lacks is that cluster's v
 """
 
 import math
-from collections.abc import Iterable
 
 from admin.shape import Shape, amount_of
 from estimator.capacity.summary import SliceShape, Summary
@@ -25,7 +24,6 @@ from fairway.kube.templates import (
     PodTemplate,
     TemplateMeta,
     TemplateSpec,
-    TemplateToleration,
 )
 from fairway.resources import MEMORY, is_extended
 from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
@@ -67,7 +65,6 @@ def gang_in(shape: Shape, cluster: Summary, catalogue: Catalogue) -> Gang:
         containers=[Container(name="main", resources=resources)],
         node_selector=selector or None,
         affinity=_affinity(shape, cluster, catalogue),
-        tolerations=_tolerations(requests),
     )
     template = PodTemplate(TemplateMeta(annotations=annotations or None), spec)
     pods = PodSet("pods", count, count, template)
@@ -156,9 +153,3 @@ def _slice(shape: Shape, cluster: Summary) -> SliceShape:
 def _chips(topology: str, hosts: int) -> int:
     """Chips of one host of a slice."""
     return max(1, math.prod(int(side) for side in topology.split("x")) // hosts)
-
-
-def _tolerations(requests: Iterable[str]) -> list[TemplateToleration] | None:
-    """As the admission plugin ExtendedResourceToleration gives them: by the names of devices asked for."""
-    names = [name for name in requests if is_extended(name)]
-    return [TemplateToleration(key=name, operator="Exists") for name in names] or None

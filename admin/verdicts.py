@@ -17,6 +17,7 @@ DOUBT, NEVER = "doubt", "never_fits"
 """The kinds of the reasons that decide a verdict by themselves."""
 
 _NO_LEVEL = frozenset({"unknown_level", "ambiguous_level"})
+_LEFT_OUT = frozenset({"not_known", "template"})
 _TOPOLOGY = frozenset({"topology", "exclusive", "slices_in_use", "broken_slices"})
 
 
@@ -97,10 +98,15 @@ def sentence(placement: ClusterPlacement, wanted: int) -> str:
 
 
 def is_sure(placement: ClusterPlacement, wanted: int) -> bool:
-    """Whether the verdict is proven: by a placement where it fits, by a bound where it does not."""
-    return word(placement, wanted) is not Word.UNKNOWN and (
-        placement.fits >= wanted or placement.upper_bound < wanted
-    )
+    """Whether the verdict is proven: by a placement where it fits, by a bound where it does not.
+
+    A placement that leaves something out proves nothing; a bound still does, as that only makes fewer fit.
+    """
+    if word(placement, wanted) is Word.UNKNOWN:
+        return False
+    if placement.upper_bound < wanted:
+        return True
+    return placement.fits >= wanted and _LEFT_OUT.isdisjoint(reason.kind for reason in placement.reasons)
 
 
 def risk(placement: ClusterPlacement) -> str:

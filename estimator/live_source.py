@@ -28,7 +28,7 @@ from estimator.settings import ApiSettings, LiveCluster
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
 from fairway.kube.observation import Phase, ReflectorMetrics, ReflectorState
-from fairway.kube.optional_kind import OptionalKind
+from fairway.kube.optional_kind import OptionalKind, Standing
 from fairway.kube.reflector import Reflector, Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
@@ -175,7 +175,9 @@ class LiveSource:
 
     def _note_optional(self, name: str, optional: OptionalKind[_T], sink: Sink[_T]) -> None:
         if isinstance(sink, KindMirror):
-            sink.synced = optional.state.synced_once and not optional.is_left_out
+            # Where a kind is not served there is none of it.
+            is_absent = optional.standing is Standing.ABSENT
+            sink.synced = is_absent or (optional.state.synced_once and not optional.is_left_out)
         self._note(name, optional.state)
 
     def _note_devices(self) -> None:

@@ -6,6 +6,7 @@ _MEMBER = "manifests/member/rbac.yaml"
 _KARMADA = "manifests/karmada/rbac/estimator.yaml"
 _READS = ("list", "watch")
 _NO_DEVICES = "devices of Dynamic Resource Allocation count as none in this cluster"
+_NO_VOLUMES = "answers about pods with persistent volumes say what is not known, and are not proven"
 _NO_CONTROLLERS = (
     "karmada-descheduler's questions about Deployments are answered in doubt, and pods of assumed "
     "Deployments may count twice once they are bound"
@@ -47,6 +48,28 @@ MEMBER: tuple[Permission, ...] = (
         "the levels of this cluster's topology are guessed from well-known labels",
         _MEMBER,
     ),
+    Permission(
+        "limitranges",
+        _READS,
+        "answers about pods that state no cpu or memory say that defaults are not known, and are not proven",
+        _MEMBER,
+    ),
+    Permission(
+        "runtimeclasses.node.k8s.io",
+        _READS,
+        "answers about pods with a RuntimeClass say that it is not known, and are not proven",
+        _MEMBER,
+    ),
+    Permission(
+        "namespaces",
+        _READS,
+        "answers about pods that a namespaceSelector is about say that it is not known, and are not proven",
+        _MEMBER,
+    ),
+    Permission("persistentvolumeclaims", _READS, _NO_VOLUMES, _MEMBER),
+    Permission("persistentvolumes", _READS, _NO_VOLUMES, _MEMBER),
+    Permission("storageclasses.storage.k8s.io", _READS, _NO_VOLUMES, _MEMBER),
+    Permission("csinodes.storage.k8s.io", _READS, _NO_VOLUMES, _MEMBER),
 )
 """In each member cluster."""
 

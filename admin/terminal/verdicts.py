@@ -28,7 +28,9 @@ def verdict_tables(verdicts: Verdicts) -> Group:
     details = [
         cluster
         for cluster in verdicts.clusters
-        if word(cluster.placement, wanted) is not Word.FITS or risk(cluster.placement)
+        if word(cluster.placement, wanted) is not Word.FITS
+        or risk(cluster.placement)
+        or not is_sure(cluster.placement, wanted)
     ]
     for cluster in details[:_SHOWN_DETAILS]:
         parts += ["", *_why(cluster, wanted)]

@@ -38,7 +38,7 @@ class Sink(Protocol[_T_contra]):
 
 
 def _filled(
-    kind: type[_T], sink: Callable[[ClusterMirror], Sink[_T]]
+    kind: type[_T], sink: Callable[[ClusterMirror], Sink[_T]], *, none_if_absent: bool = False
 ) -> Callable[[ClusterMirror, Dump], Iterator[None]]:
     def fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
         into = sink(mirror)
@@ -46,7 +46,7 @@ def _filled(
             into.upsert(one)
             yield
         if isinstance(into, KindMirror):
-            into.synced = kind in dump.others
+            into.synced = none_if_absent or kind in dump.others
 
     return fill
 
@@ -61,7 +61,8 @@ _SINKS = (
     _filled(ResourceSlice, lambda mirror: mirror.dra.slices),
     _filled(ResourceClaim, lambda mirror: mirror.dra.claims),
     _filled(Namespace, lambda mirror: mirror.admission.namespaces),
-    _filled(LimitRange, lambda mirror: mirror.admission.limit_ranges),
+    # Who writes a dump without LimitRanges is taken to have none, as of quotas.
+    _filled(LimitRange, lambda mirror: mirror.admission.limit_ranges, none_if_absent=True),
     _filled(RuntimeClass, lambda mirror: mirror.admission.runtime_classes),
     _filled(PersistentVolume, lambda mirror: mirror.volumes.volumes),
     _filled(PersistentVolumeClaim, lambda mirror: mirror.volumes.claims),

@@ -170,6 +170,26 @@ def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, 
     assert "a100-0" in fairway("what-if", one, "--demo", "--drop-node", "a100-0").out
 
 
+@pytest.mark.parametrize(("mode", "usable", "code"), [("auto", 2, 0), ("on", 2, 0), ("off", 0, 3)])
+def test_report_and_explain_agree_on_taints_named_after_devices(
+    fairway: Fairway, tmp_path: Path, mode: str, usable: int, code: int
+) -> None:
+    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    nodes = [gpu_node(name, 8) for name in "ab"]
+    for _, node in nodes:
+        node["spec"] = {"taints": [taint]}
+    dump = write_dump(tmp_path / "tainted.json", nodes)
+    asked = ("--extended-resource-toleration", mode)
+    found = json.loads(fairway("report", dump, *asked, "-o", "json").out)
+    (product,) = found["clusters"][0]["summary"]["products"]
+    assert [fit["pods"] for fit in product["placeable"] if fit["devices"] == 8] == [usable]
+    done = fairway("explain", dump, "--gpus", 8, "--nodes", 2, *asked)
+    assert done.code == code
+    assert ("no pod shows whether admission" in " ".join(done.out.split())) == (mode == "auto")
+    row = done.out.splitlines()[3]
+    assert (" yes " in row, " no " in row) == ((False, True) if mode == "auto" else (True, False))
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

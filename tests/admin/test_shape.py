@@ -30,14 +30,13 @@ def sharing(scheme: str) -> Summary:
     return Summary("s", 1, 0, (product,))
 
 
-def test_pods_of_whole_devices_become_a_gang_that_tolerates_taints_named_after_them() -> None:
+def test_pods_of_whole_devices_become_a_gang_that_leaves_tolerations_to_admission() -> None:
     shape = Shape(gpus=8, nodes=16, cpu="32", memory="64Gi", within="rack", copies=2, namespace="team")
     found = gang(shape, bravo())
     assert requests(found) == {GPU: 8, "cpu": 32_000, "memory": 64 << 30}
     assert (found.pod_sets[0].count, found.copies, found.namespace, found.is_gang) == (16, 2, "team", True)
     assert found.topology == TopologyRequest(TopologyMode.REQUIRED, "rack")
-    tolerations = found.pod_sets[0].template.spec.tolerations or []
-    assert [(toleration.key, toleration.operator) for toleration in tolerations] == [(GPU, "Exists")]
+    assert found.pod_sets[0].template.spec.tolerations is None
     assert str(shape) == "16 pods of 8 GPUs, 32 CPUs, 64Gi memory, within one rack"
 
 

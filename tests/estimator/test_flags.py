@@ -70,6 +70,7 @@ OURS = {
     "karmada-kubeconfig": "",
     "catalogue": "",
     "topology": "",
+    "extended-resource-toleration": "auto",
 }
 
 
@@ -238,6 +239,10 @@ def test_clusters_are_named_by_flag_or_by_file(
         (["--cluster-name=a", "--on-doubt=maybe"], ["--on-doubt=maybe", "auto, zero or skip"]),
         (["--cluster-name=a", "--stale-after=2"], ["--stale-after=2", "such as 90s, 2m, 1h30m"]),
         (["--cluster-name=a", "--stale-after=0"], ["--stale-after=0", "above 0"]),
+        (
+            ["--cluster-name=a", "--extended-resource-toleration=yes"],
+            ["--extended-resource-toleration=yes", "expected auto, on or off"],
+        ),
         (["--cluster-name=a", "--logging-format=xml"], ["--logging-format=xml", "text or json"]),
         (["--cluster-name=a", "-v=-1"], ["--v=-1", "a verbosity between 0 and"]),
         (["--cluster-name=a", "--feature-gates=Nope=true"], ["'Nope'", "ResourceQuotaEstimate", "AllAlpha"]),

@@ -61,7 +61,7 @@ def estimator() -> Requests:
 def member() -> Requests:
     async def scenario(api: FakeApi) -> Requests:
         async with reading.member(api) as (_, source):
-            await api.until(lambda: api.watches == 10)
+            await api.until(lambda: api.watches == 17)
             assert source.denials.current() == ()
         return _of(api.seen, ESTIMATOR)
 
