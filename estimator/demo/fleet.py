@@ -45,10 +45,13 @@ _TRAIN_WHOLE_NODE = PodShape(
     tolerations=(GPU_TOLERATION,),
     labels={"app": "train-8"},
 )
-_SERVE = PodShape({"cpu": "6", "memory": "48Gi", GPU: "1"}, labels={"app": "serve"})
+_SERVE = PodShape(
+    {"cpu": "6", "memory": "48Gi", GPU: "1"}, tolerations=(GPU_TOLERATION,), labels={"app": "serve"}
+)
 _NOTEBOOK = PodShape(
     {GPU: "1"},
     pod_level={"cpu": "4", "memory": "32Gi"},
+    tolerations=(GPU_TOLERATION,),
     image="registry.example.com/lab:4",
     labels={"app": "lab"},
 )
