@@ -181,6 +181,9 @@ REPELLED: Scenes = {
         proven=False,
         seen=False,
     ),
+    "of others in namespaces whose labels nobody knows": Scene(
+        web(), 40, (db("n1").of("data").apart(ZONE, CACHE, namespaceSelector=OF_X),), seen=False
+    ),
     "of its own version alone": Scene(
         web(version="1"),
         24,
