@@ -312,6 +312,9 @@ COMPANY: Scenes = {
     ),
     "its kind and others that are not": Scene(web().near(ZONE, WEB).near(ZONE, CACHE), 0),
     "one host each of one zone": Scene(web().near(ZONE, WEB).apart(HOST, WEB), 2),
+    "one host each of the zone with the most hosts, not the most room": Scene(
+        web().near(ZONE, WEB).apart(HOST, WEB), 2, nodes=(at("n1", "a", 64), at("n2", "b"), at("n3", "b"))
+    ),
     "one host each of their zone": Scene(web().near(ZONE, WEB).apart(HOST, WEB), 1, (own("n1"),)),
     "all namespaces": Scene(
         web().near(ZONE, WEB, namespaceSelector={}), 8, (own("n5").of("data"),), known=TEAMS
