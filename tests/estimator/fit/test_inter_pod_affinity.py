@@ -264,6 +264,11 @@ NEAR: Scenes = {
     "several terms that no pod matches": Scene(
         web().near(ZONE, CACHE).near(HOST, selecting(tier="front")), 0, (cache("n1"), db("n1", tier="front"))
     ),
+    "several terms, of the namespaces that all of them are about": Scene(
+        web().near(ZONE, CACHE, namespaces=["data"]).near(HOST, CACHE, namespaces=["data", "default"]),
+        8,
+        (cache("n1"), cache("n3").of("data")),
+    ),
     "each label from another pod": Scene(
         web().near(ZONE, CACHE).near(RACK, CACHE), 24, (cache("n1"), cache("n2")), nodes=MIXED
     ),
