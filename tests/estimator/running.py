@@ -31,19 +31,19 @@ HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "exa
 def at(name: str, zone: str = "", cpu: int = 8, rack: str = "", pool: str = "") -> NodeBuilder:
     """A node with its name as hostname, and those of the other labels that are not empty."""
     labels = {HOST: name, ZONE: zone, RACK: rack, "pool": pool}
-    return node(name).cpu(cpu).label({key: value for key, value in labels.items() if value})
+    return node(name).cpu(cpu).memory("1Ti").label({key: value for key, value in labels.items() if value})
 
 
 FIVE = (at("n1", "a"), at("n2", "a"), at("n3", "b"), at("n4", "b"), at("n5", "c"))
 """Forty pods of one cpu: sixteen in zone a, sixteen in zone b, eight in zone c."""
 
-BARE = node("bare").cpu(8)
+BARE = node("bare").cpu(8).memory("1Ti")
 """A node without a label."""
 
 
 def web(**labels: str) -> PodBuilder:
-    """The pod that asks: one cpu, app=web."""
-    return pod("web").labelled({"app": "web", **labels}).requests(cpu=1)
+    """The pod that asks: one cpu, app=web. What it states of memory leaves LimitRanges nothing to add."""
+    return pod("web").labelled({"app": "web", **labels}).requests(cpu=1, memory="1Mi")
 
 
 def app(name: str, on: str, **labels: str) -> PodBuilder:

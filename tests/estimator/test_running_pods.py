@@ -17,7 +17,7 @@ from fairway.kube.dumps import read_dump
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from sandbox.fakeapi import FakeApi
-from tests.builders import PodBuilder, node, pod, selecting
+from tests.builders import PodBuilder, pod, selecting
 from tests.estimator.running import BARE, FIVE, HOST, ZONE, Scene, Scenes, app, at, web
 from tests.estimator.serving import (
     CapacityCaller,
@@ -47,10 +47,14 @@ def caches(*on: str) -> tuple[PodBuilder, ...]:
 # What Karmada's request says of the pods: 1 cpu, whatever the template asks for beside or apart.
 SCENES: Scenes = {
     "a sidecar beside the main container": Scene(
-        pod("web").sidecar(cpu=3).requests(cpu=1), 7, nodes=tuple(node(f"n{i}").cpu(4) for i in range(7))
+        pod("web").sidecar(cpu=3, memory="1Mi").requests(cpu=1, memory="1Mi"),
+        7,
+        nodes=tuple(at(f"n{i}", cpu=4) for i in range(7)),
     ),
     "requests of the pod as a whole": Scene(
-        pod("web").requests(cpu=1).pod_level(cpu=6), 5, nodes=tuple(node(f"n{i}").cpu(10) for i in range(5))
+        pod("web").requests(cpu=1, memory="1Mi").pod_level(cpu=6),
+        5,
+        nodes=tuple(at(f"n{i}", cpu=10) for i in range(5)),
     ),
     "apart from its own kind by host": Scene(web().apart(HOST, WEB), 2, (own("n1"), own("n2"), own("n3"))),
     "a port of the node that four of five have given away": Scene(

@@ -181,6 +181,9 @@ REPELLED: Scenes = {
         proven=False,
         seen=False,
     ),
+    "of others in namespaces whose labels nobody knows": Scene(
+        web(), 40, (db("n1").of("data").apart(ZONE, CACHE, namespaceSelector=OF_X),), seen=False
+    ),
     "of its own version alone": Scene(
         web(version="1"),
         24,
@@ -261,6 +264,11 @@ NEAR: Scenes = {
     "several terms that no pod matches": Scene(
         web().near(ZONE, CACHE).near(HOST, selecting(tier="front")), 0, (cache("n1"), db("n1", tier="front"))
     ),
+    "several terms, of the namespaces that all of them are about": Scene(
+        web().near(ZONE, CACHE, namespaces=["data"]).near(HOST, CACHE, namespaces=["data", "default"]),
+        8,
+        (cache("n1"), cache("n3").of("data")),
+    ),
     "each label from another pod": Scene(
         web().near(ZONE, CACHE).near(RACK, CACHE), 24, (cache("n1"), cache("n2")), nodes=MIXED
     ),
@@ -309,6 +317,9 @@ COMPANY: Scenes = {
     ),
     "its kind and others that are not": Scene(web().near(ZONE, WEB).near(ZONE, CACHE), 0),
     "one host each of one zone": Scene(web().near(ZONE, WEB).apart(HOST, WEB), 2),
+    "one host each of the zone with the most hosts, not the most room": Scene(
+        web().near(ZONE, WEB).apart(HOST, WEB), 2, nodes=(at("n1", "a", 64), at("n2", "b"), at("n3", "b"))
+    ),
     "one host each of their zone": Scene(web().near(ZONE, WEB).apart(HOST, WEB), 1, (own("n1"),)),
     "all namespaces": Scene(
         web().near(ZONE, WEB, namespaceSelector={}), 8, (own("n5").of("data"),), known=TEAMS
