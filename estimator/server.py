@@ -48,7 +48,7 @@ from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.denials import Denial
 from fairway.kube.pace import take_turn
 from fairway.service.http import Check
-from fairway.service.lifecycle import freeze_long_lived
+from fairway.service.lifecycle import freeze_long_lived, return_memory
 from fairway.service.program import Program, StartError
 from fairway.service.program import run as run_program
 from fairway.service.tls import ServerCertificates
@@ -348,7 +348,7 @@ async def _listen(
 async def _freeze_when_synced(members: list[_Member]) -> None:
     """Take what was read out of the garbage collector's sight, whenever it has become a third more.
 
-    Not once at the end: some may never be read.
+    Not only at the end, since some may never be read.
     """
     frozen = 0
     waits = asyncio.as_completed([member.member.synced((NODES, PODS)) for member in members])
@@ -357,3 +357,4 @@ async def _freeze_when_synced(members: list[_Member]) -> None:
         if 3 * read >= 4 * frozen or read == len(members):
             freeze_long_lived()
             frozen = read
+    return_memory()

@@ -98,6 +98,13 @@ def freeze_long_lived() -> None:
     gc.freeze()
 
 
+def return_memory() -> None:
+    """Give what was needed for reading only back to the kernel; takes some milliseconds."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 @dataclass(frozen=True, slots=True)
 class StallReading:
     """How late the event loop has been: stalls since the start, and the worst delay of the last minute."""
