@@ -80,17 +80,9 @@ class LiveSource:
         at_once: Collection[str] = (),
     ) -> "LiveSource":
         """A source for the cluster as the settings name it; nothing is sent yet."""
-        if cluster.kubeconfig is None and not cluster.master:
-            client = KubeClient.in_cluster(qps=api.qps, burst=api.burst, denials=Denials(MEMBER))
-        else:
-            path = None if cluster.kubeconfig is None else str(cluster.kubeconfig)
-            client = KubeClient.from_kubeconfig(
-                path,
-                master=cluster.master or None,
-                qps=api.qps,
-                burst=api.burst,
-                denials=Denials(MEMBER),
-            )
+        client = KubeClient.from_flags(
+            cluster.kubeconfig, cluster.master, qps=api.qps, burst=api.burst, denials=Denials(MEMBER)
+        )
         return cls(member, client, metrics, clock=clock, at_once=at_once)
 
     async def run(self) -> None:

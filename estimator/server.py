@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grpc
 from google.protobuf.internal import api_implementation
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from estimator.answering import Answering, Policy
 from estimator.anytime import BETTER_AT_ONCE, FIRST_AT_ONCE
@@ -37,7 +37,6 @@ from estimator.metrics import ClusterReading, EstimatorMetrics
 from estimator.pb import service_pb2
 from estimator.service import SERVICE, EstimatorService
 from estimator.settings import (
-    AcceleratorSettings,
     ApiSettings,
     KarmadaSettings,
     LiveCluster,
@@ -49,12 +48,10 @@ from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.denials import Denial
 from fairway.kube.pace import take_turn
-from fairway.service import logs
-from fairway.service.certificates import TlsError
-from fairway.service.http import Check, EndpointError, serve_endpoints
-from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
-from fairway.service.lifecycle import run as run_process
-from fairway.service.permission_metrics import PermissionMetrics
+from fairway.service.http import Check
+from fairway.service.lifecycle import freeze_long_lived, return_memory
+from fairway.service.program import Program, StartError
+from fairway.service.program import run as run_program
 from fairway.service.tls import ServerCertificates
 from fairway.service.version import release
 
@@ -89,19 +86,9 @@ _OPTIONS = (
 _SayStopping = Callable[[], Awaitable[None]]
 
 
-class StartError(RuntimeError):
-    """The server cannot start; the message says what and where."""
-
-
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
-    tune_interpreter()
-    try:
-        return run_process(lambda stop: serve(settings, stop))
-    except (StartError, EndpointError, TlsError) as error:
-        logger.error("cannot start: %s", error)
-        return 1
+    return run_program(settings.logs, lambda stop: serve(settings, stop))
 
 
 async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int], None] | None = None) -> int:
@@ -111,51 +98,35 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     """
     if api_implementation.Type() != "upb":
         raise StartError("protobuf runs in pure Python, a hundred times too slow; install its binary wheel")
-    for notice in settings.notices:
-        logger.warning(notice)
-    registry = CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
+    program = Program(settings.endpoints, settings.notices)
     names = [cluster.name for cluster in settings.clusters]
-    metrics = EstimatorMetrics(registry, names, version=release())
+    metrics = EstimatorMetrics(program.registry, names, version=release())
     members = [_Member(cluster, settings, metrics) for cluster in settings.clusters]
-    stalls = StallMonitor()
-    metrics.watch_stalls(stalls.reading)
+    metrics.watch_stalls(program.stalls.reading)
     async with AsyncExitStack() as stack:
         executors = _Executors(
             stack.enter_context(ThreadPoolExecutor(KARMADA_THREADS, thread_name_prefix="karmada")),
             stack.enter_context(ThreadPoolExecutor(OWN_THREADS, thread_name_prefix="capacity")),
         )
         templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
-        registry.register(PermissionMetrics(lambda: _denied(members, templates)))
+        program.tell_denied(lambda: _denied(members, templates))
         server, port, say_stopping = await _listen(settings, members, metrics, executors, templates)
         stack.push_async_callback(server.stop, _STOP_WITHIN_S)
-        await stack.enter_async_context(
-            serve_endpoints(
-                health=settings.endpoints.health,
-                metrics=settings.endpoints.metrics,
-                profiling=settings.endpoints.profiling,
-                checks=lambda: [member.check() for member in members],
-                registry=registry,
-            )
-        )
+        await stack.enter_async_context(program.endpoints(lambda: [member.check() for member in members]))
         logger.info("serving", extra={"port": port, "tls": settings.tls is not None, "clusters": names})
         if started is not None:
             started(port)
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(member.run(), name=member.name) for member in members]
+        async with program.work() as work:
+            for member in members:
+                work.begin(member.name, member.run())
             if templates is not None:
-                tasks.append(group.create_task(templates.run(), name="templates"))
-            tasks.append(group.create_task(stalls.run(), name="stalls"))
+                work.begin("templates", templates.run())
             # The first gang shall not wait for its solver to be loaded.
-            tasks.append(group.create_task(asyncio.to_thread(integer_program.load), name="solver"))
-            tasks.append(group.create_task(_freeze_when_synced(members), name="freeze"))
+            work.begin("solver", asyncio.to_thread(integer_program.load))
+            work.begin("freeze", _freeze_when_synced(members))
             await stop.wait()
             await say_stopping()
             await server.stop(_STOP_WITHIN_S)
-            for task in tasks:
-                task.cancel()
-    logger.info("stopped")
     return 0
 
 
@@ -293,10 +264,10 @@ def _karmada_source() -> "type[KarmadaSource]":
     return KarmadaSource
 
 
-def _catalogue(accelerators: AcceleratorSettings) -> Catalogue:
+def _catalogue(file: Path | None) -> Catalogue:
     """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
     try:
-        return extended_catalogue(accelerators.catalogue)
+        return extended_catalogue(file)
     except CatalogueError as error:
         raise StartError(f"--catalogue: {error}") from None
 
@@ -334,7 +305,7 @@ async def _listen(
     )
     capacity = CapacityAnswering(
         [member.member for member in members],
-        _catalogue(settings.accelerators),
+        _catalogue(settings.accelerators.catalogue),
         settings.stale_after_s,
         executors.own,
         heeds_quotas=settings.gates.resource_quota_estimate,
@@ -380,7 +351,15 @@ async def _listen(
 
 
 async def _freeze_when_synced(members: list[_Member]) -> None:
-    """Take what was read of each cluster out of the garbage collector's sight; some may never be read."""
-    for synced in asyncio.as_completed([member.member.synced((NODES, PODS)) for member in members]):
+    """Take what was read out of the garbage collector's sight, whenever it has become a third more.
+
+    Not only at the end, since some may never be read.
+    """
+    frozen = 0
+    waits = asyncio.as_completed([member.member.synced((NODES, PODS)) for member in members])
+    for read, synced in enumerate(waits, 1):
         await synced
-        freeze_long_lived()
+        if 3 * read >= 4 * frozen or read == len(members):
+            freeze_long_lived()
+            frozen = read
+    return_memory()

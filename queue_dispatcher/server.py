@@ -9,8 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from pathlib import Path
 
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
@@ -20,14 +19,12 @@ from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import BadConfig, KubeError
 from fairway.kube.events import EventWriter
 from fairway.kube.lease import Timing
-from fairway.service import logs
 from fairway.service.addresses import BindAddress
-from fairway.service.certificates import TlsError
-from fairway.service.http import Check, EndpointError, serve_endpoints
+from fairway.service.http import Check
 from fairway.service.https import following_context
-from fairway.service.lifecycle import StallMonitor, freeze_long_lived, tune_interpreter
-from fairway.service.lifecycle import run as run_process
-from fairway.service.permission_metrics import PermissionMetrics
+from fairway.service.lifecycle import freeze_long_lived
+from fairway.service.program import Program, StartError
+from fairway.service.program import run as run_program
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.capacities import Capacities
@@ -57,19 +54,9 @@ _CANNOT_WORK = 2
 """The exit code for a configuration that no waiting mends."""
 
 
-class StartError(RuntimeError):
-    """The dispatcher cannot start; the message says what and where."""
-
-
 def run(settings: Settings) -> int:
     """Dispatch until SIGTERM or SIGINT; the exit code."""
-    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
-    tune_interpreter()
-    try:
-        return run_process(lambda stop: serve(settings, stop))
-    except (StartError, EndpointError, TlsError) as error:
-        logger.error("cannot start: %s", error)
-        return 1
+    return run_program(settings.logs, lambda stop: serve(settings, stop))
 
 
 async def serve(
@@ -79,18 +66,12 @@ async def serve(
 
     ``started`` is called once all endpoints listen. Raises StartError, EndpointError, TlsError.
     """
-    for notice in settings.notices:
-        logger.warning(notice)
-    registry = CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
-    metrics = DispatcherMetrics(registry, version=release())
-    clock, stalls = SteadyClock(), StallMonitor()
-    metrics.watch_stalls(stalls.reading)
+    program = Program(settings.endpoints, settings.notices)
+    metrics = DispatcherMetrics(program.registry, version=release())
+    clock = SteadyClock()
+    metrics.watch_stalls(program.stalls.reading)
     denials = Denials(PERMISSIONS)
-    registry.register(
-        PermissionMetrics(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
-    )
+    program.tell_denied(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(settings.api, denials))
         try:
@@ -108,15 +89,7 @@ async def serve(
         parts = _Parts(settings, client, metrics, clock, estimators, events)
         dispatcher, sources = parts.dispatcher, parts.sources
         metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
-        await stack.enter_async_context(
-            serve_endpoints(
-                health=settings.endpoints.health,
-                metrics=settings.endpoints.metrics,
-                profiling=settings.endpoints.profiling,
-                checks=lambda: [_synced(sources), _permitted(denials)],
-                registry=registry,
-            )
-        )
+        await stack.enter_async_context(program.endpoints(lambda: [_synced(sources), _permitted(denials)]))
         if settings.visibility is not None:
             reviewer = _client(settings.api, denials, _REVIEW_PACE)
             await stack.enter_async_context(
@@ -124,23 +97,16 @@ async def serve(
             )
         if started is not None:
             started(dispatcher)
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(sources.run(), name="sources"),
-                group.create_task(dispatcher.controller.run(), name="cycles"),
-                group.create_task(parts.campaign(), name="election"),
-                group.create_task(stalls.run(), name="stalls"),
-                group.create_task(_freeze_when_synced(sources), name="freeze"),
-            ]
+        async with program.work() as work:
+            work.begin("sources", sources.run())
+            work.begin("cycles", dispatcher.controller.run())
+            work.begin("election", parts.campaign())
+            work.begin("freeze", _freeze_when_synced(sources))
             if events is not None:
-                tasks.append(group.create_task(writer.run(), name="events"))
+                work.begin("events", writer.run())
             if estimators is not None:
-                capacities = Capacities(estimators.counts, dispatcher.book)
-                tasks.append(group.create_task(capacities.run(), name="capacities"))
+                work.begin("capacities", Capacities(estimators.counts, dispatcher.book).run())
             await stop.wait()
-            for task in tasks:
-                task.cancel()
-    logger.info("stopped")
     return 0
 
 
@@ -164,7 +130,7 @@ class _Parts:
             estimation = Estimation(estimators.place, self, settings.estimators.wait_s)
         self.dispatcher = Dispatcher(
             BindingApi(client),
-            _catalogue(settings),
+            _catalogue(settings.catalogue),
             metrics,
             clock,
             lambda: self.sources.is_synced,
@@ -244,22 +210,15 @@ class _Complaints:
 def _client(api: ApiSettings, denials: Denials, pace: tuple[float, int] | None = None) -> KubeClient:
     """A connection to Karmada's API server, at the pace given or that of the flags; nothing is sent yet."""
     qps, burst = pace if pace is not None else (api.qps, api.burst)
-    if api.kubeconfig is None and not api.master:
-        return KubeClient.in_cluster(qps=qps, burst=burst, denials=denials)
-    return KubeClient.from_kubeconfig(
-        str(api.kubeconfig) if api.kubeconfig is not None else None,
-        context=api.context or None,
-        master=api.master or None,
-        qps=qps,
-        burst=burst,
-        denials=denials,
+    return KubeClient.from_flags(
+        api.kubeconfig, api.master, context=api.context, qps=qps, burst=burst, denials=denials
     )
 
 
-def _catalogue(settings: Settings) -> Catalogue:
+def _catalogue(file: Path | None) -> Catalogue:
     """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
     try:
-        return extended_catalogue(settings.catalogue)
+        return extended_catalogue(file)
     except CatalogueError as error:
         raise StartError(f"--catalogue: {error}") from None
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
+from fairway.service.program import StartError
 from fairway.service.version import release
 from webhook.flags import parse
 from webhook.manifests import configuration_yaml, policies_yaml
-from webhook.server import StartError, read_scope, run
+from webhook.server import read_scope, run
 from webhook.settings import ManifestRequest
 
 

@@ -10,18 +10,13 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
-from fairway.service import logs
-from fairway.service.certificates import TlsError
-from fairway.service.http import Check, EndpointError, serve_endpoints
-from fairway.service.lifecycle import StallMonitor, tune_interpreter
-from fairway.service.lifecycle import run as run_process
-from fairway.service.permission_metrics import PermissionMetrics
+from fairway.service.http import Check
+from fairway.service.program import Program, StartError
+from fairway.service.program import run as run_program
 from fairway.service.version import release
 from webhook.app import application, bind
 from webhook.app import serve as serve_reviews
@@ -32,24 +27,14 @@ from webhook.metrics import WebhookMetrics
 from webhook.permissions import PERMISSIONS
 from webhook.registration import Registration, Wanted
 from webhook.scope import Scope
-from webhook.settings import ApiSettings, FilesSettings, ScopeSettings, Settings
+from webhook.settings import FilesSettings, ScopeSettings, Settings
 
 logger = logging.getLogger(__name__)
 
 
-class StartError(RuntimeError):
-    """The webhook cannot start; the message says what and where."""
-
-
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    logs.configure(log_format=settings.logs.format, verbosity=settings.logs.verbosity)
-    tune_interpreter()
-    try:
-        return run_process(lambda stop: serve(settings, stop))
-    except (StartError, EndpointError, TlsError) as error:
-        logger.error("cannot start: %s", error)
-        return 1
+    return run_program(settings.logs, lambda stop: serve(settings, stop))
 
 
 def read_scope(settings: ScopeSettings) -> Scope:
@@ -67,36 +52,25 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     ``started`` is called with the port once reviews are served. Raises StartError, EndpointError, TlsError.
     """
     scope = read_scope(settings.scope)
-    registry = CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
-    metrics = WebhookMetrics(registry, version=release())
-    stalls = StallMonitor()
-    metrics.watch_stalls(stalls.reading)
+    program = Program(settings.endpoints)
+    metrics = WebhookMetrics(program.registry, version=release())
+    metrics.watch_stalls(program.stalls.reading)
     async with AsyncExitStack() as stack:
         bound = stack.enter_context(bind(settings.address))
         denials = Denials(PERMISSIONS)
-        registry.register(
-            PermissionMetrics(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
+        program.tell_denied(lambda: [("karmada", one.verb, one.resource) for one in denials.current()])
+        api = settings.api
+        client = await stack.enter_async_context(
+            KubeClient.from_flags(api.kubeconfig, api.master, context=api.context, denials=denials)
         )
-        client = await stack.enter_async_context(_connect(settings.api, denials))
         certificates = LiveCertificates(_source(settings, client))
         metrics.watch_certificates(certificates.reading)
         registration = _registration(settings, scope, client, certificates, metrics)
         await stack.enter_async_context(
-            serve_endpoints(
-                health=settings.endpoints.health,
-                metrics=settings.endpoints.metrics,
-                profiling=settings.endpoints.profiling,
-                checks=lambda: [_check(certificates), *_registered(registration)],
-                registry=registry,
-            )
+            program.endpoints(lambda: [_check(certificates), *_registered(registration)])
         )
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(certificates.run(), name="certificates"),
-                group.create_task(stalls.run(), name="stalls"),
-            ]
+        async with program.work() as work:
+            work.begin("certificates", certificates.run())
             if await _first(certificates.ready, stop):
                 async with serve_reviews(
                     application(scope, metrics), bound, certificates.context, metrics
@@ -105,11 +79,8 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
                     if started is not None:
                         started(port)
                     if registration is not None:
-                        tasks.append(group.create_task(registration.run(), name="registration"))
+                        work.begin("registration", registration.run())
                     await stop.wait()
-            for task in tasks:
-                task.cancel()
-    logger.info("stopped")
     return 0
 
 
@@ -148,16 +119,6 @@ def _registration(
         return None
     wanted = Wanted(settings.registration.name, scope, settings.url, settings.registration.failure_policy)
     return Registration(client, wanted, lambda: certificates.authorities, metrics.looked)
-
-
-def _connect(api: ApiSettings, denials: Denials) -> KubeClient:
-    """A client, which does nothing before it is asked to."""
-    if api.kubeconfig is None and not api.master:
-        return KubeClient.in_cluster(denials=denials)
-    path = None if api.kubeconfig is None else str(api.kubeconfig)
-    return KubeClient.from_kubeconfig(
-        path, context=api.context or None, master=api.master or None, denials=denials
-    )
 
 
 def _source(settings: Settings, client: KubeClient) -> CertificateFiles | CertificateSecret:

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self, TypeVar
 
 import aiohttp
@@ -132,6 +133,29 @@ class KubeClient:
     ) -> Self:
         """The service account of the pod we run in; its token is read again whenever its file changes."""
         return cls(InClusterSource(), qps=qps, burst=burst, denials=denials)
+
+    @classmethod
+    def from_flags(
+        cls,
+        kubeconfig: Path | None,
+        master: str,
+        *,
+        context: str = "",
+        qps: float = DEFAULT_QPS,
+        burst: int = DEFAULT_BURST,
+        denials: Denials | None = None,
+    ) -> Self:
+        """What ``--kubeconfig`` and ``--master`` say; without both, as the pod we run in."""
+        if kubeconfig is None and not master:
+            return cls.in_cluster(qps=qps, burst=burst, denials=denials)
+        return cls.from_kubeconfig(
+            None if kubeconfig is None else str(kubeconfig),
+            context=context or None,
+            master=master or None,
+            qps=qps,
+            burst=burst,
+            denials=denials,
+        )
 
     @classmethod
     def from_url(

@@ -6,6 +6,7 @@ number of objects that they visit, and threads that hold the interpreter while t
 """
 
 import asyncio
+import asyncio.constants
 import asyncio.sslproto
 import ctypes
 import gc
@@ -16,23 +17,23 @@ import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fairway.service.fair_selector import new_event_loop
+from fairway.service.event_loop import new_event_loop
 
 logger = logging.getLogger(__name__)
 
-# A collection's pause grows with what it visits: at most 10,000 new objects, or 30,000 of middle age, each a
+# A collection's pause grows with what it visits: at most 4,000 new objects, or 16,000 of middle age, each a
 # few milliseconds. Full ones come after 10 million surviving allocations, and frozen objects are not visited.
-GC_THRESHOLDS: Final = (10_000, 3, 350)
+GC_THRESHOLDS: Final = (4_000, 4, 650)
 # A thread that computes hands the interpreter to the loop after this time (default 5 ms).
 SWITCH_INTERVAL_S: Final = 0.001
-# Every TLS connection of asyncio keeps a buffer of this size (default 256 KiB) as long as it is open, and may
-# fill it at once: a hundred clusters are some hundred watches. A TLS record has 16 KiB at most.
+# A TLS record has 16 KiB at most. Every TLS connection of asyncio keeps a buffer of the first size (default
+# 256 KiB) as long as it is open, and another that grows up to the second (also 256 KiB) while nobody reads,
+# and never shrinks: a hundred clusters are some hundred watches.
 TLS_BUFFER_BYTES: Final = 16 << 10
-THREADS: Final = 64
+TLS_READ_AHEAD_KIB: Final = 16
 STALL_S: Final = 0.020
 SAMPLE_INTERVAL_S: Final = 0.010
 WINDOW_S: Final = 60
@@ -58,9 +59,6 @@ def run(
             stop.set()
 
         loop = asyncio.get_running_loop()
-        # Made as they are needed: a name that no server resolves blocks one for half a minute, and those of
-        # other clusters shall be looked up meanwhile.
-        loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="wait"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, on_signal, number)
         return await main(stop)
@@ -79,6 +77,8 @@ def tune_interpreter() -> None:
     And TLS connections that cost little memory while they are silent.
     """
     asyncio.sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
+    # A default that is looked up for each connection.
+    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = TLS_READ_AHEAD_KIB  # type: ignore[misc]
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -96,6 +96,13 @@ def freeze_long_lived() -> None:
     """
     gc.collect(1)
     gc.freeze()
+
+
+def return_memory() -> None:
+    """Give what was needed for reading only back to the kernel; takes some milliseconds."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 @dataclass(frozen=True, slots=True)

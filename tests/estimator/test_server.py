@@ -15,8 +15,8 @@ from estimator.cluster.freshness import Freshness
 from estimator.feature_gates import Gates
 from estimator.member import MemberCluster
 from estimator.pb import estimator_pb2 as pb
-from estimator.server import StartError
 from estimator.service import SERVICE
+from fairway.service.program import StartError
 from sandbox.fakeapi import FakeApi
 from tests.builders import requirements
 from tests.estimator.serving import (

@@ -1,10 +1,10 @@
 import asyncio
+import asyncio.constants
 import asyncio.sslproto
 import gc
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -13,8 +13,8 @@ from fairway.service.lifecycle import (
     GC_THRESHOLDS,
     SAMPLE_INTERVAL_S,
     SWITCH_INTERVAL_S,
-    THREADS,
     TLS_BUFFER_BYTES,
+    TLS_READ_AHEAD_KIB,
     StallMonitor,
     freeze_long_lived,
     run,
@@ -70,7 +70,9 @@ def test_an_error_of_the_program_comes_out() -> None:
 def _interpreter() -> Iterator[None]:
     thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
     buffer_bytes = asyncio.sslproto.SSLProtocol.max_size
+    read_ahead_kib = asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ
     yield
+    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = read_ahead_kib  # type: ignore[misc]
     asyncio.sslproto.SSLProtocol.max_size = buffer_bytes
     gc.unfreeze()
     gc.set_threshold(*thresholds)
@@ -90,25 +92,12 @@ def test_tuning_takes_what_lives_out_of_later_collections() -> None:
     assert gc.get_freeze_count() >= imported + len(mirror)
 
 
-def test_what_waits_for_names_that_nobody_resolves_does_not_keep_others_from_their_threads() -> None:
-    """asyncio's own threads are four more than there are processors."""
-
-    async def main(stop: asyncio.Event) -> int:
-        resolved = threading.Event()
-        hanging = [asyncio.create_task(asyncio.to_thread(resolved.wait)) for _ in range(THREADS - 1)]
-        assert await asyncio.to_thread(lambda: "an address") == "an address"
-        resolved.set()
-        await asyncio.gather(*hanging)
-        return 0
-
-    assert run(main) == 0
-
-
 @pytest.mark.usefixtures("_interpreter")
 def test_tuning_makes_the_buffer_of_a_tls_connection_no_larger_than_a_record() -> None:
     tune_interpreter()
-    # What asyncio makes the buffer of each connection from.
+    # What asyncio makes the buffers of each connection from.
     assert asyncio.sslproto.SSLProtocol.max_size == TLS_BUFFER_BYTES
+    assert vars(asyncio.constants)["FLOW_CONTROL_HIGH_WATER_SSL_READ"] == TLS_READ_AHEAD_KIB
 
 
 class Time:

@@ -16,11 +16,12 @@ from fairway.kube.client import KubeClient
 from fairway.names import MANAGED
 from fairway.service.addresses import BindAddress
 from fairway.service.http import EndpointError
+from fairway.service.program import StartError
 from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
 from tests.webhook.builders import CPU, GPU, Obj, binding, spec
 from webhook.flags import parse
-from webhook.server import StartError, read_scope, serve
+from webhook.server import read_scope, serve
 from webhook.settings import FilesSettings, ScopeSettings, Settings
 
 BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/team/resourcebindings"

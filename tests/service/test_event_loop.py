@@ -1,13 +1,14 @@
-"""Which of many ready sockets a loop looks after in a pass."""
+"""A loop for many servers: which of them it looks after in a pass, and names that nobody resolves."""
 
 import asyncio
 import socket
+import threading
 from collections import Counter
 from contextlib import ExitStack
 
 import pytest
 
-from fairway.service.fair_selector import MOST_AT_ONCE, FairSelector, new_event_loop
+from fairway.service.event_loop import LOOKUPS, MOST_AT_ONCE, FairSelector, new_event_loop
 
 
 @pytest.mark.parametrize("many", [1, MOST_AT_ONCE, MOST_AT_ONCE + 1, 5 * MOST_AT_ONCE + 3])
@@ -46,6 +47,30 @@ def test_a_loop_serves_more_connections_than_fit_into_a_pass() -> None:
             port = server.sockets[0].getsockname()[1]
             answers = await asyncio.gather(*(ask(port, number) for number in range(100)))
         assert answers == [f"{number}\n".encode() for number in range(100)]
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(scenario())
+
+
+def test_names_that_nobody_resolves_keep_neither_others_nor_the_work_of_threads_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resolved = threading.Event()
+
+    def getaddrinfo(host: str, *_: object) -> list[str]:
+        if host == "nobody.example":
+            resolved.wait()
+        return [host]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        hanging = [asyncio.create_task(loop.getaddrinfo("nobody.example", 443)) for _ in range(LOOKUPS - 1)]
+        assert len(await loop.getaddrinfo("a.example", 443)) == 1
+        assert await asyncio.to_thread(lambda: "done") == "done"
+        resolved.set()
+        await asyncio.gather(*hanging)
 
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         runner.run(scenario())
