@@ -91,11 +91,6 @@ class TpuHost:
         return topology_name(self.topology)
 
     @property
-    def is_multi_host(self) -> bool:
-        """Whether the node is of use only together with the other nodes of its slice."""
-        return self.hosts > 1
-
-    @property
     def healthy(self) -> bool:
         """Whether all chips of the machine are allocatable."""
         return self.chips == self.chips_per_host

@@ -67,7 +67,6 @@ def test_a_slice_spans_its_chips_divided_by_those_of_a_host(
     assert problems == ()
     assert (found.accelerator, found.topology_name, found.hosts) == (accelerator, topology, hosts)
     assert (found.chips, found.chips_per_host, found.pool) == (chips, chips, "pool-1")
-    assert found.is_multi_host == (hosts > 1)
     assert found.healthy
     assert not found.dynamic
 
@@ -118,7 +117,7 @@ def test_a_malformed_topology_is_a_problem_and_no_slice(text: str) -> None:
     found, problems = host(
         node(4, gke_tpu_accelerator="tpu-v6e-slice", gke_tpu_topology=text, gke_nodepool="p")
     )
-    assert (found.topology, found.hosts, found.is_multi_host) == ((), 0, False)
+    assert (found.topology, found.hosts) == ((), 0)
     assert len(problems) == 1
     assert problems[0].startswith(
         "label cloud.google.com/gke-tpu-topology: expected a shape such as 2x4 or 2x2x4, "
