@@ -284,11 +284,6 @@ def test_a_malformed_partition_label_is_a_problem_and_the_others_count() -> None
     )
 
 
-def test_where_the_machine_stands_is_read_as_far_as_it_is_labelled() -> None:
-    found, _ = host(ironwood(gce_topology_block="b1", gce_topology_host="h9"))
-    assert found.physical == ("b1", "", "h9")
-
-
 @CI
 @given(st.lists(st.integers(1, 64), min_size=2, max_size=3), st.integers(1, 8))
 def test_hosts_times_chips_is_the_slice(dims: list[int], chips: int) -> None:
