@@ -21,7 +21,7 @@ _GI = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One kind of instance: compute slices, memory slices, and the memory slices it may begin at.
+    """One kind of instance: compute slices, memory slices, and the memory slices it may begin at, rising.
 
     ``extension``: it takes the GPU's one set of media extensions; ``media``: so many of its media engines.
     """
@@ -32,10 +32,6 @@ class Profile:
     starts: tuple[int, ...]
     extension: bool = False
     media: int = 0
-
-    def mask(self, start: int) -> int:
-        """The memory slices of an instance that begins there, as bits."""
-        return ((1 << self.size) - 1) << start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +51,22 @@ class Geometry:
         """The profile of that name, None where the table does not know it for this kind of GPU."""
         name = dict(self.aliases).get(name, name)
         return next((profile for profile in self.profiles if profile.name == name), None)
+
+    def most(self, name: str) -> int:
+        """How many instances of the profile fit on an empty GPU; 0 for one that the table does not know.
+
+        Places alone decide, media apart: compute slices never run out before they do.
+        """
+        profile = self.profile(profile_name(name))
+        if profile is None:
+            return 0
+        count = end = 0
+        for start in profile.starts:
+            if start >= end:
+                count, end = count + 1, start + profile.size
+        if profile.extension:
+            count = min(count, 1)
+        return min(count, self.media // profile.media) if profile.media else count
 
 
 def profile_name(text: str) -> str:

@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry, Role
-from fairway.accelerators.devices import NodeFacts, Read
+from fairway.accelerators.catalogue import DeviceClass, Entry, Role
+from fairway.accelerators.devices import Read
 
 _SHARED_SUFFIX = "-SHARED"
 _MIG_INFIX = "-MIG-"
@@ -55,50 +55,6 @@ class NodeProduct:
     sharing: str = ""
     group: str = ""
     catalogued: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class MigLabels:
-    """How MIG is set up on a node. ``config``: the layout that is asked for, ``state`` of applying it."""
-
-    strategy: str
-    config: str
-    state: str
-
-    @property
-    def settled(self) -> bool:
-        """Whether the layout is not being changed just now, which makes allocatable worth believing."""
-        return self.state in ("", "success")
-
-
-def mig_labels(labels: Mapping[str, str]) -> MigLabels | None:
-    """How MIG is set up on the node, None where no label says anything of it."""
-    strategy = labels.get("nvidia.com/mig.strategy", "")
-    config = labels.get("nvidia.com/mig.config", "")
-    state = labels.get("nvidia.com/mig.config.state", "")
-    return MigLabels(strategy, config, state) if strategy or config or state else None
-
-
-def node_products(
-    node: NodeFacts, catalogue: Catalogue, capacity: Mapping[str, int] | None = None
-) -> Read[tuple[NodeProduct, ...]]:
-    """The accelerators of a node, by resource name, uncatalogued ones included.
-
-    ``capacity``, where it is known, tells a device that is unhealthy from one that was never there. A
-    problem names the label, what it says and what is made of it.
-    """
-    found: list[NodeProduct] = []
-    problems: list[str] = []
-    for resource in sorted({*node.allocatable, *(capacity or ())}):
-        entry = catalogue.device(resource)
-        advertised = max(node.allocatable.get(resource, 0), 0)
-        total = max(advertised, (capacity or {}).get(resource, 0))
-        if entry is not None and entry.is_accelerator and total:
-            has = None if capacity is None else max(capacity.get(resource, 0), advertised)
-            read = node_product(entry, node.labels, advertised, has)
-            found.append(read.found)
-            problems += read.problems
-    return Read(tuple(found), tuple(problems))
 
 
 def node_product(

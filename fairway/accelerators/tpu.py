@@ -27,11 +27,6 @@ MODE_LABEL = "cloud.google.com/gke-accelerator-topology-mode"
 _PROVISION_ONLY = "PROVISION_ONLY"
 _GROUP = re.compile(r"cloud\.google\.com/gke-tpu-(partition|slice)-([0-9x]{1,24})-id")
 _STATE = "cloud.google.com/gke-tpu-partition-{}-state"
-_PHYSICAL = (
-    "cloud.google.com/gce-topology-block",
-    "cloud.google.com/gce-topology-subblock",
-    "cloud.google.com/gce-topology-host",
-)
 _TOPOLOGY = re.compile(r"[1-9][0-9]{0,3}(?:x[1-9][0-9]{0,3}){1,2}")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 
@@ -71,8 +66,7 @@ class TpuHost:
     ``chips_per_host``: chips that the machine has; ``chips``: those that allocatable has, fewer where some
     are unhealthy, so that the host cannot serve a slice. ``hosts``: nodes of a slice of this topology, 0
     where that is not known. ``pool``: the node pool, which is the slice where ``hosts`` is above 1 and the
-    host is not ``dynamic``. ``partitions``: the largest shape first. ``physical``: block, sub-block and
-    host, empty where a label is missing.
+    host is not ``dynamic``. ``partitions``: the largest shape first.
     """
 
     accelerator: str
@@ -83,17 +77,11 @@ class TpuHost:
     pool: str
     dynamic: bool = False
     partitions: tuple[TpuPartition, ...] = ()
-    physical: tuple[str, str, str] = ("", "", "")
 
     @property
     def topology_name(self) -> str:
         """The topology as in labels, such as ``2x2x4``; empty where it is not known."""
         return topology_name(self.topology)
-
-    @property
-    def is_multi_host(self) -> bool:
-        """Whether the node is of use only together with the other nodes of its slice."""
-        return self.hosts > 1
 
     @property
     def healthy(self) -> bool:
@@ -162,7 +150,6 @@ def read_tpu_host(node: NodeFacts) -> Read[TpuHost] | None:
         pool=pool,
         dynamic=dynamic,
         partitions=_partitions(node, dynamic, problems),
-        physical=(labels.get(_PHYSICAL[0], ""), labels.get(_PHYSICAL[1], ""), labels.get(_PHYSICAL[2], "")),
     )
     return Read(host, tuple(problems))
 

@@ -43,9 +43,6 @@ class InUse:
         return free
 
 
-NOTHING_IN_USE = InUse()
-
-
 @dataclass(frozen=True, slots=True)
 class Holding:
     """A device that a claim holds: whole, or what it took of each capacity, by full name in nano-units."""

@@ -49,14 +49,6 @@ class NodeDevices:
 EVERYWHERE = Reach(everywhere=True)
 
 
-def gather_pools(slices: Iterable[Published]) -> tuple[Pool, ...]:
-    """The pools of a cluster, from all of its slices, by driver and name."""
-    parts: dict[PoolId, list[Published]] = {}
-    for published in slices:
-        parts.setdefault(published.pool, []).append(published)
-    return tuple(pool_of(pool, of_pool) for pool, of_pool in sorted(parts.items()))
-
-
 def pool_of(pool: PoolId, parts: Iterable[Published]) -> Pool:
     """The pool in its newest generation, of all slices that there are of it, in whatever generation."""
     newest = newest_of(parts)

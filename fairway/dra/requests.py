@@ -93,11 +93,6 @@ class Claim:
     constraints: tuple[Constraint, ...] = ()
 
 
-def read_claim(name: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Claim:
-    """What the claim asks for, given the device classes by name. Raises ClaimError."""
-    return with_classes(stated_claim(name, spec), classes)
-
-
 def stated_claim(name: str, spec: ResourceClaimSpec) -> Claim:
     """What the claim asks for beyond what its device classes say, whatever cluster it is for.
 

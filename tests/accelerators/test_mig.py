@@ -1,94 +1,12 @@
-"""MIG geometry against a brute force that lays instances slice by slice and shares no code with it."""
+"""What GPUs can be cut into by MIG, and how many of each piece fit on one: tables, and trying every place."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import product as every
+from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from fairway.accelerators.mig import (
-    NOTHING,
-    Instance,
-    Taken,
-    fits,
-    layouts,
-    more,
-    most_sets,
-    potential,
-    surely_empty,
-    taken_by,
-)
-from fairway.accelerators.mig_geometry import Geometry, geometry_of, profile_name
+from fairway.accelerators.mig_geometry import Geometry, Profile, geometry_of, profile_name
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
 MI = 1 << 20
-
-Placement = tuple[str, int]
-
-# --- an oracle: sets of slices, every combination of places tried -----------------------------------------
-
-SEVEN = {
-    "1g": (1, range(7)),
-    "1g double": (2, (0, 2, 4, 6)),
-    "2g": (2, (0, 2, 4)),
-    "3g": (4, (0, 4)),
-    "4g": (4, (0,)),
-    "7g": (8, (0,)),
-}
-COMPUTE = {"1g": 1, "1g double": 1, "2g": 2, "3g": 3, "4g": 4, "7g": 7}
-SEVEN_NAMES = {
-    "1g": "1g.5gb",
-    "1g double": "1g.10gb",
-    "2g": "2g.10gb",
-    "3g": "3g.20gb",
-    "4g": "4g.20gb",
-    "7g": "7g.40gb",
-}
-
-
-def slices(kind: str, start: int) -> frozenset[int]:
-    return frozenset(range(start, start + SEVEN[kind][0]))
-
-
-def places(kinds: Iterable[str]) -> list[Placement]:
-    return [(kind, start) for kind in kinds for start in SEVEN[kind][1]]
-
-
-def valid(layout: Iterable[Placement]) -> bool:
-    chosen = list(layout)
-    used = [s for kind, start in chosen for s in slices(kind, start)]
-    return len(used) == len(set(used)) and sum(COMPUTE[kind] for kind, _ in chosen) <= 7
-
-
-def all_layouts(kinds: Iterable[str], used: frozenset[int] = frozenset()) -> Iterator[frozenset[Placement]]:
-    """Every set of places that do not overlap, whatever is used already kept free."""
-    free = [p for p in places(kinds) if not slices(*p) & used]
-
-    def extend(
-        i: int, chosen: tuple[Placement, ...], taken: frozenset[int]
-    ) -> Iterator[frozenset[Placement]]:
-        if i == len(free):
-            yield frozenset(chosen)
-            return
-        yield from extend(i + 1, chosen, taken)
-        if not slices(*free[i]) & taken:
-            yield from extend(i + 1, (*chosen, free[i]), taken | slices(*free[i]))
-
-    return extend(0, (), frozenset())
-
-
-def maximal_layouts(kinds: list[str]) -> set[frozenset[Placement]]:
-    return {
-        layout
-        for layout in all_layouts(kinds)
-        if valid(layout) and not any(valid({*layout, p}) for p in places(kinds) if p not in layout)
-    }
-
-
-def multisets(found: Iterable[frozenset[Placement]]) -> set[tuple[tuple[str, int], ...]]:
-    return {tuple(sorted(Counter(kind for kind, _ in layout).items())) for layout in found}
 
 
 def a100() -> Geometry:
@@ -97,150 +15,20 @@ def a100() -> Geometry:
     return found
 
 
-def named(found: Iterable[frozenset[Instance]]) -> set[frozenset[Placement]]:
-    kinds = {name: kind for kind, name in SEVEN_NAMES.items()}
-    return {frozenset((kinds[i.profile], i.start) for i in layout) for layout in found}
+def fit_together(profile: Profile, starts: tuple[int, ...]) -> bool:
+    used = [start + offset for start in starts for offset in range(profile.size)]
+    return len(used) == len(set(used)) and profile.compute * len(starts) <= 7
 
 
-PLAIN = ["1g", "2g", "3g", "4g", "7g"]
+@pytest.mark.parametrize("profile", [p for p in a100().profiles if not p.extension], ids=lambda p: p.name)
+def test_as_many_fit_as_there_are_places_beside_each_other(profile: Profile) -> None:
+    choices = [c for n in range(8) for c in combinations(profile.starts, n) if fit_together(profile, c)]
+    assert a100().most(profile.name) == max(map(len, choices))
 
 
-# --- layouts ---------------------------------------------------------------------------------------------
-
-
-def test_there_are_19_layouts_of_the_plain_profiles_in_14_multisets() -> None:
-    truth = maximal_layouts(PLAIN)
-    assert (len(truth), len(multisets(truth))) == (19, 14)
-    assert named(layouts(a100(), [SEVEN_NAMES[kind] for kind in PLAIN])) == truth
-
-
-def test_there_are_78_layouts_with_the_1g_of_double_memory_in_38_multisets() -> None:
-    truth = maximal_layouts(list(SEVEN))
-    assert (len(truth), len(multisets(truth))) == (78, 38)
-    assert named(layouts(a100(), SEVEN_NAMES.values())) == truth
-
-
-def test_the_14_multisets_are_those_that_nvidia_draws() -> None:
-    found = multisets(named(layouts(a100(), [SEVEN_NAMES[kind] for kind in PLAIN])))
-    assert found == {
-        (("1g", 7),),
-        (("1g", 5), ("2g", 1)),
-        (("1g", 3), ("2g", 2)),
-        (("1g", 1), ("2g", 3)),
-        (("1g", 4), ("3g", 1)),
-        (("1g", 3), ("3g", 1)),
-        (("1g", 2), ("2g", 1), ("3g", 1)),
-        (("1g", 1), ("2g", 1), ("3g", 1)),
-        (("2g", 2), ("3g", 1)),
-        (("3g", 2),),
-        (("1g", 3), ("4g", 1)),
-        (("1g", 1), ("2g", 1), ("4g", 1)),
-        (("3g", 1), ("4g", 1)),
-        (("7g", 1),),
-    }
-
-
-def test_places_run_out_before_compute_slices_do() -> None:
-    assert all(sum(COMPUTE[kind] for kind, _ in layout) <= 7 for layout in all_layouts(SEVEN))
-
-
-def test_two_3g_leave_one_compute_slice_that_nothing_can_use() -> None:
-    taken = taken_by(a100(), [Instance("3g.20gb", 0), Instance("3g.20gb", 4)]).found
-    assert [more(a100(), name, taken) for name in SEVEN_NAMES.values()] == [0] * 6
-
-
-# --- how many more ---------------------------------------------------------------------------------------
-
-
-def test_golden_v7_two_small_instances_block_both_places_of_the_3g() -> None:
-    taken = taken_by(a100(), [Instance("1g.5gb", 0), Instance("1g.5gb", 4)])
-    assert taken.problems == ()
-    assert taken.found == Taken(0b0001_0001)
-    assert more(a100(), "3g.20gb", taken.found) == 0
-    assert more(a100(), "2g.10gb", taken.found) == 1
-    assert more(a100(), "1g.5gb", taken.found) == 5
-
-
-@pytest.mark.parametrize("kind", SEVEN)
-def test_how_many_more_is_right_for_every_mask(kind: str) -> None:
-    for bits in every((0, 1), repeat=8):
-        used = frozenset(i for i, bit in enumerate(bits) if bit)
-        truth = max(len(layout) for layout in all_layouts([kind], used))
-        assert more(a100(), SEVEN_NAMES[kind], Taken(sum(1 << i for i in used))) == truth
-
-
-@CI
-@given(
-    st.sets(st.integers(0, 7)), st.dictionaries(st.sampled_from(list(SEVEN)), st.integers(0, 3), max_size=3)
-)
-def test_several_profiles_fit_together_where_some_layout_has_them_all(
-    used: set[int], wanted: dict[str, int]
-) -> None:
-    taken = Taken(sum(1 << i for i in used))
-    counts = [Counter(k for k, _ in layout) for layout in all_layouts(wanted, frozenset(used))]
-    truth = any(all(has[kind] >= count for kind, count in wanted.items()) for has in counts)
-    names = {SEVEN_NAMES[kind]: count for kind, count in wanted.items()}
-    assert fits(a100(), names, taken) == truth
-    asked = {kind: count for kind, count in wanted.items() if count}
-    sets = max((min(has[k] // n for k, n in asked.items()) for has in counts), default=0) if asked else 0
-    assert most_sets(a100(), names, taken) == sets
-
-
-@pytest.mark.parametrize(
-    ("wanted", "sets"),
-    [
-        ({}, 0),
-        ({"1g.5gb": 0}, 0),
-        ({"1g.5gb": 1}, 7),
-        ({"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1}, 1),
-        ({"3g.20gb": 1, "4g.20gb": 1}, 1),
-        ({"3g.20gb": 1, "1g.5gb": 1}, 1),
-        ({"2g.10gb": 1, "1g.5gb": 1}, 2),
-        ({"1g.5gb+me": 1, "1g.5gb": 6}, 1),
-        ({"1g.5gb+me": 2}, 0),
-        ({"1g.5gb.me": 1, "1g.5gb+me": 1}, 0),
-        ({"1g.5gb": 100_000}, 0),
-        ({"9g.90gb": 1}, 0),
-        ({"9g.90gb": 1, "1g.5gb": 1}, 0),
-    ],
-)
-def test_whole_sets_on_an_empty_a100(wanted: dict[str, int], sets: int) -> None:
-    assert most_sets(a100(), wanted) == sets
-
-
-def test_nothing_wanted_fits_on_a_full_gpu() -> None:
-    assert fits(a100(), {"1g.5gb": 0}, Taken(255))
-
-
-def test_one_instance_at_most_has_the_media_extensions() -> None:
-    one = taken_by(a100(), [Instance("1g.5gb+me", 3)])
-    assert one == taken_by(a100(), [Instance("nvidia.com/mig-1g.5gb.me", 3)])
-    assert one.found == Taken(0b1000, extension=True)
-    assert (more(a100(), "1g.5gb+me"), more(a100(), "1g.5gb+me", one.found)) == (1, 0)
-    assert more(a100(), "1g.5gb", one.found) == 6
-
-
-@pytest.mark.parametrize(
-    ("instance", "problem"),
-    [
-        (Instance("9g.90gb", 0), "MIG instance 9g.90gb at 0: the profile is not in the table"),
-        (Instance("1g.10gb+gfx", 0), "MIG instance 1g.10gb+gfx at 0: the profile is not in the table"),
-        (Instance("3g.20gb", 1), "MIG instance 3g.20gb at 1: expected it to begin at 0 or 4"),
-        (Instance("1g.5gb", 7), "MIG instance 1g.5gb at 7: expected it to begin at 0 or 1 or 2 or 3"),
-        (Instance("1g.5gb", -1), "MIG instance 1g.5gb at -1: expected it to begin at 0"),
-        (Instance("2g.10gb", 0), "MIG instance 2g.10gb at 0: expected a place beside the other instances"),
-        (Instance("1g.5gb+me", 2), "MIG instance 1g.5gb+me at 2: expected a place beside the other"),
-    ],
-)
-def test_an_instance_that_cannot_be_makes_the_gpu_count_as_full(instance: Instance, problem: str) -> None:
-    read = taken_by(a100(), [Instance("1g.5gb+me", 1), instance])
-    assert len(read.problems) == 1
-    assert read.problems[0].startswith(problem)
-    assert all(more(a100(), name, read.found) == 0 for name in SEVEN_NAMES.values())
-
-
-def test_bits_beyond_the_axis_take_nothing() -> None:
-    assert more(a100(), "1g.5gb", Taken(1 << 40)) == 7
+def test_of_what_is_no_profile_none_fits() -> None:
+    assert [a100().most(name) for name in ("9g.90gb", "1g.10gb+gfx", "")] == [0, 0, 0]
+    assert a100().most("nvidia.com/mig-1g.5gb.me") == 1
 
 
 # --- the tables ------------------------------------------------------------------------------------------
@@ -369,29 +157,7 @@ def test_an_empty_gpu_holds_as_many_of_each_profile_as_its_vendor_says(
 ) -> None:
     geometry = geometry_of(product, memory_mib * MI)
     assert geometry is not None
-    assert {name: more(geometry, name) for name in counts} == counts
-
-
-def test_a30_places_lie_on_four_memory_slices() -> None:
-    geometry = geometry_of("NVIDIA-A30", 24576 * MI)
-    assert geometry is not None
-    taken = taken_by(geometry, [Instance("1g.6gb", 1)]).found
-    assert [more(geometry, name, taken) for name in ("1g.6gb", "2g.12gb", "4g.24gb")] == [3, 1, 0]
-
-
-def test_rtx_pro_instances_share_four_media_engines() -> None:
-    geometry = geometry_of("NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition")
-    assert geometry is not None
-    hungry = taken_by(geometry, [Instance("1g.24gb+me.all", 0)]).found
-    assert hungry == Taken(0b111, extension=True, media=4)
-    assert [more(geometry, name, hungry) for name in ("1g.24gb", "1g.24gb-me", "2g.48gb", "2g.48gb-me")] == [
-        0,
-        3,
-        0,
-        1,
-    ]
-    apart = taken_by(geometry, [Instance("1g.24gb", 3), Instance("1g.24gb", 6)]).found
-    assert [more(geometry, name, apart) for name in ("1g.24gb", "2g.48gb")] == [2, 0]
+    assert {name: geometry.most(name) for name in counts} == counts
 
 
 @pytest.mark.parametrize(
@@ -443,33 +209,3 @@ def test_product_and_memory_tell_the_kind_of_gpu_or_nothing_does(
 )
 def test_profiles_are_read_as_resources_and_labels_spell_them(text: str, name: str) -> None:
     assert profile_name(text) == name
-
-
-# --- without starts --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("gpus", "in_use", "empty"),
-    [
-        (8, {}, 8),
-        (8, {"1g.5gb": 3}, 5),
-        (8, {"1g.5gb": 3, "7g.40gb": 2}, 3),
-        (2, {"1g.5gb": 14}, 0),
-        (2, {"1g.5gb": -1}, 2),
-        (0, {}, 0),
-    ],
-)
-def test_each_instance_in_use_may_lie_on_a_gpu_of_its_own(
-    gpus: int, in_use: dict[str, int], empty: int
-) -> None:
-    assert surely_empty(gpus, in_use) == empty
-
-
-def test_empty_gpus_could_be_cut_into_any_one_profile() -> None:
-    read = potential(a100(), 3, ["1g.5gb", "nvidia.com/mig-3g.20gb", "5g.25gb"])
-    assert read.found == {"1g.5gb": 21, "nvidia.com/mig-3g.20gb": 6}
-    assert read.problems == ("MIG profile 5g.25gb: is not in the table, so it counts only as it is cut now",)
-
-
-def test_an_empty_gpu_is_what_nothing_is_taken_of() -> None:
-    assert taken_by(a100(), []).found == NOTHING

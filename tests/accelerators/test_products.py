@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import DeviceClass
-from fairway.accelerators.devices import NodeFacts
 from fairway.accelerators.neuron import NEURON, NEURON_CORE, NEURON_DEVICE, cores_per_chip, free_neuron
-from fairway.accelerators.products import MigLabels, NodeProduct, mig_labels, node_product, node_products
+from fairway.accelerators.products import NodeProduct, node_product
 
 CI = settings(max_examples=300, derandomize=True, deadline=None)
 
@@ -428,70 +427,7 @@ def test_a_sharing_scheme_decides_on_devices_that_labels_say_nothing_of() -> Non
     assert (found.device_class, found.advertised_per_device, problems) == (DeviceClass.FRACTION, 1, ())
 
 
-# --- a whole node ----------------------------------------------------------------------------------------
-
-
-def test_a_node_lists_its_accelerators_by_name_and_leaves_out_what_is_none() -> None:
-    node = NodeFacts(
-        "n",
-        labels=gfd(),
-        allocatable={
-            "cpu": 64000,
-            "memory": 1 << 39,
-            GPU: 7,
-            "nvidia.com/mig-1g.5gb": 0,
-            "rdma/hca": 8,
-            "gpu.intel.com/i915_monitoring": 1,
-            "example.com/npu": 2,
-            "amd.com/gpu": 0,
-        },
-    )
-    read = node_products(node, builtin_catalogue(), {GPU: 8, "amd.com/gpu": 4})
-    assert read.problems == ()
-    assert [(p.resource, p.devices, p.catalogued) for p in read.found] == [
-        ("amd.com/gpu", 0, True),
-        ("example.com/npu", 2, False),
-        (GPU, 7, True),
-    ]
-
-
-def test_problems_of_one_resource_leave_the_others_alone() -> None:
-    node = NodeFacts("n", labels=gfd(memory="?"), allocatable={GPU: 8, "nvidia.com/mig-1g.5gb": 7})
-    read = node_products(node, builtin_catalogue())
-    assert [p.memory_bytes for p in read.found] == [0, 0]
-    assert len(read.problems) == 1
-
-
-def test_a_node_without_devices_has_no_products() -> None:
-    assert (
-        node_products(NodeFacts("n", allocatable={"cpu": 1000, "pods": 110}), builtin_catalogue()).found == ()
-    )
-
-
-@pytest.mark.parametrize(
-    ("labels", "expected", "settled"),
-    [
-        ({}, None, True),
-        ({"nvidia.com/mig.strategy": "mixed"}, MigLabels("mixed", "", ""), True),
-        (
-            {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "success"},
-            MigLabels("", "all-1g.10gb", "success"),
-            True,
-        ),
-        (
-            {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "pending"},
-            MigLabels("", "all-1g.10gb", "pending"),
-            False,
-        ),
-        ({"nvidia.com/mig.config.state": "failed"}, MigLabels("", "", "failed"), False),
-    ],
-)
-def test_mig_labels_say_how_the_node_is_cut_and_whether_that_is_done(
-    labels: dict[str, str], expected: MigLabels | None, settled: bool
-) -> None:
-    found = mig_labels(labels)
-    assert found == expected
-    assert found is None or found.settled == settled
+# --- any labels -----------------------------------------------------------------------------------------
 
 
 LABEL_VALUES = (
@@ -507,23 +443,18 @@ RESOURCES = st.sampled_from(
 
 
 @CI
-@given(
-    LABELS,
-    st.dictionaries(RESOURCES, st.integers(-2, 100)),
-    st.none() | st.dictionaries(RESOURCES, st.integers(-2, 100)),
-)
+@given(LABELS, RESOURCES, st.integers(-2, 100), st.none() | st.integers(-2, 100))
 def test_any_labels_are_read_and_never_make_more_devices_than_are_advertised(
-    labels: dict[str, str], allocatable: dict[str, int], capacity: dict[str, int] | None
+    labels: dict[str, str], resource: str, allocatable: int, capacity: int | None
 ) -> None:
-    read = node_products(
-        NodeFacts("n", labels=labels, allocatable=allocatable), builtin_catalogue(), capacity
-    )
-    for found in read.found:
-        advertised = max(allocatable.get(found.resource, 0), 0)
-        assert found.advertised_per_device >= 1
-        assert found.devices * found.advertised_per_device >= advertised
-        assert 0 <= found.devices <= advertised
-        assert found.memory_bytes >= 0
+    entry = builtin_catalogue().device(resource)
+    assert entry is not None
+    found = node_product(entry, labels, allocatable, capacity).found
+    advertised = max(allocatable, 0)
+    assert found.advertised_per_device >= 1
+    assert found.devices * found.advertised_per_device >= advertised
+    assert 0 <= found.devices <= advertised
+    assert found.memory_bytes >= 0
 
 
 # --- AWS Neuron ------------------------------------------------------------------------------------------

@@ -67,7 +67,6 @@ def test_a_slice_spans_its_chips_divided_by_those_of_a_host(
     assert problems == ()
     assert (found.accelerator, found.topology_name, found.hosts) == (accelerator, topology, hosts)
     assert (found.chips, found.chips_per_host, found.pool) == (chips, chips, "pool-1")
-    assert found.is_multi_host == (hosts > 1)
     assert found.healthy
     assert not found.dynamic
 
@@ -118,7 +117,7 @@ def test_a_malformed_topology_is_a_problem_and_no_slice(text: str) -> None:
     found, problems = host(
         node(4, gke_tpu_accelerator="tpu-v6e-slice", gke_tpu_topology=text, gke_nodepool="p")
     )
-    assert (found.topology, found.hosts, found.is_multi_host) == ((), 0, False)
+    assert (found.topology, found.hosts) == ((), 0)
     assert len(problems) == 1
     assert problems[0].startswith(
         "label cloud.google.com/gke-tpu-topology: expected a shape such as 2x4 or 2x2x4, "
@@ -283,11 +282,6 @@ def test_a_malformed_partition_label_is_a_problem_and_the_others_count() -> None
         "label cloud.google.com/gke-tpu-partition-2x0-id: "
         "expected a shape such as 2x2x4 in its name, found '2x0'",
     )
-
-
-def test_where_the_machine_stands_is_read_as_far_as_it_is_labelled() -> None:
-    found, _ = host(ironwood(gce_topology_block="b1", gce_topology_host="h9"))
-    assert found.physical == ("b1", "", "h9")
 
 
 @CI

@@ -9,12 +9,12 @@ import msgspec
 
 from fairway.dra.allocation import Budget
 from fairway.dra.counting import Copies, count_copies
-from fairway.dra.devices import Device
+from fairway.dra.devices import Device, PoolId
 from fairway.dra.in_use import in_use
-from fairway.dra.pools import NodeDevices, gather_pools, node_devices
-from fairway.dra.requests import read_claim
+from fairway.dra.pools import NodeDevices, Pool, node_devices, pool_of
+from fairway.dra.requests import Claim, stated_claim, with_classes
 from fairway.dra.selection import Selection, Selector, Unknown, Verdict
-from fairway.dra.slices import read_slice
+from fairway.dra.slices import Published, read_slice
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -223,3 +223,16 @@ def on_node(offered: Iterable[Fields], *claims: ResourceClaim, **counter_sets: d
     if counter_sets:
         slices.append(published("s0", count=2, counter_sets=counter_sets, nodeName=None))
     return Scene(slices, list(claims))
+
+
+def gather_pools(slices: Iterable[Published]) -> tuple[Pool, ...]:
+    """The pools of a cluster, from all of its slices, by driver and name."""
+    parts: dict[PoolId, list[Published]] = {}
+    for part in slices:
+        parts.setdefault(part.pool, []).append(part)
+    return tuple(pool_of(pool, of_pool) for pool, of_pool in sorted(parts.items()))
+
+
+def read_claim(name: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceClass]) -> Claim:
+    """What the claim asks for in a cluster with these classes."""
+    return with_classes(stated_claim(name, spec), classes)

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from fairway.dra.in_use import in_use
-from fairway.dra.pools import Pool, by_node, gather_pools, node_devices
+from fairway.dra.pools import Pool, by_node, node_devices
 from fairway.dra.slices import read_slice
 from fairway.kube.resource_slices import ResourceSlice
-from tests.dra.objects import DRIVER, Fields, device, devices, held, node_selector, published
+from tests.dra.objects import DRIVER, Fields, device, devices, gather_pools, held, node_selector, published
 
 
 def gathered(slices: Iterable[ResourceSlice]) -> tuple[Pool, ...]:

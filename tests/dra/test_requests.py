@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from fairway.dra.requests import Claim, ClaimError, Constraint, read_claim
+from fairway.dra.requests import Claim, ClaimError, Constraint
 from fairway.kube.resource_slices import DeviceClass, ResourceClaimSpec, ResourceClaimTemplate
-from tests.dra.objects import Fields, claim_spec, device_class, exactly, first_of, request, same
+from tests.dra.objects import Fields, claim_spec, device_class, exactly, first_of, read_claim, request, same
 
 CLASSES = {"gpu": device_class("gpu", "a=1"), "nic": device_class("nic")}
 

@@ -5,10 +5,10 @@ from itertools import count
 import pytest
 
 from fairway.dra.allocation import Budget
-from fairway.dra.in_use import NOTHING_IN_USE, InUse, in_use
+from fairway.dra.in_use import InUse, in_use
 from fairway.dra.kinds import Kinds
-from fairway.dra.pools import gather_pools, within_reach
-from fairway.dra.requests import Claim, read_claim
+from fairway.dra.pools import within_reach
+from fairway.dra.requests import Claim
 from fairway.dra.slices import read_slice
 from fairway.dra.stock import MOST_PODS, Judgement, NodeStock, Wider
 from fairway.kube.resource_slices import ResourceClaimSpec
@@ -20,13 +20,17 @@ from tests.dra.objects import (
     device_class,
     devices,
     equals,
+    gather_pools,
     held,
     published,
+    read_claim,
     request,
     same,
 )
 
 ROOT = f"{DRIVER}/root"
+
+NOTHING = InUse()
 
 
 def claims(*specs: ResourceClaimSpec) -> tuple[Claim, ...]:
@@ -34,7 +38,7 @@ def claims(*specs: ResourceClaimSpec) -> tuple[Claim, ...]:
     return tuple(read_claim(f"c{index}", spec, classes) for index, spec in enumerate(specs))
 
 
-def stock(offered: list[Fields], held: InUse = NOTHING_IN_USE, wider: int = 0) -> NodeStock:
+def stock(offered: list[Fields], held: InUse = NOTHING, wider: int = 0) -> NodeStock:
     pools = gather_pools([read_slice(published("s", offered))])
     beyond = gather_pools([read_slice(published("w", devices(wider, "w"), pool="w", allNodes=True))])
     return NodeStock("a", pools, Wider(tuple(map(within_reach, beyond)) if wider else (), wider), held)

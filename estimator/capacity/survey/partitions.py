@@ -18,7 +18,6 @@ from estimator.capacity.survey.kinds import Kind, label_numbers
 from estimator.capacity.survey.stock import Holdings, Stock
 from estimator.cluster.columns import BoolVector, IntVector
 from fairway.accelerators.catalogue import DeviceClass
-from fairway.accelerators.mig import more
 from fairway.accelerators.mig_geometry import Geometry, geometry_of, profile_name
 
 GPU = "nvidia.com/gpu"
@@ -126,7 +125,7 @@ def _counted(
     for name in _profiles(geometry, pieces):
         cut = [one for one in pieces if one.profile == name]
         free = sum((one.free for one in cut), np.zeros_like(empty))
-        per_device = more(geometry, name)
+        per_device = geometry.most(name)
         could = int(np.maximum(empty * per_device - free, 0).sum()) + uncut * per_device
         partitions += [_partition(one, open_rows, could) for one in cut] or [
             Partition(name, f"nvidia.com/mig-{name.replace('+', '.')}", 0, 0, could)
@@ -182,7 +181,7 @@ def _devices(geometry: Geometry, pieces: list[tuple[str, IntVector]]) -> IntVect
         profile = geometry.profile(name)
         assert profile is not None
         sizes, computes = sizes + counts * profile.size, computes + counts * profile.compute
-        fewest = np.maximum(fewest, -(-counts // max(1, more(geometry, name))))
+        fewest = np.maximum(fewest, -(-counts // max(1, geometry.most(name))))
     largest = max(profile.compute for profile in geometry.profiles)
     by_slices = np.maximum(-(-sizes // geometry.slices), -(-computes // largest))
     return np.maximum(fewest, by_slices)
