@@ -63,7 +63,7 @@ def explain(
             console,
         )
     )
-    tell(verdicts.failures, console)
+    tell(verdicts.failures, console, in_table=output == "table" and not out and bool(verdicts.clusters))
     if not verdicts.clusters:
         raise Failed("no cluster could be read")
     match output:

@@ -70,13 +70,13 @@ def report(
     if product and made.clusters:
         there = products(made)
         if not any(product.casefold() in name.casefold() for name in there):
-            tell(made.failures, console)
+            tell(made.failures, console, in_table=False)
             known = ", ".join(there[:_SHOWN]) or "no accelerator at all"
             raise Failed(f"--product {product}: no product is called so; there is {known}")
     made = only(made, product)
     if earlier is not None:
         made = replace(made, changes=compared(earlier, made))
-    tell(made.failures, console)
+    tell(made.failures, console, in_table=output == "table" and not out and bool(made.clusters))
     if not made.clusters:
         raise Failed("no cluster could be read")
     match output:

@@ -94,7 +94,7 @@ def what_if(
         )
     except (EditError, SelectorError) as error:
         raise Failed(str(error)) from None
-    tell(made.failures, console)
+    tell(made.failures, console, in_table=False)
     match output:
         case "json":
             write(to_json(made), out)

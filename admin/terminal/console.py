@@ -43,8 +43,10 @@ def rendered(content: RenderableType, *, to_terminal: bool, wide: bool = False) 
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def tell(failures: Iterable[Failure], console: Console) -> None:
-    """Say what could not be read."""
+def tell(failures: Iterable[Failure], console: Console, *, in_table: bool) -> None:
+    """Say what could not be read; not twice on one screen, where a table that has it goes there as well."""
+    if in_table and console.file.isatty() and output().file.isatty():
+        return
     for failure in failures:
         console.print(printable(str(failure), 600))
 

@@ -661,16 +661,16 @@ def test_what_is_placeable_is_what_the_estimator_would_place(things: list[NodeBu
     devices = columns.allocatable(GPU) + columns.unhealthy(GPU)
     for size in (8, 4, 2, 1):
         fits = np.zeros(len(columns.rows), dtype=np.int64)
-        for row in range(len(columns.rows)):
+        for at in range(len(columns.rows)):
             # Half of what each device would get if the node's amounts were dealt out evenly.
             cpu_milli, memory = (
-                size * (int(columns.allocatable(name)[row]) // (2 * max(1, int(devices[row]))))
+                size * (int(columns.allocatable(name)[at]) // (2 * max(1, int(devices[at]))))
                 for name in ("cpu", "memory")
             )
             asked = shape(
                 {"cpu": f"{cpu_milli}m", "memory": memory, GPU: size}, tolerations=[f"{GPU}:NoSchedule"]
             )
-            fits[row] = room.fits(asked)[row]
+            fits[at] = room.fits(asked)[at]
         assert sum(placeable(product)[size] for product in summary.products) == int(fits.sum())
         racks = {
             row.labels["rack"]: 0 for row in mirror.columns.rows if row is not None and "rack" in row.labels

@@ -352,7 +352,7 @@ def test_the_file_of_an_installation_serves_the_way_back(
     ("args", "says"),
     [
         (["uninstall", "--release-all-at-once"], "refused: karmada-scheduler cannot be told to stop"),
-        (["uninstall", "--in-flight", "500"], "500 is not in the range"),
+        (["uninstall", "--in-flight", "500"], "'500': expected a whole number from 1 to 20."),
         (["install", "--hold-kind", "job"], "--hold-kind job: expected KIND.GROUP"),
         (["install", "--member-server", "x"], "--member-server x: expected NAME=URL"),
         (["install", "--karmada-server", "karmada:5443"], "expected https://HOST[:PORT]"),
