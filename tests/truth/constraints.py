@@ -61,7 +61,7 @@ def node_affinity(draft: Draft) -> None:
     if draft.maybe(0.35):
         sub(draft.spec, "nodeSelector")["disk"] = chance.choice(("ssd", "hdd"))
         return
-    terms: list[Json] = []
+    terms: list[Json] = [{}] if draft.maybe(0.25) else []
     for _ in range(chance.randint(1, 2)):
         wanted: Json = {}
         match chance.randrange(7):
@@ -209,7 +209,7 @@ def _spread(draft: Draft, key: str) -> Json:
 def _spread_over(draft: Draft, key: str) -> None:
     chance = draft.chance
     made = _spread(draft, "example.com/nowhere" if draft.maybe(0.04) else key)
-    match chance.choices(("own", "others", "both", "all", "none"), (12, 3, 2, 1, 1))[0]:
+    match chance.choices(("own", "others", "both", "all", "none"), (11, 3, 2, 2, 1))[0]:
         case "own":
             made["labelSelector"] = selector(app="web")
         case "others":
@@ -219,6 +219,10 @@ def _spread_over(draft: Draft, key: str) -> None:
         case "all":
             made["labelSelector"] = {}
     _add_spread(draft, made)
+    if draft.maybe(0.25) and "affinity" not in draft.spec:
+        # Domains that the pod may not go to count only where the policy is Ignore.
+        zones = {"matchExpressions": [within(ZONE, chance.sample("abc", 2))]}
+        sub(draft.spec, "affinity", "nodeAffinity")[REQUIRED] = {"nodeSelectorTerms": [zones]}
 
 
 def _add_spread(draft: Draft, made: Json) -> None:
