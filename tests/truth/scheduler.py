@@ -117,8 +117,8 @@ class _Cluster:
             ends = metadata.pop("deletionTimestamp", None)
             metadata.pop("deletionGracePeriodSeconds", None)
             is_over = _is_over(item)
-            status = table({"status": item.pop("status", {})}, "status")
-            await self._client.post(path, item, dict)
+            status = table(item, "status")
+            await self._client.post(path, {**item, "status": {}}, dict)
             path = f"{path}/{name_of(item)}"
             match item["kind"]:
                 case "Node":
