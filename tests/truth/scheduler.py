@@ -116,7 +116,6 @@ class _Cluster:
             metadata = table(item, "metadata")
             ends = metadata.pop("deletionTimestamp", None)
             metadata.pop("deletionGracePeriodSeconds", None)
-            is_over = _is_over(item)
             status = table(item, "status")
             await self._client.post(path, {**item, "status": {}}, dict)
             path = f"{path}/{name_of(item)}"
@@ -128,7 +127,7 @@ class _Cluster:
                 case "PersistentVolume" | "PersistentVolumeClaim":
                     await self._patch(f"{path}/status", {"status": status})
                 case "Pod":
-                    if is_over:
+                    if _is_over(item):
                         await self._patch(f"{path}/status", {"status": status})
             if ends:
                 await self._client.delete(path, dict)
