@@ -6,6 +6,7 @@ the scheduler did for the tests that run without it.
 """
 
 import argparse
+import logging
 import sys
 import tempfile
 from pathlib import Path
@@ -27,6 +28,7 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="how many faults to print")
     parser.add_argument("--record", action="store_true")
     asked = parser.parse_args()
+    logging.disable(logging.WARNING)
     posed = list(cases(asked.cases, asked.first))
     truths = [case.truth() for case in posed]
     bound: list[tuple[int, ...]] = []

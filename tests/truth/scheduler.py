@@ -105,7 +105,10 @@ class _Cluster:
             if kind == "Pod":
                 # Admission reads RuntimeClasses and LimitRanges from caches that follow.
                 await asyncio.sleep(_ADMISSION_S)
-            await asyncio.gather(*(self._make(item) for item in items if item["kind"] == kind))
+            # Finished pods first: a scheduler that sees a pod end frees its host port, whoever else has it.
+            for is_over in (True, False):
+                made = (item for item in items if item["kind"] == kind and _is_over(item) == is_over)
+                await asyncio.gather(*map(self._make, made))
 
     async def _make(self, item: Json) -> None:
         async with self._slots:
@@ -113,8 +116,8 @@ class _Cluster:
             metadata = table(item, "metadata")
             ends = metadata.pop("deletionTimestamp", None)
             metadata.pop("deletionGracePeriodSeconds", None)
-            status = table({"status": item.pop("status", {})}, "status")
-            await self._client.post(path, item, dict)
+            status = table(item, "status")
+            await self._client.post(path, {**item, "status": {}}, dict)
             path = f"{path}/{name_of(item)}"
             match item["kind"]:
                 case "Node":
@@ -124,7 +127,7 @@ class _Cluster:
                 case "PersistentVolume" | "PersistentVolumeClaim":
                     await self._patch(f"{path}/status", {"status": status})
                 case "Pod":
-                    if status["phase"] in ("Succeeded", "Failed"):
+                    if _is_over(item):
                         await self._patch(f"{path}/status", {"status": status})
             if ends:
                 await self._client.delete(path, dict)
@@ -236,3 +239,7 @@ class _Cluster:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": segment}]}}
         made: Json = {"metadata": {"name": f"made-for-{namespace_of(claim)}"}, "spec": spec}
         return await self._client.post(_PATHS["PersistentVolume"], made, dict)
+
+
+def _is_over(item: Json) -> bool:
+    return item["kind"] == "Pod" and text(item, "status", "phase") in ("Succeeded", "Failed")

@@ -72,7 +72,7 @@ def first_consumer(draft: Draft) -> None:
     draft.has_own = False
     draft.mount("data")
     _claim(draft, "data", "")
-    if draft.maybe(0.3):
+    if draft.maybe(0.4):
         draft.unknowable.add("WaitForFirstConsumer")
         of_class = _class(draft, "WaitForFirstConsumer")
         if draft.maybe(0.5):
@@ -84,8 +84,9 @@ def first_consumer(draft: Draft) -> None:
         return
     _class(draft, "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
     for number in range(chance.randint(1, 3)):
-        size = ("4Gi", "6Gi", "8Gi", "9Gi")[chance.randrange(4)] if draft.maybe(0.3) else f"{10 + number}Gi"
-        volume = _volume(draft, f"volume-{number}", size=size)
+        size = chance.choice(("3Gi", "4Gi", "8Gi", f"{10 + number}Gi", f"{10 + number}Gi"))
+        kind = "other" if draft.maybe(0.15) else "disk"
+        volume = _volume(draft, f"volume-{number}", size=size, of_class=kind)
         key = chance.choice((ZONE, HOST))
         if values := draft.values(key):
             table(volume, "spec")["nodeAffinity"] = _only(key, [chance.choice(values)])
