@@ -99,7 +99,8 @@ class KarmadaSource:
         wait_until_s = deadline_s
         while True:
             known = [f.templates for f in followed if f.templates.knows(key)]
-            gang = next((gang for templates in known if (gang := templates.gang(key)) is not None), None)
+            gangs = [gang for templates in known if (gang := templates.gang(key)) is not None]
+            gang = max(gangs, key=lambda gang: gang.together, default=None)
             if gang is not None:
                 gang = replace(gang, components=self.with_claims(gang.components))
                 # What pods claim is mostly created in the same moment.
