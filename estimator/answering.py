@@ -146,19 +146,26 @@ class Answering:
         deadline_s: float,
     ) -> Answer:
         point: ExtensionPoint = "estimate_replicas"
-        one: tuple[Component, ...] = (Component("", 1, question.shape),)
-        here = member.local(one if gang is None else gang.components)
-        parts, seen = here.components, _Seen.of(here, gang)
-        fit: _Fit = partial(_fit_replicas, parts[0].shape)
-        if gang is not None:
-            gang = replace(gang, components=parts)
-            fit = partial(_fit_gang, question, gang, _bound_pods(member, question.workload))
-        work = self._work(member, question, one, fit, seen)
-        is_closed_form = _is_closed_form(member, gang, parts)
-        if is_closed_form and not work.assumed:
-            done = next(work.solve(member.room(seen.around), member.topology(), _AT_ONCE))
-            return self._told(work, done, point)
-        return await self._solve(member, work, point, len(parts), deadline_s, may_be_now=is_closed_form)
+        asked = (Component("", 1, question.shape),) if gang is None else gang.components
+
+        def work() -> _Work:
+            here = member.local(asked)
+            if gang is None or len(here.components) != 1:
+                counted: tuple[Component, ...] = (Component("", 1, question.shape),)
+            else:
+                counted = (replace(here.components[0], replicas=1),)
+            fit: _Fit = partial(_fit_replicas, here.components[0].shape)
+            if gang is not None:
+                bound = _bound_pods(member, question.workload)
+                fit = partial(_fit_gang, question, replace(gang, components=here.components), bound)
+            return self._work(member, question, counted, fit, here, gang)
+
+        is_alone = _is_alone(member, gang, asked)
+        if is_alone and not question.assumed and not _is_apart(gang, asked):
+            known = work()
+            done = next(known.solve(member.room(known.around), member.topology(), _AT_ONCE))
+            return self._told(done, point)
+        return await self._solve(member, question, work, point, len(asked), deadline_s, may_be_now=is_alone)
 
     async def _sets(
         self,
@@ -167,16 +174,24 @@ class Answering:
         gang: WorkloadGang | None,
         deadline_s: float,
     ) -> Answer:
-        here = member.local(question.components if gang is None else gang.components)
-        seen = _Seen.of(here, gang)
-        if gang is None:
-            fit = partial(_fit_sets, here.components, None)
-        else:
-            fit = partial(_fit_sets, question.components, replace(gang, components=here.components))
-        work = self._work(member, question, question.components, fit, seen)
+        def work() -> _Work:
+            here = member.local(question.components if gang is None else gang.components)
+            if gang is None:
+                fit = partial(_fit_sets, here.components, None)
+            else:
+                fit = partial(_fit_sets, question.components, replace(gang, components=here.components))
+            return self._work(member, question, question.components, fit, here, gang)
+
         may_be_now = gang is None and not _draws(member, question.components)
-        size = len(question.components)
-        return await self._solve(member, work, "estimate_components", size, deadline_s, may_be_now=may_be_now)
+        return await self._solve(
+            member,
+            question,
+            work,
+            "estimate_components",
+            len(question.components),
+            deadline_s,
+            may_be_now=may_be_now,
+        )
 
     def _work(
         self,
@@ -184,13 +199,15 @@ class Answering:
         question: ReplicasQuestion | SetsQuestion,
         components: tuple[Component, ...],
         fit: "_Fit",
-        seen: "_Seen",
+        here: Local,
+        gang: WorkloadGang | None,
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
         return _Work(
             fit,
-            seen,
+            here.around,
+            left_out(() if gang is None else gang.problems, here),
             assumed,
             bound_pods(assumed, member.bound_pods),
             question.workload,
@@ -203,20 +220,24 @@ class Answering:
     async def _solve(
         self,
         member: MemberCluster,
-        work: "_Work",
+        question: ReplicasQuestion | SetsQuestion,
+        work: "Callable[[], _Work]",
         point: ExtensionPoint,
         shapes: int,
         deadline_s: float,
         *,
         may_be_now: bool,
     ) -> Answer:
+        # What the cluster makes of a gang is worked out in the same moment as the copy of its nodes.
         def now(terms: Terms) -> Iterator[_Done]:
-            return work.solve(member.room(work.seen.around), member.topology(), terms)
+            known = work()
+            return known.solve(member.room(known.around), member.topology(), terms)
 
         def later() -> Solver[_Done]:
-            return partial(work.solve, member.snapshot(work.seen.around), member.topology_of_snapshot())
+            known = work()
+            return partial(known.solve, member.snapshot(known.around), member.topology_of_snapshot())
 
-        laid = sum(len(workload.components) for workload in work.assumed)
+        laid = sum(len(workload.components) for workload in question.assumed)
         size = member.mirror.columns.node_count * (shapes + laid)
         problem = Problem(member.name, point, size, now if may_be_now else None, later, _better, _is_final)
         done = await self._anytime.best(problem, deadline_s)
@@ -224,19 +245,19 @@ class Answering:
             raise OutOfTime("the time was up before anything was found")
         if done.is_late:
             raise OutOfTime(_NOTHING_YET)
-        answer = self._told(work, done, point)
+        answer = self._told(done, point)
         if answer.value or answer.proven or point == "estimate_replicas":
             return answer
         why = _UNPROVEN if done.is_searched else in_doubt("late", _NOTHING_YET)
         return replace(answer, reasons=(*answer.reasons, why))
 
-    def _told(self, work: "_Work", done: "_Done", point: ExtensionPoint) -> Answer:
+    def _told(self, done: "_Done", point: ExtensionPoint) -> Answer:
         self._metrics.plugin(NODE_PLUGIN, point, done.nodes_s)
         answer = done.nodes
         if done.quotas is not None:
             self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
             answer = lowest(done.quotas, answer)
-        return unsure(answer, *work.seen.left_out)
+        return unsure(answer, *done.left_out)
 
     def _unschedulable(self, member: MemberCluster, question: UnschedulableQuestion) -> Answer:
         workload = question.workload
@@ -251,24 +272,11 @@ _AT_ONCE = Terms(lambda: False, lambda: NO_BUDGET)
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What running pods leave to the shapes in question; what the answer leaves out."""
-
-    around: Around
-    left_out: tuple[Reason, ...]
-
-    @classmethod
-    def of(cls, here: Local, gang: WorkloadGang | None) -> "_Seen":
-        """What is left to the gang, or to the pods of a request alone, in this cluster."""
-        return cls(here.around, left_out(() if gang is None else gang.problems, here))
-
-
-@dataclass(frozen=True, slots=True)
 class _Done:
     """What the nodes hold and what the quotas allow, if they are asked, and how long each took to find out.
 
     ``is_late``: nothing was found, and nothing ruled out, for want of time. ``is_searched``: more than the
-    first answer was looked for.
+    first answer was looked for. ``left_out``: what it leaves out, so that it is not proven.
     """
 
     nodes: Answer
@@ -277,6 +285,7 @@ class _Done:
     quotas_s: float
     is_late: bool
     is_searched: bool
+    left_out: tuple[Reason, ...]
 
 
 _NOTHING_YET = "the time was up before a placement was found or ruled out"
@@ -296,7 +305,8 @@ class _Work:
     """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked."""
 
     fit: _Fit
-    seen: _Seen
+    around: Around
+    left_out: tuple[Reason, ...]
     assumed: tuple[AssumedWorkload, ...]
     now_bound: BoundPods
     asking: WorkloadReference | None
@@ -319,7 +329,8 @@ class _Work:
         for number, nodes in enumerate(self.fit(room, topology, terms)):
             is_late = not (nodes.value or nodes.proven or _is_zero(quotas)) and terms.expired()
             told = replace(nodes, reasons=(*nodes.reasons, *held)) if held else nodes
-            yield _Done(told, quotas, self.clock() - allowed_s, allowed_s - started_s, is_late, number > 0)
+            nodes_s, quotas_s = self.clock() - allowed_s, allowed_s - started_s
+            yield _Done(told, quotas, nodes_s, quotas_s, is_late, number > 0, self.left_out)
 
 
 def _is_zero(quotas: Answer | None) -> bool:
@@ -332,15 +343,19 @@ def _draws(member: MemberCluster, components: Iterable[Component]) -> bool:
     return any(draws(dra, component.shape) for component in components)
 
 
-def _is_closed_form(
-    member: MemberCluster, gang: WorkloadGang | None, components: tuple[Component, ...]
-) -> bool:
-    """Whether a few operations on whole columns are the answer: pods of one shape, each by itself."""
-    if gang is not None and (gang.topology is not None or len(components) != 1):
+def _is_alone(member: MemberCluster, gang: WorkloadGang | None, components: tuple[Component, ...]) -> bool:
+    """Whether it is about pods of one shape that are tied to no topology, and claim no devices."""
+    if len(components) != 1 or (gang is not None and gang.topology is not None):
         return False
     (one,) = components
-    is_apart = gang is not None and (keeps_distance(one.shape) or len(one.shape.containers) > 1)
-    return one.topology is None and not is_apart and not _draws(member, components)
+    return one.topology is None and len(one.shape.containers) <= 1 and not _draws(member, components)
+
+
+def _is_apart(gang: WorkloadGang | None, components: tuple[Component, ...]) -> bool:
+    """Whether more than a few operations on whole columns are the answer."""
+    return gang is not None and any(
+        keeps_distance(one.shape) or one.shape.inter_pod.affinity for one in components
+    )
 
 
 def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> int:
