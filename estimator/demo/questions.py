@@ -58,7 +58,6 @@ def questions() -> list[Question]:
         _replicas("1 GPU, 8 CPUs, 64Gi", "Deployment", one_gpu),
         _replicas("the same in the namespace research", "Deployment", one_gpu, namespace="research"),
         _replicas("8 H100", "Deployment", whole_node, selector=_H100),
-        _replicas("8 H100, tolerating the GPU taint", "Deployment", whole_node, (GPU_TOLERATION,), _H100),
         _replicas("16 GPUs", "Deployment", {**whole_node, GPU: "16"}, (GPU_TOLERATION,)),
         _replicas("1 MIG slice 3g.40gb", "Deployment", {"cpu": "2", "memory": "16Gi", MIG_3G: "1"}),
         _replicas("4 TPU chips of a v5e 4x4 slice", "Job", tpu_host, (TPU_TOLERATION,), _V5E_4X4),

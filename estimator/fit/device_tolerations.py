@@ -28,7 +28,8 @@ class TolerationMode(StrEnum):
 class TolerationPolicy:
     """For which extended resources a toleration is added; only those that a node's taint is named after.
 
-    ``assumed``: those of them for which no pod tells, so that it is not proven.
+    ``assumed``: those of them for which it is not proven: that all pods tolerate the taint may be what their
+    authors wrote.
     """
 
     added: frozenset[str] = frozenset()
@@ -43,9 +44,9 @@ def toleration_policy(
 ) -> TolerationPolicy:
     """What is added in a cluster whose nodes carry these taints.
 
-    Where pods shall tell and none asks for the resource, it is assumed that the toleration is added, unless
-    pods of other resources go without: whoever names a taint after a resource keeps others than its pods off.
-    One pod that is left pending without it proves the contrary.
+    Where pods shall tell, one without the toleration proves that there is no such plugin. Where all of them
+    have it, and where none asks for the resource and no pod of another goes without, it is assumed: whoever
+    names a taint after a resource keeps others than its pods off.
     """
     if mode is TolerationMode.OFF:
         return NOTHING_ADDED
@@ -59,6 +60,6 @@ def toleration_policy(
         return NOTHING_ADDED
     if mode is TolerationMode.ON:
         return TolerationPolicy(frozenset(named))
-    assumed = {key for key in named if seen.evidence(key) is None and not seen.any_without}
-    added = assumed | {key for key in named if seen.evidence(key)}
-    return TolerationPolicy(frozenset(added), frozenset(assumed))
+    unseen = {key for key in named if seen.evidence(key) is None and not seen.any_without}
+    assumed = frozenset(unseen | {key for key in named if seen.evidence(key)})
+    return TolerationPolicy(assumed, assumed)

@@ -27,7 +27,8 @@ from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import CapacityQuestion, read_place
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.quotas import Quota
-from estimator.member import NODES, PODS, MemberCluster
+from estimator.member import MemberCluster
+from estimator.member_kinds import MEMBER_KINDS
 from estimator.pb import estimator_pb2
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -203,8 +204,8 @@ FRESH = Freshness(synced=True, lost_s=None, recovering=False, detail="")
 
 def member(name: str, clock: Clock) -> MemberCluster:
     known = MemberCluster(name, cluster(node("a").gpus(8)), clock)
-    for resource in (NODES, PODS):
-        known.watch(resource, lambda: FRESH)
+    for kind in MEMBER_KINDS:
+        known.watch(kind.name, lambda: FRESH)
     return known
 
 
@@ -320,7 +321,7 @@ def test_calls_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
     """The metrics of the server that the test starts."""
     mine = CollectorRegistry()
-    monkeypatch.setattr("estimator.server.CollectorRegistry", lambda: mine)
+    monkeypatch.setattr("fairway.service.program.CollectorRegistry", lambda: mine)
     return mine
 
 

@@ -62,7 +62,7 @@ def test_a_call_on_the_page_is_a_request(body: str, rpc: str) -> None:
 
 
 def test_the_page_is_compared_with_all_kinds() -> None:
-    assert len(KINDS) == 31
+    assert len(KINDS) == 32
 
 
 @pytest.mark.parametrize("kind", KINDS)

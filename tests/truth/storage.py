@@ -135,6 +135,8 @@ def attach_limit(draft: Draft) -> None:
 
 
 def missing_claim(draft: Draft) -> None:
+    """A claim that the member does not have: Karmada may bring it along with the workload, or nobody will."""
+    draft.unknowable.add("missing claim")
     draft.has_own = False
     draft.mount("absent")
 

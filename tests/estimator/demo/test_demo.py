@@ -21,16 +21,15 @@ ROOT = Path(__file__).parents[3]
 
 CLUSTER_ROW = re.compile(r"^    (?:alpha|bravo|charlie) +(\d+)", re.MULTILINE)
 ANSWERS = {
-    "1 GPU, 8 CPUs, 64Gi": (7, 11, 0),
-    "the same in the namespace research": (4, 11, 0),
-    "8 H100": (0, 1, 0),
-    "8 H100, tolerating the GPU taint": (0, 3, 0),
+    "1 GPU, 8 CPUs, 64Gi": (7, 32, 0),
+    "the same in the namespace research": (4, 32, 0),
+    "8 H100": (0, 3, 0),
     "16 GPUs": (0, 0, 0),
     "1 MIG slice 3g.40gb": (3, 0, 0),
     "4 TPU chips of a v5e 4x4 slice": (0, 0, 4),
     "4 CPUs, 16Gi, no device": (62, 104, 15),
     "a launcher, and 2 workers with 8 H100 each": (0, 1, 0),
-    "a 2-GPU and a 4-GPU pod (first-fit, in this order, would find no room on alpha)": (1, 1, 0),
+    "a 2-GPU and a 4-GPU pod (first-fit, in this order, would find no room on alpha)": (1, 5, 0),
     "Deployment serving/llm-gateway": (3, 0, 0),
     "Job training/pretrain": (0, 2, 0),
 }
@@ -59,7 +58,7 @@ def test_requests_are_those_of_karmada_1_19() -> None:
     assert isinstance(request, pb.MaxAvailableReplicasRequest)
     assert request.cluster == "bravo"
     requirements = request.replica_requirements
-    assert pb.Quantity.FromString(requirements.resource_request_bytes[GPU]).string == "8"
+    assert pb.Quantity.FromString(requirements.resource_request_bytes[GPU]).string == "16"
     assert not requirements.resource_request
     assert [pb.Toleration.FromString(data).key for data in requirements.node_claim.tolerations_bytes] == [GPU]
     assert not requirements.node_claim.tolerations
