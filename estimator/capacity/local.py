@@ -73,6 +73,9 @@ class Localizer:
         found = []
         for component in components:
             shape = component.shape
+            if component.template is None and shape.inter_pod is ALONE and not self.tolerations.added:
+                found.append(component)  # Karmada's request alone: it is the same everywhere
+                continue
             if shape not in shapes:
                 here = self._admitted(component, unknown, refused)
                 here, left = self._surrounded(here)

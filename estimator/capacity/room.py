@@ -98,8 +98,8 @@ class Room:
     def eligible(self, shape: PodShape) -> Eligibility:
         """The rows that pods of this shape may use."""
         eligible = self.eligible_nodes.of(self.nodes, shape.claim)
-        around = self._around.get(shape)
-        restriction = self._restrictions.get(shape)
+        around = self._around.get(shape) if self._around else None
+        restriction = self._restrictions.get(shape) if self._restrictions else None
         if self._within is None and restriction is None and around is None:
             return eligible
         known = self._known.get(shape)
@@ -153,7 +153,7 @@ class Room:
     def device_limits(self, shape: PodShape) -> Iterator[DeviceLimit]:
         """What devices allow: a limit for each scheme that the shape asks anything of, and for its claims."""
         rows = len(self.nodes.rows)
-        around = self._around.get(shape)
+        around = self._around.get(shape) if self._around else None
         for one in around.limits if around is not None else ():
             if one.caps is not None:
                 capped = np.maximum(one.caps - self._placed.get(shape, 0), 0)
@@ -222,7 +222,7 @@ class Room:
                     column -= opened.units
         if self._dra.draws(shape):
             self._dra.take(shape, placed)
-        if shape in self._around:
+        if self._around and shape in self._around:
             self._placed[shape] = self._placed.get(shape, 0) + placed
         for resource, amount in demand(shape):
             column = self._own(resource)

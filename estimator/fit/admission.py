@@ -85,8 +85,8 @@ def added_tolerations(
         added.append(Toleration(name, "Exists", "", NO_SCHEDULE))
         if name in policy.assumed:
             assumed.append(
-                f"whether admission lets pods of {name} tolerate taints of that name is assumed, since no pod of "
-                "it goes without (--extended-resource-toleration)"
+                f"whether admission lets pods of {name} tolerate taints of that name is assumed, "
+                "since no pod of it goes without (--extended-resource-toleration)"
             )
     return tuple(added), tuple(assumed)
 

@@ -185,7 +185,9 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     assert [fit["pods"] for fit in product["placeable"] if fit["devices"] == 8] == [usable]
     done = fairway("explain", dump, "--gpus", 8, "--nodes", 2, *asked)
     assert done.code == code
-    assert ("of nvidia.com/gpu tolerate taints of that name is assumed" in " ".join(done.out.split())) == (mode == "auto")
+    assert ("of nvidia.com/gpu tolerate taints of that name is assumed" in " ".join(done.out.split())) == (
+        mode == "auto"
+    )
     row = done.out.splitlines()[3]
     assert (" yes " in row, " no " in row) == ((False, True) if mode == "auto" else (True, False))
 
