@@ -61,9 +61,11 @@ async def _with_kind(
     """The dump with the objects of a kind, as far as the API server lets us."""
     try:
         return dump.with_others(kind.type, await _listed(client, kind, seen, problems))
-    except (Refused, NotFound) as error:
+    except NotFound:
+        return dump.with_others(kind.type, ())
+    except Refused as error:
         problems.append(Problem(client.server, -1, kind.type.__name__, "", f"left out: {error}"))
-        return dump
+        return replace(dump, unread=dump.unread | {kind.type})
 
 
 async def _with_devices(client: KubeClient, dump: Dump, seen: Seen, problems: list[Problem]) -> Dump:

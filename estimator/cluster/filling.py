@@ -46,7 +46,7 @@ def _filled(
             into.upsert(one)
             yield
         if isinstance(into, KindMirror):
-            into.synced = none_if_absent or kind in dump.others
+            into.synced = kind in dump.others or (none_if_absent and kind not in dump.unread)
 
     return fill
 

@@ -31,7 +31,7 @@ from fairway.kube.topologies import KueueTopology
 
 T = TypeVar("T", bound=KubeObjectLike)
 
-_REMEDY = "write it with: kubectl get nodes,pods,resourcequotas,deployments,replicasets -A -o json"
+_REMEDY = "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json"
 _WHOLE_FILE = -1
 _SHOWN_KINDS = 8
 _SNIFFED_BYTES = 4096
@@ -74,12 +74,14 @@ class Dump:
 
     ``others``: by type those that are neither nodes nor pods; see `of`. Of a type that is not in it, it is
     not known whether the cluster has any. Every cluster has namespaces: a file with some tells of all types.
+    ``unread``: types that an API server did not let be read.
     """
 
     nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()
     problems: tuple[Problem, ...] = ()
     others: Mapping[type[KubeObjectLike], tuple[KubeObjectLike, ...]] = field(default_factory=dict)
+    unread: frozenset[type[KubeObjectLike]] = frozenset()
 
     def of(self, kind: type[T]) -> tuple[T, ...]:
         """All objects of a type."""

@@ -18,6 +18,7 @@ from admin.exits import Exit
 from admin.explaining import read_verdicts
 from admin.live import read_live
 from admin.local import LocalEstimates
+from admin.mirrors import mirror_of
 from admin.progress import steps
 from admin.remote import RemoteError, Tls, remote_summaries
 from admin.reporting import read_report
@@ -116,6 +117,20 @@ def test_pages_are_followed_and_forbidden_quotas_are_left_out(tmp_path: Path) ->
         (problem,) = dump.problems
         assert "quotas are left out" in str(problem)
         assert "1,000 nodes" in news
+
+    live_cluster(scenario, tmp_path)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_limit_ranges_that_cannot_be_read_are_unknown_and_told(tmp_path: Path, readable: bool) -> None:
+    async def scenario(api: FakeApi, _: Path) -> None:
+        if not readable:
+            api.fail(403, times=9, when=lambda seen: seen.path.endswith("limitranges"))
+        async with KubeClient.from_url(api.url, qps=-1) as client:
+            dump = await read_live(client, lambda news: None)
+        mirror, problems = mirror_of(dump)
+        assert mirror.admission.limit_ranges.synced is readable
+        assert any("LimitRange" in problem for problem in problems) is not readable
 
     live_cluster(scenario, tmp_path)
 
