@@ -10,10 +10,7 @@ are not looked at, since the request has none.
 from collections.abc import Iterable
 
 from estimator.capacity.answer import NO_LIMIT, Answer, exactly, lowest
-from estimator.capacity.request import (
-    AssumedWorkload,
-    Component,
-)
+from estimator.capacity.request import AssumedWorkload, Component
 from estimator.capacity.room import demand
 from estimator.cluster.quotas import Quota, QuotaScope
 from estimator.fit.pod_shape import PodShape

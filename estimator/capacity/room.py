@@ -15,10 +15,7 @@ from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
 from estimator.capacity.devices.dra_room import DraRoom
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.devices import DeviceColumns
-from estimator.fit.eligibility import (
-    Eligibility,
-    EligibilityCache,
-)
+from estimator.fit.eligibility import Eligibility, EligibilityCache
 from estimator.fit.pod_shape import PodShape
 from estimator.fit.surroundings import Surroundings
 from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full, filtered

@@ -22,10 +22,7 @@ from estimator.capacity.sets.pattern_program import pattern_loads
 from estimator.capacity.sets.patterns import Patterns, patterns_of
 from estimator.capacity.sets.prices import Ceiling, ceiling
 from estimator.cluster.columns import IntVector
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from fairway.resources import is_extended
 
 # Shapes, and combinations of pods to look at: some tens of milliseconds each.

@@ -11,10 +11,7 @@ import numpy as np
 from estimator.capacity.room import Room
 from estimator.capacity.topology.slices import usable_slices
 from estimator.cluster.columns import BoolVector, IntVector
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from fairway.accelerators.tpu import NODE_POOL_LABEL, TPU
 from fairway.taints import Toleration
 

@@ -19,10 +19,7 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import CLIQUE, Level
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY, SliceKind, TpuUnits, tpu_units
 from estimator.cluster.columns import BoolVector
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import Reason, broken_slices, part_of_host, slices_in_use, unreadable_tpu_labels
 from fairway.accelerators.tpu import TPU, Topology, parse_topology
 from fairway.taints import Toleration

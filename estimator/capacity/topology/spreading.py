@@ -23,11 +23,7 @@ from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import LARGEST, filled, sums
 from estimator.capacity.topology.row_fits import RowFits, row_fits
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
-from estimator.fit.pod_shape import (
-    EACH_NODE,
-    WHOLE_CLUSTER,
-    PodShape,
-)
+from estimator.fit.pod_shape import EACH_NODE, WHOLE_CLUSTER, PodShape
 from estimator.fit.pod_topology_spread import SpreadRule, spread_rules
 from estimator.reasons import Reason, domain_cap, scarcest_domain, understated
 
