@@ -21,10 +21,8 @@ from estimator.capacity.room import Room
 from estimator.capacity.summary import (
     Chunk,
     Domain,
-    Fractions,
     LargestGang,
     Level,
-    Partition,
     Placeable,
     Product,
     StrandedNode,
@@ -88,18 +86,9 @@ def survey(
     for stock in found.stocks:
         stranded = stranding.of(stock)
         judged.append(stranded)
-        key = (stock.product, stock.resource)
         fits = {size: _fits(stranding, access, hosts, stock, size) for size in POD_SIZES}
-        products.append(
-            _product(
-                stock,
-                stranded,
-                fits,
-                tuple(_gangs(stock, fits, regions)) if stock.asked_whole else (),
-                found.partitions.get(key, ()),
-                found.fractions.get(key, ()),
-            )
-        )
+        gangs = tuple(_gangs(stock, fits, regions)) if stock.asked_whole else ()
+        products.append(_product(stock, stranded, fits, gangs))
         maps += _levels(stock, stranded, regions)
     noted = (*problems, *found.problems)
     if len(noted) > MOST_PROBLEMS:
@@ -123,12 +112,7 @@ def survey(
 
 
 def _product(
-    stock: Stock,
-    stranded: Stranded,
-    fits: Mapping[int, IntVector],
-    gangs: tuple[LargestGang, ...],
-    partitions: tuple[Partition, ...],
-    fractions: tuple[Fractions, ...],
+    stock: Stock, stranded: Stranded, fits: Mapping[int, IntVector], gangs: tuple[LargestGang, ...]
 ) -> Product:
     free = int(stranded.free.sum())
     chunks, nodes = np.unique(stranded.free, return_counts=True)
@@ -148,8 +132,8 @@ def _product(
         else (),
         chunks=tuple(Chunk(*chunk) for chunk in zip(chunks.tolist(), nodes.tolist(), strict=True)),
         gangs=gangs,
-        partitions=partitions,
-        fractions=fractions,
+        partitions=stock.partitions,
+        fractions=stock.fractions,
         advertised_per_device=stock.advertised,
     )
 
