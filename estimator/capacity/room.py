@@ -40,6 +40,18 @@ NOBODY: Around = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
+class RowFits:
+    """Pods of one shape per row: ``sure`` many fit, never more than ``most``.
+
+    The two differ only where placing pods one by one finds what fits: a pod's containers ask for shared
+    devices separately, or its claims need a search.
+    """
+
+    sure: IntVector
+    most: IntVector
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceLimit:
     """How many pods of a shape each row takes for its devices of one scheme; what could not be read of it.
 
@@ -175,10 +187,14 @@ class Room:
 
     def fits(self, shape: PodShape) -> IntVector:
         """How many pods of the shape fit on each row, zero on rows they may not use. A fresh vector."""
-        fits = self._of_amounts(shape)
+        return self.row_fits(shape).sure
+
+    def row_fits(self, shape: PodShape) -> RowFits:
+        """As `fits`, for sure and at most; not to be written."""
+        sure = most = self._of_amounts(shape)
         for limit in self.device_limits(shape):
-            np.minimum(fits, limit.pods, out=fits)
-        return fits
+            sure, most = np.minimum(sure, limit.pods), np.minimum(most, limit.at_most)
+        return RowFits(sure, most)
 
     def _of_amounts(self, shape: PodShape) -> IntVector:
         fits = self.free(PODS) * self.eligible(shape).mask

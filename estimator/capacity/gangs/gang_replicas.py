@@ -17,8 +17,8 @@ from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
+from estimator.capacity.topology.slices import keep_to_whole_slices
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
-from estimator.capacity.topology.whole_slices import keep_to_whole_slices
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import gang_short
 from fairway.workloads.gang import TopologyMode, TopologyRequest

@@ -16,8 +16,8 @@ from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance
-from estimator.capacity.topology.whole_slices import asks_tpu
 from estimator.cluster.quotas import Quota
 from estimator.reasons import Reason, in_doubt, understated
 

@@ -19,9 +19,9 @@ from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
-from estimator.capacity.sets.bounds import Needed, upper_bound
+from estimator.capacity.sets.bounds import Needed, pods_per_shape, upper_bound
 from estimator.capacity.sets.exact import most_sets
-from estimator.capacity.sets.first_fit import Placement, walk
+from estimator.capacity.sets.first_fit import Placement, deal, first_fit
 from estimator.capacity.sets.packing import Packed, Packer, Strategy
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
@@ -72,9 +72,7 @@ def improving_sets(
     if not needed:
         yield Sets(NO_LIMIT, None)
         return
-    per_shape: dict[PodShape, int] = {}
-    for _, component in needed:
-        per_shape[component.shape] = per_shape.get(component.shape, 0) + component.replicas
+    per_shape = pods_per_shape(needed)
     alone: dict[PodShape, Answer] = {}
     for shape in per_shape:
         if expired():
@@ -180,7 +178,7 @@ class _Search:
     def _first_fit(self) -> None:
         if self._separable:
             order = self._room.nodes.first_fit_order()
-            found = walk(self._room, self._needed, order, self._expired, self._most)
+            found = first_fit(self._room, self._needed, order, self._expired, self._most)
             if found.sets > self._value:
                 self._value = found.sets
                 if self._with_placement:
@@ -218,13 +216,5 @@ def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:
         shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()
     }
     for index, component in needed:
-        want = component.replicas * sets
-        rows = left[component.shape]
-        while want:
-            row, pods = rows.pop()
-            take = min(pods, want)
-            placement[index, row] = placement.get((index, row), 0) + take
-            want -= take
-            if take < pods:
-                rows.append((row, pods - take))
+        deal(left[component.shape], index, component.replicas * sets, placement)
     return placement

@@ -15,6 +15,7 @@ from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.topology.company import in_company
@@ -22,7 +23,7 @@ from estimator.capacity.topology.domains import DomainCache, Domains, everywhere
 from estimator.capacity.topology.gang_copies import Gang
 from estimator.capacity.topology.levels import CLIQUE, Level, Levels
 from estimator.capacity.topology.slice_terms import slice_terms
-from estimator.capacity.topology.ties import Needed, Tie, ceilings, pods_per_shape
+from estimator.capacity.topology.ties import Tie, ceilings
 from estimator.cluster.columns import BoolVector
 from estimator.reasons import (
     TOPOLOGY_CONFLICT,

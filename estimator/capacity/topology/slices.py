@@ -94,6 +94,21 @@ def usable_slices(room: Room, shape: PodShape) -> UsableSlices:
     return UsableSlices(rows, _counted(units, free), plain, tuple(_reasons(units, free, eligible, asked)))
 
 
+def keep_to_whole_slices(room: Room, shapes: Iterable[PodShape]) -> None:
+    """From now on TPU pods of these shapes use no row of a slice of several hosts that is not wholly free.
+
+    Once, before anything is placed: the first pod makes its slice busy for all but those that come with it.
+    """
+    for shape in filter(asks_tpu, dict.fromkeys(shapes)):
+        usable = usable_slices(room, shape)
+        room.restrict(shape, usable.rows, usable.reasons)
+
+
+def asks_tpu(shape: PodShape) -> bool:
+    """Whether the pod asks for TPU chips."""
+    return any(name == TPU for name, _ in shape.requests)
+
+
 def tpu_slices(room: Room) -> tuple[SliceShape, ...]:
     """TPU slices of several hosts by accelerator and shape: in all, wholly free, partly busy, and broken.
 
