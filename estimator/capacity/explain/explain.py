@@ -56,7 +56,7 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
         spreading = spread_replicas(inside, shape, expired)
         return spreading.answer, spreading.placed
 
-    alone, placed = in_company(usable, (shape,), solve, lambda one: one[0], lambda one, best: (best, one[1]))
+    alone, placed = in_company(usable, (shape,), solve)
     tally = _Tally(room.nodes.present)
     _tally_access(tally, obstacles)
     _tally_room(tally, obstacles)

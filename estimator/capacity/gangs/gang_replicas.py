@@ -88,12 +88,12 @@ def whole(answer: Answer, missing: int) -> Answer:
 def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
     """How many pods of one shape fit that are bound to nothing but each other."""
 
-    def solve(inside: Room) -> Answer:
+    def solve(inside: Room) -> tuple[Answer, None]:
         if keeps_distance(shape):
-            return spread_replicas(inside, shape, expired).answer
-        return max_replicas(inside, shape)
+            return spread_replicas(inside, shape, expired).answer, None
+        return max_replicas(inside, shape), None
 
-    return in_company(room, (shape,), solve, lambda answer: answer, lambda _, answer: answer)
+    return in_company(room, (shape,), solve)[0]
 
 
 def _with_claims(asked: PodShape, gang: WorkloadGang) -> PodShape:

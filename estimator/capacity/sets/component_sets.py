@@ -12,7 +12,7 @@ The first two are the first answer; they take some ten milliseconds at 5,000 nod
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
@@ -83,45 +83,38 @@ def improving_sets(
     if bound == 0:
         yield Sets(exactly(0, *reasons), {})
         return
-    yield from _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement).sets(
-        bound, reasons
-    )
+    found = _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement, bound)
+    yield from found.sets(reasons)
 
 
+@dataclass(slots=True)
 class _Search:
     """One search for sets: the best placement so far, and the bound that is known."""
 
-    def __init__(
-        self,
-        room: Room,
-        needed: Needed,
-        per_shape: dict[PodShape, int],
-        alone: dict[PodShape, Answer],
-        expired: Expired,
-        search: Callable[[], Budget],
-        wanted: int,
-        with_placement: bool,
-    ) -> None:
-        self._room = room
-        self._needed = needed
-        self._per_shape = per_shape
-        self._alone = alone
-        self._expired = expired
-        self._search = search
-        self._budget = NO_BUDGET
-        self._late = expired
-        self._wanted = wanted
-        self._with_placement = with_placement
-        self._packer = Packer(room, per_shape, alone)
-        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
-        self._separable = room.separable(per_shape)
-        self._value = 0
-        self._bound = 0
-        self._placement = Placement()
+    _room: Room
+    _needed: Needed
+    _per_shape: dict[PodShape, int]
+    _alone: dict[PodShape, Answer]
+    _expired: Expired
+    _search: Callable[[], Budget]
+    _wanted: int
+    _with_placement: bool
+    _bound: int
+    _value: int = 0
+    _placement: Placement = field(default_factory=dict)
+    _budget: Budget = NO_BUDGET
+    _late: Expired = field(init=False)
+    _packer: Packer = field(init=False)
+    _separable: bool = field(init=False)
 
-    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
+    def __post_init__(self) -> None:
+        self._late = self._expired
+        self._packer = Packer(self._room, self._per_shape, self._alone)
+        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
+        self._separable = self._room.separable(self._per_shape)
+
+    def sets(self, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
         """As many sets as are found up to the bound, which this may lower."""
-        self._bound = bound
         first, later = [self._all_at_once, self._first_fit], [self._over_patterns]
         places = len(self._per_shape) * self._room.nodes.node_count
         is_first = places <= _FEW_PLACES or not self._separable

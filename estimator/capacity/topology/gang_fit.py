@@ -80,36 +80,33 @@ def place_gang(
     needed: Needed = [(index, part) for index, part in enumerate(components) if part.replicas > 0]
     if not needed:
         return GangFit(NO_LIMIT)
-    return in_company(
-        room,
-        (component.shape for _, component in needed),
-        lambda inside: _placed(
-            inside, components, needed, topology, levels, domains, expired, wanted, search
-        ),
-        lambda fit: fit.answer,
-        lambda fit, answer: replace(fit, answer=answer),
-    )
+
+    def solve(inside: Room) -> tuple[Answer, GangFit]:
+        reading = _Reading(inside, needed, levels, domains)
+        fit = _placed(reading, components, topology, expired, wanted or UNBOUNDED, search)
+        return fit.answer, fit
+
+    answer, fit = in_company(room, (component.shape for _, component in needed), solve)
+    return replace(fit, answer=answer)
 
 
 def _placed(
-    room: Room,
+    reading: "_Reading",
     components: tuple[Component, ...],
-    needed: Needed,
     topology: TopologyRequest | None,
-    levels: Levels,
-    domains: DomainCache,
     expired: Expired,
-    wanted: int,
+    most: int,
     search: Budget,
 ) -> GangFit:
+    room, needed = reading.room, reading.needed
     if topology is None and len(needed) == 1:
         index, lone = needed[0]
         topology, needed = lone.topology, [(index, replace(lone, topology=None))]
-    terms = slice_terms(room, needed, topology, levels)
+    terms = slice_terms(room, needed, topology, reading.levels)
     needed, topology, rows = terms.needed, terms.topology, dict(terms.rows)
     if rows and len(pods_per_shape(needed)) == 1:
         room, rows = room.within(next(iter(rows.values()))), {}
-    reading = _Reading(room, needed, levels, domains)
+    reading = replace(reading, room=room, needed=needed)
     over = None if topology is None else reading.domains(topology)
     own = {index: reading.tie(c, c.topology) for index, c in needed if c.topology is not None}
     if topology is not None and reading.is_sliced(topology):
@@ -122,7 +119,7 @@ def _placed(
     if refused:
         return GangFit(_refusal(room, needed, tuple(dict.fromkeys(refused)), expired))
     gang = Gang(room, components, needed, ties, expired, search, terms.copies)
-    fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, wanted or UNBOUNDED)
+    fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, most)
     return replace(fit, answer=replace(fit.answer, reasons=(*terms.reasons, *fit.answer.reasons)))
 
 
