@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from estimator.capacity.gangs.components import gang_components, gang_size
+from estimator.capacity.gangs.workload_gang import gang_components, gang_size
 from estimator.capacity.request import Component
 from fairway.workloads.gang import Gang, TopologyRequest
 from fairway.workloads.registry import read_workload

@@ -9,7 +9,7 @@ from estimator.capacity.answer import NO_LIMIT, Answer, lowest
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.gangs.placements import Placed
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
