@@ -101,7 +101,6 @@ class Room:
         self._within: BoolVector | None = None
         self._restrictions: dict[PodShape, _Restriction] = {}
         self._known: dict[PodShape, Eligibility] = {}
-        self._kept: set[PodShape] = set()
         self._placed: dict[PodShape, IntVector] = {}
 
     def eligible(self, shape: PodShape) -> Eligibility:
@@ -128,15 +127,6 @@ class Room:
             mask, blocked = mask & restriction.rows, (*restriction.reasons, *blocked)
         found = self._known[shape] = Eligibility(mask, int(np.count_nonzero(mask)), blocked)
         return found
-
-    def keep(self, shape: PodShape, rows: BoolVector) -> None:
-        """From now on all pods of the shape are together on these rows."""
-        self.restrict(shape, rows, ())
-        self._kept.add(shape)
-
-    def is_kept(self, shape: PodShape) -> bool:
-        """Whether it is settled where pods of the shape are together."""
-        return shape in self._kept
 
     def around(self, shape: PodShape) -> Surroundings | None:
         """What pods that run already leave to the shape; None where they leave all."""
@@ -250,7 +240,6 @@ class Room:
         twin._dra = self._dra.fork()
         twin._within = self._within
         twin._restrictions = dict(self._restrictions)
-        twin._kept = set(self._kept)
         twin._placed = dict(self._placed)
         return twin
 

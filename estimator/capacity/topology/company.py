@@ -29,7 +29,7 @@ def in_company(
     shapes = tuple(dict.fromkeys(shapes))
     for shape in shapes:
         around = room.around(shape)
-        if around is not None and around.together and not room.is_kept(shape):
+        if around is not None and around.together:
             break
     else:
         return solve(room)
@@ -42,8 +42,8 @@ def in_company(
         if best is not None and (not pods[domain] or best[0].value >= pods[domain]):
             break
         twin = room.fork()
-        twin.keep(shape, number == domain if domain else number > 0)
-        found = in_company(twin, shapes, solve)
+        twin.restrict(shape, number == domain if domain else number > 0, ())
+        found = in_company(twin, (other for other in shapes if other != shape), solve)
         bound = max(bound, found[0].upper_bound)
         if best is None or found[0].value > best[0].value:
             best = found

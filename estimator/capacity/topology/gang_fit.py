@@ -114,7 +114,8 @@ def _placed(
     ties = {index: tie for index, tie in own.items() if isinstance(tie, Tie)}
     for index, usable in rows.items():
         tie = ties.get(index, Tie(everywhere(room.nodes), 1))
-        ties[index] = replace(tie, domains=tie.domains.among(usable))
+        inside = replace(tie.domains, number=np.where(usable, tie.domains.number, 0))
+        ties[index] = replace(tie, domains=inside)
     refused = [why for why in (over, *own.values()) if why is not None and not isinstance(why, Domains | Tie)]
     if refused:
         return GangFit(_refusal(room, needed, tuple(dict.fromkeys(refused)), expired))

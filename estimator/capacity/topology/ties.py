@@ -14,7 +14,7 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bounds import Needed, demand_per_set, pods_per_shape
 from estimator.capacity.sets.first_fit import Placement
-from estimator.capacity.topology.domains import Domains
+from estimator.capacity.topology.domains import Domains, filled
 from estimator.capacity.topology.levels import Level
 from estimator.cluster.columns import BoolVector, IntVector
 from estimator.reasons import Reason, domain_limit, held_domains
@@ -48,7 +48,9 @@ class Tie:
         taken = np.zeros_like(each)
         ordered = each[domains]
         taken[domains] = np.clip(bundles - (np.cumsum(ordered) - ordered), 0, ordered)
-        return self.domains.fill(fits, taken * self.size, rank) if int(taken.sum()) == bundles else None
+        if int(taken.sum()) < bundles:
+            return None
+        return filled(self.domains.number, fits, np.concatenate(([0], taken * self.size)), rank)
 
 
 def ceilings(room: Room, needed: Needed, domains: Domains, expired: Expired) -> IntVector:
