@@ -113,7 +113,7 @@ class Packer:
         return self._rows[np.argsort(-abundance, kind="stable")]
 
     def _least_harm_first(self, room: Room, shape: PodShape) -> IntVector:
-        """By what one pod of the shape on each row takes from all the others, as a share of what is theirs."""
+        """By what a pod of the shape on each row takes from all the others, as a share of what they have."""
         taken = dict(demand(shape))
         harm = np.zeros(len(self._rows))
         for other in self._per_shape:

@@ -19,19 +19,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.capacity.amounts import amount_text, lacking_text
+from estimator.capacity.room import Room
 from estimator.capacity.summary import StrandedNode
 from estimator.capacity.survey.access import Access, is_condition
 from estimator.capacity.survey.kinds import node_name
-from estimator.capacity.survey.slice_hosts import FRAGMENTS, UNHEALTHY
 from estimator.capacity.survey.stock import Stock
-from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.capacity.topology.slices import usable_slices
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import counted
+from fairway.accelerators.tpu import NODE_POOL_LABEL, TPU
 from fairway.resources import CPU, MEMORY, PODS
+from fairway.taints import Toleration
 
 SHARE_DIVISOR = 2
 """A fair share is the node's amount by its devices, divided by this."""
 
 _SCARCE = (PODS, CPU, MEMORY)
+
+FRAGMENTS, UNHEALTHY = 1, 2
+"""Why a host is of no use: other hosts of its slice are busy or missing, or have chips that are not well."""
+
+# Hosts have up to eight chips; of numbers that no machine has, only so many are looked at.
+_MOST_COUNTS = 32
+_TPU_TAINT = Toleration(TPU, "Exists")
+
+
+class SliceHosts:
+    """TPU hosts that are free and yet of no use, because their slice is not wholly free.
+
+    For pods of every number of chips that hosts have, which tolerate the TPU taint and ``tolerations``.
+    """
+
+    def __init__(self, room: Room, tolerations: Iterable[Toleration] = ()) -> None:
+        self._room = room
+        self._claim = NodeClaim(tolerations=(_TPU_TAINT, *tolerations))
+        self._usable: dict[int, BoolVector] = {}
+        self.lost = self._lost()
+        """`FRAGMENTS` or `UNHEALTHY` for hosts that are lost to new pods, 0 for all other rows."""
+
+    def usable(self, chips: int) -> BoolVector:
+        """The rows that slices leave to pods of so many chips each."""
+        known = self._usable.get(chips)
+        if known is None:
+            shape = PodShape(((TPU, chips),), self._claim)
+            known = self._usable[chips] = usable_slices(self._room, shape).rows
+        return known
+
+    def _lost(self) -> IntVector:
+        nodes = self._room.nodes
+        chips, sick = nodes.allocatable(TPU), nodes.unhealthy(TPU) > 0
+        lost = np.zeros(len(chips), dtype=np.int64)
+        for count in np.unique(chips[chips > 0])[:_MOST_COUNTS].tolist():
+            alike = chips == count
+            lost[alike & ~self.usable(count)] = FRAGMENTS
+        if lost.any():
+            pools = nodes.labels.codes(NODE_POOL_LABEL)[: len(chips)]
+            lost[(lost > 0) & (sick | np.isin(pools, pools[sick & (pools > 0)]))] = UNHEALTHY
+        return lost
 
 
 @dataclass(frozen=True, slots=True)

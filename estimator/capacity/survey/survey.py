@@ -30,9 +30,8 @@ from estimator.capacity.summary import (
 )
 from estimator.capacity.survey.access import Access
 from estimator.capacity.survey.inventory import inventory
-from estimator.capacity.survey.slice_hosts import SliceHosts
 from estimator.capacity.survey.stock import Holdings, Stock
-from estimator.capacity.survey.stranding import Stranded, Stranding
+from estimator.capacity.survey.stranding import SliceHosts, Stranded, Stranding
 from estimator.capacity.topology.domains import DomainCache, Domains, domains_of
 from estimator.capacity.topology.levels import CLIQUE, HOSTNAME, Levels
 from estimator.capacity.topology.slices import cliques, tpu_slices
