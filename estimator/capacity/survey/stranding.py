@@ -95,24 +95,25 @@ class Stranded:
 
 
 class Stranding:
-    """Judges the free devices of one cluster, and the room beside them.
-
-    ``groups``: by row `FRAGMENTS` or `UNHEALTHY` where the group of the host is of no use, else 0.
-    """
+    """Judges the free devices of one cluster, and the room beside them."""
 
     def __init__(
-        self, columns: NodeColumns, access: Access, stocks: Iterable[Stock], groups: IntVector
+        self, columns: NodeColumns, access: Access, stocks: Iterable[Stock], hosts: SliceHosts
     ) -> None:
         self._columns = columns
         self._access = access
-        self._groups = groups
+        self._hosts = hosts
         self._devices = np.zeros(len(columns.rows), dtype=np.int64)
         for stock in stocks:
             self._devices[stock.rows] += stock.total
 
-    def pods(self, rows: IntVector, devices: int) -> IntVector:
-        """How many pods of so many devices, and as many half shares, the rest of each row leaves room for."""
-        return np.asarray(self._fits(rows, devices).min(axis=0))
+    def pods(self, stock: Stock, devices: int) -> IntVector:
+        """Pods of so many devices each, and as many half shares of the rest, by row of the stock."""
+        usable = self._access.usable[stock.rows]
+        if stock.resource == TPU:
+            usable &= self._hosts.usable(devices)[stock.rows]
+        beside = self._fits(stock.rows, devices).min(axis=0)
+        return np.asarray(np.minimum(stock.idle // devices, beside) * usable)
 
     def of(self, stock: Stock) -> Stranded:
         """The stranded devices of a stock."""
@@ -120,7 +121,7 @@ class Stranding:
         free = stock.idle * self._access.open[rows]
         fits = self._fits(rows, 1)
         left = free - np.minimum(free, fits.min(axis=0))
-        lost = ~self._access.usable[rows] | (self._groups[rows] > 0)
+        lost = ~self._access.usable[rows] | (self._hosts.lost[rows] > 0)
         return Stranded(stock, free, np.where(lost, free, left), fits.argmin(axis=0))
 
     def told(self, stranded: Stranded, indexes: IntVector) -> Iterator[StrandedNode]:
@@ -168,9 +169,9 @@ class Stranding:
             if is_condition(taint):
                 return "taint", f"Kubernetes lifts {taint} once the node has recovered."
             return "taint", f"Lift the taint {taint}, or let pods tolerate it."
-        if self._groups[row] == UNHEALTHY:
+        if self._hosts.lost[row] == UNHEALTHY:
             return "unhealthy", "Repair or replace the hosts of its slice that are not well."
-        if self._groups[row] == FRAGMENTS:
+        if self._hosts.lost[row] == FRAGMENTS:
             return "fragments", "Its slice is of use as a whole, and other hosts of it are busy or missing."
         return None
 

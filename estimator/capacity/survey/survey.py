@@ -76,8 +76,7 @@ def survey(
     access = Access(columns, catalogue, tolerations, policy)
     found = inventory(Holdings(columns, overdrawn or {}), catalogue, access.open)
     room = Room(columns, EligibilityCache())
-    hosts = SliceHosts(room, tolerations)
-    stranding = Stranding(columns, access, found.stocks, hosts.lost)
+    stranding = Stranding(columns, access, found.stocks, SliceHosts(room, tolerations))
     regions = tuple(domains_of(columns, level) for level in levels.ordered)
     products: list[Product] = []
     maps: list[Level] = []
@@ -85,7 +84,7 @@ def survey(
     for stock in found.stocks:
         stranded = stranding.of(stock)
         judged.append(stranded)
-        fits = {size: _fits(stranding, access, hosts, stock, size) for size in POD_SIZES}
+        fits = {size: stranding.pods(stock, size) for size in POD_SIZES}
         gangs = tuple(_gangs(stock, fits, regions)) if stock.asked_whole else ()
         products.append(_product(stock, stranded, fits, gangs))
         maps += _levels(stock, stranded, regions)
@@ -135,14 +134,6 @@ def _product(
         fractions=stock.fractions,
         advertised_per_device=stock.advertised,
     )
-
-
-def _fits(stranding: Stranding, access: Access, hosts: SliceHosts, stock: Stock, size: int) -> IntVector:
-    """Pods of so many devices each, and as many half shares of the rest, by row of the stock."""
-    usable = access.usable[stock.rows]
-    if stock.resource == TPU:
-        usable &= hosts.usable(size)[stock.rows]
-    return np.minimum(stock.idle // size, stranding.pods(stock.rows, size)) * usable
 
 
 def _gangs(stock: Stock, fits: Mapping[int, IntVector], regions: Iterable[Domains]) -> Iterator[LargestGang]:
