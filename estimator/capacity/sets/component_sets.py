@@ -13,6 +13,7 @@ The first two are the first answer; they take some ten milliseconds at 5,000 nod
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
@@ -147,17 +148,17 @@ class _Search:
         """The sets that there is any point in looking for."""
         return min(self._bound, self._wanted)
 
-    def _keep(self, sets: int, packed: Packed) -> None:
+    def _keep(self, sets: int, placement: Callable[[], Placement]) -> None:
         if sets > self._value:
             self._value = sets
             if self._with_placement:
-                self._placement = _by_component(packed, self._needed, sets)
+                self._placement = placement()
 
     def _all_at_once(self) -> None:
         for strategy in self._packer.strategies()[:2]:
             packed = self._packer.pack(self._most, strategy, self._expired)
             if packed is not None:
-                self._keep(self._most, packed)
+                self._keep(self._most, partial(_by_component, packed, self._needed, self._most))
                 return
 
     def _over_patterns(self) -> None:
@@ -166,16 +167,13 @@ class _Search:
         found = most_sets(self._room, self._per_shape, self._alone, self._most, self._budget)
         if found.bound < self._most:
             self._bound = found.bound
-        self._keep(found.sets, found.packed)
+        self._keep(found.sets, partial(_by_component, found.packed, self._needed, found.sets))
 
     def _first_fit(self) -> None:
         if self._separable:
             order = self._room.nodes.first_fit_order()
             found = first_fit(self._room, self._needed, order, self._expired, self._most)
-            if found.sets > self._value:
-                self._value = found.sets
-                if self._with_placement:
-                    self._placement = found.placement()
+            self._keep(found.sets, found.placement)
 
     def _by_strategies(self) -> None:
         for strategy in self._packer.strategies():
@@ -194,7 +192,7 @@ class _Search:
         while low < high and not self._late():
             packed = self._packer.pack(sets, strategy, self._late)
             if packed is not None:
-                self._keep(sets, packed)
+                self._keep(sets, partial(_by_component, packed, self._needed, sets))
                 low = sets
             elif sets == low + 1:
                 return
