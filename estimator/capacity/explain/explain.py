@@ -8,6 +8,7 @@ of one set leaves the others out.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,14 +36,10 @@ def explain(room: Room, components: Iterable[Component], expired: Expired) -> tu
     O(rows x resources) for each distinct shape, a few milliseconds at 5,000 nodes. ``expired`` bounds the
     search that several spreading constraints at once need.
     """
-    known: dict[PodShape, Explanation] = {}
-    explained = []
-    for component in components:
-        found = known.get(component.shape)
-        if found is None:
-            found = known[component.shape] = _explained(room, component.shape, expired)
-        explained.append(Explanation(component.name, found.fits_alone, found.blocked, found.near_misses))
-    return tuple(explained)
+    components = tuple(components)
+    shapes = dict.fromkeys(component.shape for component in components)
+    known = {shape: _explained(room, shape, expired) for shape in shapes}
+    return tuple(replace(known[component.shape], pod_set=component.name) for component in components)
 
 
 def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:

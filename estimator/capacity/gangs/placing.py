@@ -84,9 +84,8 @@ def _is_bound(component: Component) -> bool:
 def _named(
     room: Room, question: GangQuestion, placement: Placement | None
 ) -> tuple[tuple[str, str, int], ...]:
-    named: list[tuple[str, str, int]] = []
-    for (index, row), pods in sorted((placement or {}).items()):
-        node = room.nodes.rows[row]
-        if node is not None:
-            named.append((question.components[index].name, node.name, pods))
-    return tuple(named)
+    return tuple(
+        (question.components[index].name, node.name, pods)
+        for (index, row), pods in sorted((placement or {}).items())
+        if (node := room.nodes.rows[row]) is not None
+    )

@@ -12,6 +12,7 @@ Sources: GKE and AWS node labels; Topograph (current ``topograph.run`` labels an
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -174,11 +175,6 @@ def detected(carried: Collection[str]) -> Levels:
 
 def _partitions(carried: Collection[str]) -> list[str]:
     """The labels of nested TPU partitions, those of most chips first."""
-    chips: dict[str, int] = {}
-    for key in carried:
-        match = _PARTITION.fullmatch(key)
-        if match is not None:
-            chips[key] = 1
-            for side in match[1].split("x"):
-                chips[key] *= int(side)
+    matches = {key: match for key in carried if (match := _PARTITION.fullmatch(key))}
+    chips = {key: prod(map(int, match[1].split("x"))) for key, match in matches.items()}
     return sorted(chips, key=lambda key: (-chips[key], key))
