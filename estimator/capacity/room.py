@@ -79,14 +79,6 @@ class DeviceLimit:
         return claims_unmet(self.classes, nodes, self.details)
 
 
-@dataclass(frozen=True, slots=True)
-class _Restriction:
-    """The only rows that pods of a shape may use, and why."""
-
-    rows: BoolVector
-    reasons: tuple[Reason, ...]
-
-
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
@@ -99,7 +91,8 @@ class Room:
         self._dra = DraRoom(nodes)
         self._shared = tuple(table for table in nodes.devices if table.is_used)
         self._within: BoolVector | None = None
-        self._restrictions: dict[PodShape, _Restriction] = {}
+        # The only rows that pods of a shape may use, and why.
+        self._restrictions: dict[PodShape, tuple[BoolVector, tuple[Reason, ...]]] = {}
         self._known: dict[PodShape, Eligibility] = {}
         self._placed: dict[PodShape, IntVector] = {}
 
@@ -124,7 +117,8 @@ class Room:
         if self._within is not None:
             mask = mask & self._within
         if restriction is not None:
-            mask, blocked = mask & restriction.rows, (*restriction.reasons, *blocked)
+            rows, reasons = restriction
+            mask, blocked = mask & rows, (*reasons, *blocked)
         found = self._known[shape] = Eligibility(mask, int(np.count_nonzero(mask)), blocked)
         return found
 
@@ -135,10 +129,10 @@ class Room:
     def restrict(self, shape: PodShape, rows: BoolVector, reasons: tuple[Reason, ...]) -> None:
         """From now on pods of the shape may use no other than these rows, besides what was said before."""
         if not rows.all() or reasons:
-            before = self._restrictions.get(shape)
-            if before is not None:
-                rows, reasons = rows & before.rows, (*reasons, *before.reasons)
-            self._restrictions[shape] = _Restriction(rows, reasons)
+            if shape in self._restrictions:
+                before, why = self._restrictions[shape]
+                rows, reasons = rows & before, (*reasons, *why)
+            self._restrictions[shape] = rows, reasons
             self._known.pop(shape, None)
 
     def free(self, resource: str) -> IntVector:
