@@ -7,7 +7,7 @@ from estimator.capacity.gangs.templates import shape_of
 from estimator.capacity.request import Component
 from estimator.fit.pod_shape import PodShape
 from fairway.pod_terms import PodTerm
-from fairway.workloads.gang import Gang, PodSet, TopologyRequest
+from fairway.workloads.gang import Gang, TopologyRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,18 @@ def workload_gang(gang: Gang) -> WorkloadGang:
     return WorkloadGang(components, gang_size(gang), gang.copies, gang.topology, gang.copies_together, told)
 
 
-def gang_components(gang: Gang, *, at_least: bool = False) -> tuple[tuple[Component, ...], tuple[str, ...]]:
+def gang_components(gang: Gang) -> tuple[tuple[Component, ...], tuple[str, ...]]:
     """The components of one copy of the gang, and what of its templates could not be used, by pod set.
 
-    Each has all pods of its set, or with ``at_least`` as many as must start together, rounded up to whole
-    slices; sets without pods are left out. The gang's own topology is not repeated.
+    Each has all pods of its set; sets without pods are left out. The gang's own topology is not repeated.
     """
     problems: list[str] = []
     components: list[Component] = []
-    pod_sets = [pod_set for pod_set in gang.pod_sets if pod_set.count > 0]
-    for pod_set in pod_sets:
-        field = f"pod set {pod_set.name}"
-        shape = shape_of(pod_set.template, field, problems, gang.namespace)
-        replicas = _at_least(pod_set) if at_least else pod_set.count
-        if replicas:
-            components.append(Component(pod_set.name, replicas, shape, pod_set.topology, pod_set.template))
+    for pod_set in gang.pod_sets:
+        if pod_set.count > 0:
+            name, count, template = pod_set.name, pod_set.count, pod_set.template
+            shape = shape_of(template, f"pod set {name}", problems, gang.namespace)
+            components.append(Component(name, count, shape, pod_set.topology, template))
     return _without_each_other(components, problems), tuple(problems)
 
 
@@ -61,13 +58,6 @@ def gang_size(gang: Gang) -> int:
     if not gang.is_gang:
         return min(1, sum(pod_set.count for pod_set in gang.pod_sets))
     return sum(pod_set.minimum for pod_set in gang.pod_sets)
-
-
-def _at_least(pod_set: PodSet) -> int:
-    slice_size = pod_set.topology.slice_size if pod_set.topology else 0
-    if not slice_size:
-        return pod_set.minimum
-    return min(pod_set.count, -(-pod_set.minimum // slice_size) * slice_size)
 
 
 def _without_each_other(components: list[Component], problems: list[str]) -> tuple[Component, ...]:

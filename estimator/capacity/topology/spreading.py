@@ -51,11 +51,6 @@ class RowCaps:
     most: IntVector
     reasons: tuple[Reason, ...]
 
-    @property
-    def exact(self) -> bool:
-        """Whether the caps say all that the constraints say."""
-        return bool(np.array_equal(self.safe, self.most))
-
 
 def keeps_distance(shape: PodShape) -> bool:
     """Whether pods of the shape are capped or spread at all."""
