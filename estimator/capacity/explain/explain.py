@@ -17,11 +17,10 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
 from estimator.capacity.gangs.placements import Blocked, Explanation
-from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.topology.company import in_company
-from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
+from estimator.capacity.topology.spreading import spread_replicas
 from estimator.cluster.columns import BoolVector, IntVector
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, counted, filtered, insufficient, never_fits, untolerated
@@ -48,8 +47,6 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
     fits = usable.fits(shape)
 
     def solve(inside: Room) -> tuple[Answer, IntVector]:
-        if not keeps_distance(shape):
-            return max_replicas(inside, shape), inside.fits(shape)
         spreading = spread_replicas(inside, shape, expired)
         return spreading.answer, spreading.placed
 

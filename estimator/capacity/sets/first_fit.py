@@ -94,10 +94,6 @@ class _Field:
     shift: int
     bits: int
 
-    def of(self, node: int) -> int:
-        """The free amount."""
-        return node >> self.shift & (1 << self.bits) - 1
-
 
 class _Nodes:
     """The free amounts of the nodes by their position in the order; a bit above each is always set."""
@@ -142,7 +138,7 @@ class _Nodes:
 
     def holds(self, node: int, amounts: Mapping[_Field, int]) -> int:
         """How many times the amounts fit."""
-        return min(field.of(node) // amount for field, amount in amounts.items())
+        return min((node >> at.shift & (1 << at.bits) - 1) // amount for at, amount in amounts.items())
 
 
 class _Walker:
