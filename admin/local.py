@@ -10,10 +10,10 @@ from admin.observing import Observed
 from estimator.capacity.answer import unsure
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
-from estimator.capacity.gangs.components import gang_components
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import ClusterExplanation, told
 from estimator.capacity.gangs.placing import place
+from estimator.capacity.gangs.workload_gang import gang_components
 from estimator.capacity.local import Localizer, left_out
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Room
@@ -21,8 +21,7 @@ from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity.topology.domains import DomainCache
-from estimator.capacity.topology.levels import Levels, levels_of
-from estimator.capacity.topology.topologies import topology_levels
+from estimator.capacity.topology.levels import Levels, levels_of, topology_levels
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
 from fairway.workloads.gang import Gang

@@ -163,4 +163,4 @@ def _by_first_fit(mirror: ClusterMirror, number: int) -> int:
     question = decode_sets(_questions()[number][0], None)
     room = Room(mirror.columns, EligibilityCache())
     order = mirror.columns.first_fit_order()
-    return first_fit(room, list(enumerate(question.components)), order, lambda: False)[0]
+    return first_fit(room, list(enumerate(question.components)), order, lambda: False).sets

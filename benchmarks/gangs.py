@@ -124,8 +124,7 @@ def _instances(kind: Kind, count: int) -> Iterator[Solved]:
 
 def _by_first_fit(mirror: ClusterMirror, asked: tuple[Component, ...]) -> int:
     room = Room(mirror.columns, EligibilityCache())
-    sets, _ = first_fit(room, tuple(enumerate(asked)), mirror.columns.first_fit_order(), lambda: False)
-    return sets
+    return first_fit(room, tuple(enumerate(asked)), mirror.columns.first_fit_order(), lambda: False).sets
 
 
 def _fault(gang: Gang, mirror: ClusterMirror, found: Sets, by_first_fit: int, has_best: bool) -> str:

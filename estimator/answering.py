@@ -33,8 +33,8 @@ from estimator.capacity.request import (
 from estimator.capacity.room import Around, Room
 from estimator.capacity.sets.component_sets import improving_sets
 from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.slices import asks_tpu, keep_to_whole_slices
 from estimator.capacity.topology.spreading import keeps_distance
-from estimator.capacity.topology.whole_slices import asks_tpu, keep_to_whole_slices
 from estimator.capacity.unschedulable import unschedulable_replicas
 from estimator.cluster.quotas import Quota
 from estimator.feature_gates import Gates

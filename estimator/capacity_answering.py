@@ -22,9 +22,14 @@ from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement, Explanation, told
+from estimator.capacity.gangs.placements import (
+    ClusterExplanation,
+    ClusterPlacement,
+    Explanation,
+    Placed,
+    told,
+)
 from estimator.capacity.gangs.placing import place
-from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.local import Local, left_out
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from estimator.capacity.gangs.components import gang_components
+from estimator.capacity.gangs.workload_gang import gang_components
 from estimator.capacity.request import AssumedWorkload, GangQuestion
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.fields import TemplateFields, Unreadable, decode, template_at

@@ -11,8 +11,7 @@ from estimator.capacity.local import Local, Localizer
 from estimator.capacity.request import Component
 from estimator.capacity.room import NOBODY, Around, Room
 from estimator.capacity.topology.domains import DomainCache
-from estimator.capacity.topology.levels import Levels
-from estimator.capacity.topology.topologies import topology_levels
+from estimator.capacity.topology.levels import Levels, topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.device_tolerations import TolerationMode, TolerationPolicy

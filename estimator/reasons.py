@@ -243,9 +243,8 @@ def scarcest_domain(key: str, max_skew: int, domains: int, least: int) -> Reason
 
 def domain_cap(key: str, most: int) -> Reason:
     """At most so many pods in each domain: anti-affinity to each other, host ports, volumes for one pod."""
-    if key in _DOMAINS:
-        return Reason("per_domain", f"at most {counted(most, 'pod')} {_DOMAINS[key]}")
-    return Reason("per_domain", f"at most {counted(most, 'pod')} in each domain of {shown(key)}")
+    where = _DOMAINS.get(key, f"in each domain of {shown(key)}")
+    return Reason("per_domain", f"at most {counted(most, 'pod')} {where}")
 
 
 # --- words -----------------------------------------------------------------------------------------------

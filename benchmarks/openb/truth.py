@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
+from benchmarks.openb.fragmentation import GpuNode, GpuNodes, TaskMix, TaskShape, fragmentation, popular
 from benchmarks.openb.hami import HAMI
 from benchmarks.openb.kai import KAI
 from benchmarks.openb.members import Member, arriving, dump, members
@@ -32,14 +33,6 @@ from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.room import Room
-from estimator.capacity.survey.fragmentation import (
-    GpuNode,
-    GpuNodes,
-    TaskMix,
-    TaskShape,
-    fragmentation,
-    popular,
-)
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.pod_shape import PodShape

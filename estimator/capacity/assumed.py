@@ -10,11 +10,7 @@ of several components carries no name of its own: it is charged whole.
 from collections.abc import Callable, Mapping
 
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import (
-    AssumedWorkload,
-    Component,
-    WorkloadReference,
-)
+from estimator.capacity.request import AssumedWorkload, Component, WorkloadReference
 from estimator.capacity.room import Room
 from estimator.fit.pod_shape import NodeClaim
 from estimator.reasons import Reason, held_for_assumed

@@ -34,10 +34,11 @@ def node_claim(
 
     ``size_bytes``: how much text that is; what is very large is worked out anew each time.
     """
-    build = _remembered if size_bytes <= _REMEMBERED_BYTES else _build
+    build = _build if size_bytes <= _REMEMBERED_BYTES else _build.__wrapped__
     return build(selector, affinity, tolerations, size_bytes)
 
 
+@lru_cache(maxsize=1024)
 def _build(
     selector: tuple[tuple[str, str], ...],
     affinity: tuple[RawTerm, ...],
@@ -60,9 +61,6 @@ def _build(
         tuple(Toleration(*fields) for fields in tolerations),
         size_bytes,
     )
-
-
-_remembered = lru_cache(maxsize=1024)(_build)
 
 
 def _requirements(

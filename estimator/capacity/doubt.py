@@ -15,17 +15,11 @@ NO_OPINION = -1
 
 
 class OnDoubt(Enum):
-    """What the operator chose: no opinion always, zero always, or by what is asked for."""
+    """What the operator chose: no opinion always, zero always, or zero for requests that name a device."""
 
     AUTO = "auto"
     ZERO = "zero"
     SKIP = "skip"
-
-    def value_for(self, names_device: bool) -> int:
-        """0 or -1; by itself, 0 for requests that name a device and -1 for others."""
-        if self is OnDoubt.AUTO:
-            return 0 if names_device else NO_OPINION
-        return 0 if self is OnDoubt.ZERO else NO_OPINION
 
 
 def doubtful(policy: OnDoubt, doubt: Reason, names_device: bool | None) -> Answer:
@@ -34,5 +28,6 @@ def doubtful(policy: OnDoubt, doubt: Reason, names_device: bool | None) -> Answe
     ``names_device`` tells whether it asks for devices, None that it is about unschedulable replicas. About
     those there is never an opinion: 0 would say that all is well.
     """
-    value = NO_OPINION if names_device is None else policy.value_for(names_device)
+    is_zero = policy is OnDoubt.ZERO or (policy is OnDoubt.AUTO and names_device)
+    value = 0 if is_zero and names_device is not None else NO_OPINION
     return Answer(value, UNBOUNDED, False, (doubt,))

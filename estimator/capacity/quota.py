@@ -10,10 +10,7 @@ are not looked at, since the request has none.
 from collections.abc import Iterable
 
 from estimator.capacity.answer import NO_LIMIT, Answer, exactly, lowest
-from estimator.capacity.request import (
-    AssumedWorkload,
-    Component,
-)
+from estimator.capacity.request import AssumedWorkload, Component
 from estimator.capacity.room import demand
 from estimator.cluster.quotas import Quota, QuotaScope
 from estimator.fit.pod_shape import PodShape
@@ -60,33 +57,22 @@ def counts(quota: Quota, shape: PodShape) -> bool:
 
 
 def _includes(scope: QuotaScope, shape: PodShape) -> bool:
-    match scope.name:
-        case "PriorityClass":
-            return _has_priority(scope, shape.priority_class)
-        case "BestEffort":
-            return _is_best_effort(shape)
-        case "NotBestEffort":
-            return not _is_best_effort(shape)
-        case "NotTerminating":
+    best_effort = not any(name in (CPU, MEMORY) for name, _ in shape.requests)
+    match scope.name, scope.operator:
+        case "PriorityClass", "Exists":
+            return shape.priority_class != ""
+        case "PriorityClass", "DoesNotExist":
+            return shape.priority_class == ""
+        case "PriorityClass", "In":
+            return shape.priority_class in scope.values
+        case "PriorityClass", "NotIn":
+            return shape.priority_class not in scope.values
+        case "BestEffort", _:
+            return best_effort
+        case "NotBestEffort", _:
+            return not best_effort
+        case "NotTerminating", _:
             return True
         case _:
             # Terminating and CrossNamespacePodAffinity cannot be known; no other scope is about pods.
             return False
-
-
-def _has_priority(scope: QuotaScope, name: str) -> bool:
-    match scope.operator:
-        case "Exists":
-            return name != ""
-        case "DoesNotExist":
-            return name == ""
-        case "In":
-            return name in scope.values
-        case "NotIn":
-            return name not in scope.values
-        case _:
-            return False
-
-
-def _is_best_effort(shape: PodShape) -> bool:
-    return not any(name in (CPU, MEMORY) for name, _ in shape.requests)

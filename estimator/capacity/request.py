@@ -61,14 +61,9 @@ class ReplicasQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class SetsQuestion:
-    """How many whole sets of these components fit?"""
-
+class _OfComponents:
     cluster: str
     components: tuple[Component, ...]
-    namespace: str
-    assumed: tuple[AssumedWorkload, ...] = ()
-    workload: WorkloadReference | None = None
 
     @property
     def names_device(self) -> bool:
@@ -77,23 +72,25 @@ class SetsQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class GangQuestion:
+class SetsQuestion(_OfComponents):
+    """How many whole sets of these components fit?"""
+
+    namespace: str
+    assumed: tuple[AssumedWorkload, ...] = ()
+    workload: WorkloadReference | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GangQuestion(_OfComponents):
     """How many copies of a gang fit, each whole? ``wanted``: the search may end there; 0 for as many as fit.
 
     ``topology`` binds all pods of one copy. ``assumed`` gangs are on their way to the cluster: placed first.
     """
 
-    cluster: str
-    components: tuple[Component, ...]
     namespace: str = ""
     topology: TopologyRequest | None = None
     wanted: int = 0
     assumed: tuple[AssumedWorkload, ...] = ()
-
-    @property
-    def names_device(self) -> bool:
-        """Whether any component asks for devices."""
-        return any(component.shape.names_device for component in self.components)
 
 
 @dataclass(frozen=True, slots=True)

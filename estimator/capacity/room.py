@@ -15,10 +15,7 @@ from estimator.capacity.devices.device_room import Claims, DeviceRoom, claims_of
 from estimator.capacity.devices.dra_room import DraRoom
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.devices import DeviceColumns
-from estimator.fit.eligibility import (
-    Eligibility,
-    EligibilityCache,
-)
+from estimator.fit.eligibility import Eligibility, EligibilityCache
 from estimator.fit.pod_shape import PodShape
 from estimator.fit.surroundings import Surroundings
 from estimator.reasons import Reason, claims_unknown, claims_unmet, devices_full, filtered
@@ -40,6 +37,18 @@ def demand(shape: PodShape) -> Demand:
 
 
 NOBODY: Around = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class RowFits:
+    """Pods of one shape per row: ``sure`` many fit, never more than ``most``.
+
+    The two differ only where placing pods one by one finds what fits: a pod's containers ask for shared
+    devices separately, or its claims need a search.
+    """
+
+    sure: IntVector
+    most: IntVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +79,6 @@ class DeviceLimit:
         return claims_unmet(self.classes, nodes, self.details)
 
 
-@dataclass(frozen=True, slots=True)
-class _Restriction:
-    """The only rows that pods of a shape may use, and why."""
-
-    rows: BoolVector
-    reasons: tuple[Reason, ...]
-
-
 class Room:
     """Free amounts per resource and row, private to one answer."""
 
@@ -90,9 +91,9 @@ class Room:
         self._dra = DraRoom(nodes)
         self._shared = tuple(table for table in nodes.devices if table.is_used)
         self._within: BoolVector | None = None
-        self._restrictions: dict[PodShape, _Restriction] = {}
+        # The only rows that pods of a shape may use, and why.
+        self._restrictions: dict[PodShape, tuple[BoolVector, tuple[Reason, ...]]] = {}
         self._known: dict[PodShape, Eligibility] = {}
-        self._kept: set[PodShape] = set()
         self._placed: dict[PodShape, IntVector] = {}
 
     def eligible(self, shape: PodShape) -> Eligibility:
@@ -116,18 +117,10 @@ class Room:
         if self._within is not None:
             mask = mask & self._within
         if restriction is not None:
-            mask, blocked = mask & restriction.rows, (*restriction.reasons, *blocked)
+            rows, reasons = restriction
+            mask, blocked = mask & rows, (*reasons, *blocked)
         found = self._known[shape] = Eligibility(mask, int(np.count_nonzero(mask)), blocked)
         return found
-
-    def keep(self, shape: PodShape, rows: BoolVector) -> None:
-        """From now on all pods of the shape are together on these rows."""
-        self.restrict(shape, rows, ())
-        self._kept.add(shape)
-
-    def is_kept(self, shape: PodShape) -> bool:
-        """Whether it is settled where pods of the shape are together."""
-        return shape in self._kept
 
     def around(self, shape: PodShape) -> Surroundings | None:
         """What pods that run already leave to the shape; None where they leave all."""
@@ -136,10 +129,10 @@ class Room:
     def restrict(self, shape: PodShape, rows: BoolVector, reasons: tuple[Reason, ...]) -> None:
         """From now on pods of the shape may use no other than these rows, besides what was said before."""
         if not rows.all() or reasons:
-            before = self._restrictions.get(shape)
-            if before is not None:
-                rows, reasons = rows & before.rows, (*reasons, *before.reasons)
-            self._restrictions[shape] = _Restriction(rows, reasons)
+            if shape in self._restrictions:
+                before, why = self._restrictions[shape]
+                rows, reasons = rows & before, (*reasons, *why)
+            self._restrictions[shape] = rows, reasons
             self._known.pop(shape, None)
 
     def free(self, resource: str) -> IntVector:
@@ -178,10 +171,14 @@ class Room:
 
     def fits(self, shape: PodShape) -> IntVector:
         """How many pods of the shape fit on each row, zero on rows they may not use. A fresh vector."""
-        fits = self._of_amounts(shape)
+        return self.row_fits(shape).sure
+
+    def row_fits(self, shape: PodShape) -> RowFits:
+        """As `fits`, for sure and at most; not to be written."""
+        sure = most = self._of_amounts(shape)
         for limit in self.device_limits(shape):
-            np.minimum(fits, limit.pods, out=fits)
-        return fits
+            sure, most = np.minimum(sure, limit.pods), np.minimum(most, limit.at_most)
+        return RowFits(sure, most)
 
     def _of_amounts(self, shape: PodShape) -> IntVector:
         fits = self.free(PODS) * self.eligible(shape).mask
@@ -237,7 +234,6 @@ class Room:
         twin._dra = self._dra.fork()
         twin._within = self._within
         twin._restrictions = dict(self._restrictions)
-        twin._kept = set(self._kept)
         twin._placed = dict(self._placed)
         return twin
 

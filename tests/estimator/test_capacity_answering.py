@@ -18,8 +18,7 @@ from estimator.capacity.answer import Answer, exactly
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs import placing
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.gangs.placements import ClusterPlacement
-from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.gangs.placements import ClusterPlacement, Placed
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.room import Around, Room
 from estimator.capacity.survey import survey as surveying

@@ -15,9 +15,9 @@ from estimator.capacity.gangs.placements import (
     ClusterPlacement,
     Explanation,
     NearMiss,
+    Placed,
     told,
 )
-from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import GangQuestion
 from estimator.capacity.summary import (
     Chunk,

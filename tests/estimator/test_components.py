@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from estimator.capacity.gangs.components import gang_components, gang_size
+from estimator.capacity.gangs.workload_gang import gang_components, gang_size
 from estimator.capacity.request import Component
 from fairway.workloads.gang import Gang, TopologyRequest
 from fairway.workloads.registry import read_workload
@@ -18,37 +18,34 @@ def replicas(components: tuple[Component, ...]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "components", "at_least", "size"),
+    ("name", "components", "size"),
     [
-        ("deployment", [("main", 6)], [("main", 1)], 1),
-        ("deployment-gang", [("main", 16)], [("main", 16)], 16),
-        ("job", [("main", 16)], [("main", 12)], 12),
-        ("volcano-job", [("ps", 2), ("worker", 8)], [("ps", 2), ("worker", 5)], 7),
-        ("pytorch-job", [("master", 1), ("worker", 8)], [("master", 1), ("worker", 4)], 5),
+        ("deployment", [("main", 6)], 1),
+        ("deployment-gang", [("main", 16)], 16),
+        ("job", [("main", 16)], 12),
+        ("volcano-job", [("ps", 2), ("worker", 8)], 7),
+        ("pytorch-job", [("master", 1), ("worker", 8)], 5),
         (
             "ray-job",
             [("ray-head", 1), ("gpu", 6), ("submitter", 1)],
-            [("ray-head", 1), ("gpu", 2), ("submitter", 1)],
             4,
         ),
         # of one copy
-        ("job-set-tpu", [("slice", 4)], [("slice", 4)], 4),
-        ("leader-worker-set", [("leader", 1), ("worker", 1)], [("leader", 1), ("worker", 1)], 2),
+        ("job-set-tpu", [("slice", 4)], 4),
+        ("leader-worker-set", [("leader", 1), ("worker", 1)], 2),
     ],
 )
-def test_a_gang_is_components_with_all_of_its_pods_or_the_least(
-    name: str, components: list[tuple[str, int]], at_least: list[tuple[str, int]], size: int
+def test_a_gang_is_components_with_all_of_its_pods(
+    name: str, components: list[tuple[str, int]], size: int
 ) -> None:
     gang = read(example(name))
     assert replicas(gang_components(gang)[0]) == components
-    assert replicas(gang_components(gang, at_least=True)[0]) == at_least
     assert gang_size(gang) == size
 
 
 def test_pod_sets_without_pods_are_no_components() -> None:
     gang = read(volcano_job({"replicas": 0}, {"replicas": 3, "minAvailable": 0}, {"replicas": 2}))
     assert replicas(gang_components(gang)[0]) == [("task-1", 3), ("task-2", 2)]
-    assert replicas(gang_components(gang, at_least=True)[0]) == [("task-2", 2)]
 
 
 def test_a_workload_without_pods_needs_none() -> None:
@@ -57,14 +54,14 @@ def test_a_workload_without_pods_needs_none() -> None:
     assert gang_size(gang) == 0
 
 
-def test_the_least_is_whole_slices() -> None:
+def test_a_component_of_slices_has_all_pods_of_its_set() -> None:
     notes = {
         "fairway.dev/gang": "5",
         "fairway.dev/topology-required": RACK,
         "fairway.dev/topology-slice-size": "4",
     }
-    components, _ = gang_components(read(job(16, notes=notes)), at_least=True)
-    assert replicas(components) == [("main", 8)]
+    components, _ = gang_components(read(job(16, notes=notes)))
+    assert replicas(components) == [("main", 16)]
     assert told(components[0].topology) == f"sliced {RACK}/4"
 
 

@@ -383,10 +383,10 @@ def test_first_fit_takes_no_more_of_a_device_than_there_is() -> None:
     mirror = cluster(hami_node("a", 24000, 24000), hami_node("b", 24000, 24000))
     asked = (share("worker", 1, 16000), component("driver", 1, cpu=2))
     order = mirror.columns.first_fit_order()
-    sets, placement = first_fit(room_of(mirror), tuple(enumerate(asked)), order, never)
-    assert sets == 4
-    assert {key: pods for key, pods in placement.items() if key[0] == 0} == {(0, 0): 2, (0, 1): 2}
-    assert first_fit(room_of(mirror), tuple(enumerate(asked)), order, never, 3)[0] == 3
+    found = first_fit(room_of(mirror), tuple(enumerate(asked)), order, never)
+    assert found.sets == 4
+    assert {key: pods for key, pods in found.placement().items() if key[0] == 0} == {(0, 0): 2, (0, 1): 2}
+    assert first_fit(room_of(mirror), tuple(enumerate(asked)), order, never, 3).sets == 3
 
 
 def test_shares_of_devices_limit_gangs_beside_what_else_they_ask_for() -> None:

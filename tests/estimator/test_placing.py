@@ -9,8 +9,8 @@ from estimator.capacity.answer import Answer
 from estimator.capacity.assumed import OutOfTime
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.gangs.placements import Placed
 from estimator.capacity.gangs.placing import place
-from estimator.capacity.gangs.workload_gang import Placed
 from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import DomainCache

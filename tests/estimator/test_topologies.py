@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from estimator.capacity.topology.levels import detected, levels_of
-from estimator.capacity.topology.topologies import topology_levels
+from estimator.capacity.topology.levels import detected, levels_of, topology_levels
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.topologies import TopologyMirror
 from estimator.live_source import LiveSource

@@ -12,7 +12,7 @@ from estimator.capacity.request import (
 )
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
-from estimator.capacity.topology.whole_slices import keep_to_whole_slices
+from estimator.capacity.topology.slices import keep_to_whole_slices
 from estimator.fit.pod_shape import PodShape
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape
 

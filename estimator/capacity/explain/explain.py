@@ -8,6 +8,7 @@ of one set leaves the others out.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,11 +17,10 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.explain.near_misses import near_misses, permille
 from estimator.capacity.explain.obstacles import Obstacles, obstacles_of
 from estimator.capacity.gangs.placements import Blocked, Explanation
-from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.topology.company import in_company
-from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
+from estimator.capacity.topology.spreading import spread_replicas
 from estimator.cluster.columns import BoolVector, IntVector
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, counted, filtered, insufficient, never_fits, untolerated
@@ -35,14 +35,10 @@ def explain(room: Room, components: Iterable[Component], expired: Expired) -> tu
     O(rows x resources) for each distinct shape, a few milliseconds at 5,000 nodes. ``expired`` bounds the
     search that several spreading constraints at once need.
     """
-    known: dict[PodShape, Explanation] = {}
-    explained = []
-    for component in components:
-        found = known.get(component.shape)
-        if found is None:
-            found = known[component.shape] = _explained(room, component.shape, expired)
-        explained.append(Explanation(component.name, found.fits_alone, found.blocked, found.near_misses))
-    return tuple(explained)
+    components = tuple(components)
+    shapes = dict.fromkeys(component.shape for component in components)
+    known = {shape: _explained(room, shape, expired) for shape in shapes}
+    return tuple(replace(known[component.shape], pod_set=component.name) for component in components)
 
 
 def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
@@ -51,12 +47,10 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
     fits = usable.fits(shape)
 
     def solve(inside: Room) -> tuple[Answer, IntVector]:
-        if not keeps_distance(shape):
-            return max_replicas(inside, shape), inside.fits(shape)
         spreading = spread_replicas(inside, shape, expired)
         return spreading.answer, spreading.placed
 
-    alone, placed = in_company(usable, (shape,), solve, lambda one: one[0], lambda one, best: (best, one[1]))
+    alone, placed = in_company(usable, (shape,), solve)
     tally = _Tally(room.nodes.present)
     _tally_access(tally, obstacles)
     _tally_room(tally, obstacles)

@@ -15,6 +15,7 @@ from estimator.capacity.devices.device_room import claims_of
 from estimator.capacity.explain.obstacles import Obstacles
 from estimator.capacity.gangs.placements import NearMiss
 from estimator.capacity.room import Room
+from estimator.capacity.survey.access import is_condition
 from estimator.capacity.survey.kinds import node_name
 from estimator.cluster.columns import IntVector
 from estimator.cluster.devices import DeviceColumns
@@ -24,7 +25,6 @@ from fairway.taints import UNSCHEDULABLE
 
 MOST = 5
 _CORDON, _TAINT, _DEVICES, _LABEL, _SLICE = 250, 500, 1000, 1000, 1000
-_CONDITIONS = "node.kubernetes.io/"
 
 
 def near_misses(room: Room, shape: PodShape, obstacles: Obstacles) -> tuple[NearMiss, ...]:
@@ -102,7 +102,7 @@ def _refusals(room: Room, obstacles: Obstacles, row: int, name: str) -> Iterator
             continue
         if taint == UNSCHEDULABLE:
             yield "an end to the cordon", f"Uncordon it (kubectl uncordon {name})."
-        elif taint.key.startswith(_CONDITIONS):
+        elif is_condition(taint):
             yield f"an end to {taint}", f"Kubernetes lifts {taint} once the node has recovered."
         else:
             yield f"a toleration of {taint}", f"Let the pods tolerate {taint}, or lift it."

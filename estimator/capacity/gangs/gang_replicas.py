@@ -17,8 +17,8 @@ from estimator.capacity.topology.company import in_company
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.levels import Level, Levels
+from estimator.capacity.topology.slices import keep_to_whole_slices
 from estimator.capacity.topology.spreading import keeps_distance, spread_replicas
-from estimator.capacity.topology.whole_slices import keep_to_whole_slices
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import gang_short
 from fairway.workloads.gang import TopologyMode, TopologyRequest
@@ -87,13 +87,13 @@ def whole(answer: Answer, missing: int) -> Answer:
 
 def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
     """How many pods of one shape fit that are bound to nothing but each other."""
+    return in_company(room, (shape,), lambda inside: (_replicas(inside, shape, expired), None))[0]
 
-    def solve(inside: Room) -> Answer:
-        if keeps_distance(shape):
-            return spread_replicas(inside, shape, expired).answer
-        return max_replicas(inside, shape)
 
-    return in_company(room, (shape,), solve, lambda answer: answer, lambda _, answer: answer)
+def _replicas(room: Room, shape: PodShape, expired: Expired) -> Answer:
+    if keeps_distance(shape):
+        return spread_replicas(room, shape, expired).answer
+    return max_replicas(room, shape)
 
 
 def _with_claims(asked: PodShape, gang: WorkloadGang) -> PodShape:
@@ -131,13 +131,11 @@ def _best_domain(
     pods = domains.sums(room.fits(component.shape))
     if not len(pods) or not int(pods.max()):
         return place_gang(room, (one,), request, topology.levels, topology.domains, expired).answer
-    if not keeps_distance(component.shape):
-        return max_replicas(room.within(domains.rows(int(pods.argmax()))), component.shape)
     found: list[Answer] = []
-    for index in pods.argsort()[::-1].tolist():
+    for index in (-pods).argsort(kind="stable").tolist():
         if found and int(pods[index]) <= max(answer.value for answer in found):
             break
-        found.append(spread_replicas(room.within(domains.rows(index)), component.shape, expired).answer)
+        found.append(_replicas(room.within(domains.rows(index)), component.shape, expired))
     best = max(found, key=lambda answer: answer.value)
     bound = max(answer.upper_bound for answer in found)
     return Answer(best.value, bound, best.value == bound, best.reasons)

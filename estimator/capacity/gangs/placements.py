@@ -6,8 +6,23 @@ The values that travel, so that whoever reads them needs no more than these type
 
 from dataclasses import dataclass
 
-from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.answer import Answer
 from estimator.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How many copies of a gang fit, each whole, and a placement of that many.
+
+    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole; None
+    where that was not worked out. ``level``: the label key of the topology level that each copy fits within,
+    empty where none is asked for or the whole cluster is needed. ``placement``: pod set, node and pods.
+    """
+
+    answer: Answer
+    spread_fits: int | None = None
+    level: str = ""
+    placement: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,15 @@ from estimator.capacity.answer import NO_LIMIT, Answer, lowest
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.gangs.workload_gang import Placed
+from estimator.capacity.gangs.placements import Placed
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.capacity.topology.gang_fit import place_gang
+from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance
-from estimator.capacity.topology.whole_slices import asks_tpu
 from estimator.cluster.quotas import Quota
 from estimator.reasons import Reason, in_doubt, understated
 
@@ -84,9 +84,8 @@ def _is_bound(component: Component) -> bool:
 def _named(
     room: Room, question: GangQuestion, placement: Placement | None
 ) -> tuple[tuple[str, str, int], ...]:
-    named: list[tuple[str, str, int]] = []
-    for (index, row), pods in sorted((placement or {}).items()):
-        node = room.nodes.rows[row]
-        if node is not None:
-            named.append((question.components[index].name, node.name, pods))
-    return tuple(named)
+    return tuple(
+        (question.components[index].name, node.name, pods)
+        for (index, row), pods in sorted((placement or {}).items())
+        if (node := room.nodes.rows[row]) is not None
+    )

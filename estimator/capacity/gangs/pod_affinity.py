@@ -10,11 +10,7 @@ Mirrors interpodaffinity, podtopologyspread and nodeports of kube-scheduler 1.36
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from estimator.fit.pod_shape import (
-    EACH_NODE,
-    InterPod,
-    Spread,
-)
+from estimator.fit.pod_shape import EACH_NODE, InterPod, Spread
 from fairway.kube.objects import PodAffinity
 from fairway.kube.templates import Affinity, PodTemplate, TopologySpreadConstraint
 from fairway.pod_terms import (

@@ -13,26 +13,12 @@ from dataclasses import replace
 from estimator.capacity.claims import RawTerm, RawToleration, node_claim
 from estimator.capacity.gangs.pod_affinity import RefusedTemplate, distances
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodClaim, PodShape
 from estimator.fit.pod_volumes import pod_volumes
 from fairway.accelerators import hami_claims, kai, volcano_vgpu
 from fairway.accelerators.hami_vendors import VENDORS
-from fairway.kube.objects import (
-    Container,
-    LabelSelector,
-    ResourceRequirements,
-)
-from fairway.kube.templates import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    PodTemplate,
-    TemplateSpec,
-)
+from fairway.kube.objects import Container, LabelSelector, ResourceRequirements
+from fairway.kube.templates import Affinity, NodeAffinity, NodeSelector, PodTemplate, TemplateSpec
 from fairway.pod_terms import required_terms
 from fairway.resources import (
     Amounts,

@@ -1,10 +1,12 @@
-"""Gangs as capacity sees them: what a template says beyond Karmada's request, and where it would go."""
+"""A gang in the estimator's own terms: components, and how many of their pods must start together."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from estimator.capacity.answer import Answer
-from estimator.capacity.gangs.components import gang_components, gang_size
+from estimator.capacity.gangs.templates import shape_of
 from estimator.capacity.request import Component
+from estimator.fit.pod_shape import PodShape
+from fairway.pod_terms import PodTerm
 from fairway.workloads.gang import Gang, TopologyRequest
 
 
@@ -32,26 +34,51 @@ class WorkloadGang:
 def workload_gang(gang: Gang) -> WorkloadGang:
     """The gang of a template in the estimator's own terms."""
     components, problems = gang_components(gang)
-    return WorkloadGang(
-        components,
-        gang_size(gang),
-        gang.copies,
-        gang.topology,
-        gang.copies_together,
-        (*gang.problems, *problems),
-    )
+    told = (*gang.problems, *problems)
+    return WorkloadGang(components, gang_size(gang), gang.copies, gang.topology, gang.copies_together, told)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """How many copies of a gang fit, each whole, and a placement of that many.
+def gang_components(gang: Gang) -> tuple[tuple[Component, ...], tuple[str, ...]]:
+    """The components of one copy of the gang, and what of its templates could not be used, by pod set.
 
-    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole; None
-    where that was not worked out. ``level``: the label key of the topology level that each copy fits within,
-    empty where none is asked for or the whole cluster is needed. ``placement``: pod set, node and pods.
+    Each has all pods of its set; sets without pods are left out. The gang's own topology is not repeated.
     """
+    problems: list[str] = []
+    components: list[Component] = []
+    for pod_set in gang.pod_sets:
+        if pod_set.count > 0:
+            name, count, template = pod_set.name, pod_set.count, pod_set.template
+            shape = shape_of(template, f"pod set {name}", problems, gang.namespace)
+            components.append(Component(name, count, shape, pod_set.topology, template))
+    return _without_each_other(components, problems), tuple(problems)
 
-    answer: Answer
-    spread_fits: int | None = None
-    level: str = ""
-    placement: tuple[tuple[str, str, int], ...] = ()
+
+def gang_size(gang: Gang) -> int:
+    """How many pods of one copy must start together: 1 where they are independent, 0 where there are none."""
+    if not gang.is_gang:
+        return min(1, sum(pod_set.count for pod_set in gang.pod_sets))
+    return sum(pod_set.minimum for pod_set in gang.pod_sets)
+
+
+def _without_each_other(components: list[Component], problems: list[str]) -> tuple[Component, ...]:
+    """The components less what they say of each other, which no number of pods can say; it is told."""
+    kept = []
+    for component in components:
+        others = [other for other in components if other.shape != component.shape]
+        pod = component.shape.inter_pod
+        said = [("anti-affinity", other.name) for other in others if _about(pod.anti_affinity, other.shape)]
+        said += [("affinity", other.name) for other in others if _about(pod.affinity, other.shape)]
+        problems += [
+            f"pod set {component.name}: {what} to the pods of {name} is not looked at" for what, name in said
+        ]
+        near = tuple(term for term in pod.affinity if not any(_about((term,), one.shape) for one in others))
+        if len(near) < len(pod.affinity):
+            shape = replace(component.shape, inter_pod=replace(pod, affinity=near))
+            component = replace(component, shape=shape)
+        kept.append(component)
+    return tuple(kept)
+
+
+def _about(terms: Sequence[PodTerm], shape: PodShape) -> bool:
+    labels = dict(shape.inter_pod.labels)
+    return any(shape.inter_pod.namespace in term.namespaces and term.selects(labels) for term in terms)

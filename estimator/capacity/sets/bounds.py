@@ -7,7 +7,7 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
-from estimator.cluster.columns import IntVector
+from estimator.cluster.columns import BoolVector, IntVector
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason, gang_limit
 from fairway.quantity import MAX_INT64
@@ -15,6 +15,25 @@ from fairway.resources import PODS
 
 Needed = Sequence[tuple[int, Component]]
 """Components that have pods, each with its index in the request."""
+
+
+def pods_per_shape(needed: Needed) -> dict[PodShape, int]:
+    """How many pods of each shape one set has."""
+    pods: dict[PodShape, int] = {}
+    for _, component in needed:
+        pods[component.shape] = pods.get(component.shape, 0) + component.replicas
+    return pods
+
+
+def demand_per_set(room: Room, per_shape: Mapping[PodShape, int]) -> tuple[BoolVector, dict[str, int]]:
+    """The rows that any of the shapes may use, and what one set takes of each resource."""
+    usable = np.zeros(len(room.nodes.rows), dtype=np.bool_)
+    per_set: dict[str, int] = {}
+    for shape, pods in per_shape.items():
+        usable |= room.eligible(shape).mask
+        for resource, amount in demand(shape):
+            per_set[resource] = per_set.get(resource, 0) + amount * pods
+    return usable, per_set
 
 
 def upper_bound(
@@ -31,12 +50,7 @@ def upper_bound(
     scarce = min(per_shape, key=lambda shape: alone[shape].value // per_shape[shape])
     name = next(component.name for _, component in needed if component.shape == scarce)
     limit = gang_limit(name, per_shape[scarce], alone[scarce].value)
-    usable = np.zeros(len(room.nodes.present), dtype=np.bool_)
-    per_set: dict[str, int] = {}
-    for shape, replicas in per_shape.items():
-        usable |= room.eligible(shape).mask
-        for resource, amount in demand(shape):
-            per_set[resource] = per_set.get(resource, 0) + amount * replicas
+    usable, per_set = demand_per_set(room, per_shape)
     for resource, amount in per_set.items():
         bound = min(bound, _total(room.free(resource)[usable]) // amount)
     return min(bound, UNBOUNDED - 1), (limit, *alone[scarce].reasons)

@@ -12,16 +12,17 @@ The first two are the first answer; they take some ten milliseconds at 5,000 nod
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
-from estimator.capacity.sets.bounds import Needed, upper_bound
+from estimator.capacity.sets.bounds import Needed, pods_per_shape, upper_bound
 from estimator.capacity.sets.exact import most_sets
-from estimator.capacity.sets.first_fit import Placement, walk
+from estimator.capacity.sets.first_fit import Placement, deal, first_fit
 from estimator.capacity.sets.packing import Packed, Packer, Strategy
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
@@ -72,9 +73,7 @@ def improving_sets(
     if not needed:
         yield Sets(NO_LIMIT, None)
         return
-    per_shape: dict[PodShape, int] = {}
-    for _, component in needed:
-        per_shape[component.shape] = per_shape.get(component.shape, 0) + component.replicas
+    per_shape = pods_per_shape(needed)
     alone: dict[PodShape, Answer] = {}
     for shape in per_shape:
         if expired():
@@ -85,45 +84,38 @@ def improving_sets(
     if bound == 0:
         yield Sets(exactly(0, *reasons), {})
         return
-    yield from _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement).sets(
-        bound, reasons
-    )
+    found = _Search(room, needed, per_shape, alone, expired, search, wanted, with_placement, bound)
+    yield from found.sets(reasons)
 
 
+@dataclass(slots=True)
 class _Search:
     """One search for sets: the best placement so far, and the bound that is known."""
 
-    def __init__(
-        self,
-        room: Room,
-        needed: Needed,
-        per_shape: dict[PodShape, int],
-        alone: dict[PodShape, Answer],
-        expired: Expired,
-        search: Callable[[], Budget],
-        wanted: int,
-        with_placement: bool,
-    ) -> None:
-        self._room = room
-        self._needed = needed
-        self._per_shape = per_shape
-        self._alone = alone
-        self._expired = expired
-        self._search = search
-        self._budget = NO_BUDGET
-        self._late = expired
-        self._wanted = wanted
-        self._with_placement = with_placement
-        self._packer = Packer(room, per_shape, alone)
-        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
-        self._separable = room.separable(per_shape)
-        self._value = 0
-        self._bound = 0
-        self._placement = Placement()
+    _room: Room
+    _needed: Needed
+    _per_shape: dict[PodShape, int]
+    _alone: dict[PodShape, Answer]
+    _expired: Expired
+    _search: Callable[[], Budget]
+    _wanted: int
+    _with_placement: bool
+    _bound: int
+    _value: int = 0
+    _placement: Placement = field(default_factory=dict)
+    _budget: Budget = NO_BUDGET
+    _late: Expired = field(init=False)
+    _packer: Packer = field(init=False)
+    _separable: bool = field(init=False)
 
-    def sets(self, bound: int, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
+    def __post_init__(self) -> None:
+        self._late = self._expired
+        self._packer = Packer(self._room, self._per_shape, self._alone)
+        # Where shapes draw on the same devices, amounts and numbers of pods do not say what fits together.
+        self._separable = self._room.separable(self._per_shape)
+
+    def sets(self, reasons: tuple[Reason, ...]) -> Iterator[Sets]:
         """As many sets as are found up to the bound, which this may lower."""
-        self._bound = bound
         first, later = [self._all_at_once, self._first_fit], [self._over_patterns]
         places = len(self._per_shape) * self._room.nodes.node_count
         is_first = places <= _FEW_PLACES or not self._separable
@@ -156,17 +148,17 @@ class _Search:
         """The sets that there is any point in looking for."""
         return min(self._bound, self._wanted)
 
-    def _keep(self, sets: int, packed: Packed) -> None:
+    def _keep(self, sets: int, placement: Callable[[], Placement]) -> None:
         if sets > self._value:
             self._value = sets
             if self._with_placement:
-                self._placement = _by_component(packed, self._needed, sets)
+                self._placement = placement()
 
     def _all_at_once(self) -> None:
         for strategy in self._packer.strategies()[:2]:
             packed = self._packer.pack(self._most, strategy, self._expired)
             if packed is not None:
-                self._keep(self._most, packed)
+                self._keep(self._most, partial(_by_component, packed, self._needed, self._most))
                 return
 
     def _over_patterns(self) -> None:
@@ -175,16 +167,13 @@ class _Search:
         found = most_sets(self._room, self._per_shape, self._alone, self._most, self._budget)
         if found.bound < self._most:
             self._bound = found.bound
-        self._keep(found.sets, found.packed)
+        self._keep(found.sets, partial(_by_component, found.packed, self._needed, found.sets))
 
     def _first_fit(self) -> None:
         if self._separable:
             order = self._room.nodes.first_fit_order()
-            found = walk(self._room, self._needed, order, self._expired, self._most)
-            if found.sets > self._value:
-                self._value = found.sets
-                if self._with_placement:
-                    self._placement = found.placement()
+            found = first_fit(self._room, self._needed, order, self._expired, self._most)
+            self._keep(found.sets, found.placement)
 
     def _by_strategies(self) -> None:
         for strategy in self._packer.strategies():
@@ -203,7 +192,7 @@ class _Search:
         while low < high and not self._late():
             packed = self._packer.pack(sets, strategy, self._late)
             if packed is not None:
-                self._keep(sets, packed)
+                self._keep(sets, partial(_by_component, packed, self._needed, sets))
                 low = sets
             elif sets == low + 1:
                 return
@@ -218,13 +207,5 @@ def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:
         shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()
     }
     for index, component in needed:
-        want = component.replicas * sets
-        rows = left[component.shape]
-        while want:
-            row, pods = rows.pop()
-            take = min(pods, want)
-            placement[index, row] = placement.get((index, row), 0) + take
-            want -= take
-            if take < pods:
-                rows.append((row, pods - take))
+        deal(left[component.shape], index, component.replicas * sets, placement)
     return placement

@@ -20,12 +20,9 @@ from estimator.capacity.sets.bins import Bins, Groups, IntMatrix, bins_of
 from estimator.capacity.sets.packing import Packed, Packer
 from estimator.capacity.sets.pattern_program import pattern_loads
 from estimator.capacity.sets.patterns import Patterns, patterns_of
-from estimator.capacity.sets.prices import Ceiling, ceiling
+from estimator.capacity.sets.prices import ceiling
 from estimator.cluster.columns import IntVector
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from fairway.resources import is_extended
 
 # Shapes, and combinations of pods to look at: some tens of milliseconds each.
@@ -63,15 +60,15 @@ def most_sets(
     if listed is None:
         return Found(most)
     if all(len(group) == 1 for group in listed.groups):
-        bound, pods = listed.best(most, search)
+        bound, pods = pattern_loads(listed.patterns, listed.needs, most, search)
         sets = bound
     else:
         groups = listed.groups
-        bound = listed.ceiling(most, search).sets
+        bound = ceiling(listed.patterns, listed.needs, most, search).sets
         listed = _list(bins.merged_up(groups), groups, needs, bound, search, fewest=len(groups))
         if listed is None:
             return Found(bound)
-        sets, pods = listed.best(bound, search)
+        sets, pods = pattern_loads(listed.patterns, listed.needs, bound, search)
     if pods is None:
         return Found(bound)
     members, pods = _shared_out(pods, listed.groups, [need * sets for need in needs])
@@ -89,14 +86,6 @@ class _Listed:
     needs: IntVector
     bins: Bins
     patterns: Patterns
-
-    def ceiling(self, most: int, search: Budget) -> Ceiling:
-        """The bound by prices."""
-        return ceiling(self.patterns, self.needs, most, search)
-
-    def best(self, most: int, search: Budget) -> tuple[int, IntMatrix | None]:
-        """The most sets there are, and their pods per bin and group; None where those were not found."""
-        return pattern_loads(self.patterns, self.needs, self.ceiling(most, search), search)
 
 
 def _list(

@@ -27,24 +27,20 @@ Placement = dict[tuple[int, int], int]
 """Pods per (component index, row)."""
 
 
-def first_fit(
-    room: Room,
-    needed: Sequence[tuple[int, Component]],
-    order: IntVector,
-    expired: Expired,
-    most: int = UNBOUNDED - 1,
-) -> tuple[int, Placement]:
-    """Up to ``most`` sets placed one after the other, each pod on the first node that takes it.
-
-    Shapes must compete for nothing but the amounts of resources. O(components x nodes).
-    """
-    walked = walk(room, needed, order, expired, most)
-    return walked.sets, walked.placement()
+def deal(rows: list[tuple[int, int]], index: int, pods: int, placement: Placement) -> None:
+    """Give so many pods of a component the last of these places, each a row and the pods that it takes."""
+    while pods:
+        row, there = rows.pop()
+        take = min(there, pods)
+        placement[index, row] = take
+        pods -= take
+        if take < there:
+            rows.append((row, there - take))
 
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """So many sets, as `first_fit` places them."""
+    """So many sets, as `first_fit` places them; where, is worked out when asked for."""
 
     sets: int
     rows: Sequence[int]
@@ -62,10 +58,17 @@ class Walked:
         return placed
 
 
-def walk(
-    room: Room, needed: Sequence[tuple[int, Component]], order: IntVector, expired: Expired, most: int
+def first_fit(
+    room: Room,
+    needed: Sequence[tuple[int, Component]],
+    order: IntVector,
+    expired: Expired,
+    most: int = UNBOUNDED - 1,
 ) -> Walked:
-    """What `first_fit` places; where, is worked out when asked for."""
+    """Up to ``most`` sets placed one after the other, each pod on the first node that takes it.
+
+    Shapes must compete for nothing but the amounts of resources. O(components x nodes).
+    """
     nodes = _Nodes(room, order, {name for _, component in needed for name, _ in demand(component.shape)})
     walkers: list[_Walker] = []
     for index, component in needed:
@@ -90,10 +93,6 @@ class _Field:
 
     shift: int
     bits: int
-
-    def of(self, node: int) -> int:
-        """The free amount."""
-        return node >> self.shift & (1 << self.bits) - 1
 
 
 class _Nodes:
@@ -139,7 +138,7 @@ class _Nodes:
 
     def holds(self, node: int, amounts: Mapping[_Field, int]) -> int:
         """How many times the amounts fit."""
-        return min(field.of(node) // amount for field, amount in amounts.items())
+        return min((node >> at.shift & (1 << at.bits) - 1) // amount for at, amount in amounts.items())
 
 
 class _Walker:

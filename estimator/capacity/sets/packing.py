@@ -13,10 +13,8 @@ ones do not add up; it looks at every pair of components, and is left out where 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from estimator.capacity.answer import Answer
 from estimator.capacity.budget import Expired
@@ -27,27 +25,20 @@ from estimator.fit.pod_shape import PodShape
 Packed = dict[PodShape, tuple[IntVector, IntVector]]
 """For each shape the rows that its pods are on, and how many are on each."""
 
-FloatVector = NDArray[np.float64]
-
 # Rows looked at in all packings of one answer: at most some tens of milliseconds.
 _MOST_WORK = 1_000_000
 
 
-class Preference(Enum):
-    """Which nodes a component takes first; ``FIRST`` is the order that first-fit walks them in."""
-
-    FIRST = "first"
-    UNCONTESTED = "uncontested"
-    ABUNDANT = "abundant"
-    LEAST_HARM = "least harm"
-
-
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """Shapes in the order in which they are placed, and the nodes they prefer."""
+    """Shapes in the order in which they are placed, and the rows that each takes first in a room.
+
+    ``pairs``: finding these looks at every pair of shapes.
+    """
 
     shapes: tuple[PodShape, ...]
-    preference: Preference
+    rows: Callable[[Room, PodShape], IntVector]
+    pairs: bool = False
 
 
 class Packer:
@@ -81,20 +72,16 @@ class Packer:
         by_room = self._ordered(lambda shape: self._alone[shape].value / self._per_shape[shape])
         by_sum = self._ordered(lambda shape: -sum(self._shares(shape)))
         orders = tuple(dict.fromkeys((by_pod, by_set, by_room)))
-        uncontested, least_harm = (
-            [Strategy(order, preference) for order in orders]
-            for preference in (Preference.UNCONTESTED, Preference.LEAST_HARM)
-        )
-        abundant = Strategy(by_sum, Preference.ABUNDANT)
-        in_order = Strategy(tuple(self._per_shape), Preference.FIRST)
-        return (uncontested[0], abundant, *uncontested[1:], in_order, *least_harm)
+        uncontested, *others = (Strategy(order, lambda *_: self._uncontested_first) for order in orders)
+        abundant = Strategy(by_sum, self._abundant_first)
+        in_order = Strategy(tuple(self._per_shape), lambda *_: self._rows)
+        least_harm = (Strategy(order, self._least_harm_first, pairs=True) for order in orders)
+        return (uncontested, abundant, *others, in_order, *least_harm)
 
     def pack(self, sets: int, strategy: Strategy, expired: Expired) -> Packed | None:
         """A placement of so many sets; None if the strategy finds none, or time or work are used up."""
         width = len(self._rows) * len(strategy.shapes)
-        self._work_left -= (
-            width * len(strategy.shapes) if strategy.preference is Preference.LEAST_HARM else width
-        )
+        self._work_left -= width * len(strategy.shapes) if strategy.pairs else width
         if self._work_left < 0:
             return None
         room = self._room.fork()
@@ -102,7 +89,7 @@ class Packer:
         for shape in strategy.shapes:
             if expired():
                 return None
-            order = self._order(room, shape, strategy.preference)
+            order = strategy.rows(room, shape)
             placed = room.place(shape, room.fits(shape), self._per_shape[shape] * sets, order)
             if placed is None:
                 return None
@@ -118,26 +105,15 @@ class Packer:
         """The share of all there is of each resource that one pod takes."""
         return [amount / self._total[name] for name, amount in demand(shape)]
 
-    def _order(self, room: Room, shape: PodShape, preference: Preference) -> IntVector:
-        match preference:
-            case Preference.FIRST:
-                return self._rows
-            case Preference.UNCONTESTED:
-                return self._uncontested_first
-            case Preference.ABUNDANT:
-                return self._rows[np.argsort(-self._abundance(room, shape), kind="stable")]
-            case Preference.LEAST_HARM:
-                return self._rows[np.argsort(self._harm(room, shape), kind="stable")]
-
-    def _abundance(self, room: Room, shape: PodShape) -> FloatVector:
-        """What each row has free, as shares of the total, weighed by the shares that a pod takes."""
+    def _abundant_first(self, room: Room, shape: PodShape) -> IntVector:
+        """By what each row has free, as shares of the total, weighed by the shares that a pod takes."""
         abundance = np.zeros(len(self._rows))
         for (name, _), share in zip(demand(shape), self._shares(shape), strict=True):
             abundance += room.free(name)[self._rows] * (share / self._total[name])
-        return abundance
+        return self._rows[np.argsort(-abundance, kind="stable")]
 
-    def _harm(self, room: Room, shape: PodShape) -> FloatVector:
-        """What one pod of the shape on each row takes from all the others, as a share of what they have."""
+    def _least_harm_first(self, room: Room, shape: PodShape) -> IntVector:
+        """By what a pod of the shape on each row takes from all the others, as a share of what they have."""
         taken = dict(demand(shape))
         harm = np.zeros(len(self._rows))
         for other in self._per_shape:
@@ -150,4 +126,4 @@ class Packer:
                 after = np.minimum(after, np.maximum(free - taken.get(name, 0), 0) / amount)
             lost = (before - after) * room.eligible(other).mask[self._rows]
             harm += lost / max(1, self._alone[other].value)
-        return harm
+        return self._rows[np.argsort(harm, kind="stable")]

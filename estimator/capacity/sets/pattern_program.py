@@ -15,7 +15,7 @@ from estimator.capacity.budget import Budget
 from estimator.capacity.sets.bins import IntMatrix
 from estimator.capacity.sets.integer_program import Outcome, Program, solve
 from estimator.capacity.sets.patterns import Patterns
-from estimator.capacity.sets.prices import Ceiling
+from estimator.capacity.sets.prices import Ceiling, ceiling
 from estimator.cluster.columns import IntVector
 
 # What programs of tens of milliseconds decide on.
@@ -24,12 +24,13 @@ _FEW_KINDS = 60
 
 
 def pattern_loads(
-    patterns: Patterns, needs: IntVector, bound: Ceiling, search: Budget
+    patterns: Patterns, needs: IntVector, most: int, search: Budget
 ) -> tuple[int, IntMatrix | None]:
-    """A number of sets that is never exceeded, and pods per bin and shape that make so many.
+    """A number of sets, ``most`` at most, that is never exceeded, and pods per bin and shape that make them.
 
     None for the pods where the time was up before any were found.
     """
+    bound = ceiling(patterns, needs, most, search)
     worth = patterns.pods @ bound.prices
     dearest = np.maximum.reduceat(worth, patterns.first)
     earned, cost = int((dearest * patterns.nodes).sum()), int(bound.prices @ needs)

@@ -35,19 +35,13 @@ class Patterns:
     kind_of: IntVector
 
 
-def combinations(bins: Bins) -> int:
-    """How many combinations of pods have to be looked at for each distinct bin."""
-    sizes = sorted(int(size) + 1 for size in bins.caps.max(axis=0, initial=0))
-    return prod(sizes[:-1])
-
-
 def patterns_of(bins: Bins, most: int) -> Patterns | None:
     """All patterns of all bins; None where more than ``most`` combinations would have to be looked at.
 
     For every combination of pods of all shapes but the most numerous one, how many of that one still fit:
     these numbers say all about a bin.
     """
-    width = combinations(bins)
+    width = prod(sorted((bins.caps.max(axis=0, initial=0) + 1).tolist())[:-1])
     if width > most or not len(bins.rows) or int(bins.caps.max()) >= 2**31:
         return None
     sample, alike = _distinct(bins)

@@ -77,9 +77,8 @@ class _Nodes:
         self.free: dict[str, list[int]] = {name: room.free(name)[self.order].tolist() for name in names}
         self.has_cpu: list[int] = room.nodes.allocatable(CPU)[self.order].tolist()
         self.has_memory: list[int] = room.nodes.allocatable(MEMORY)[self.order].tolist()
-        # What pods placed here count for beyond what they ask.
-        self.unasked_cpu = [0] * len(self.order)
-        self.unasked_memory = [0] * len(self.order)
+        # What is free in the eyes of scores, for which pods may count for more than they ask.
+        self.seen_cpu, self.seen_memory = list(self.free[CPU]), list(self.free[MEMORY])
         self.balance = [self.balance_with(position, 0, 0) for position in range(len(self.order))]
 
     def balance_with(self, position: int, cpu: int, memory: int) -> int:
@@ -100,10 +99,8 @@ class _Seeker:
         self._takes = [(nodes.free[name], amount) for name, amount in demand(shape)]
         asked = dict(shape.requests)
         self._cpu, self._memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
-        self._unasked_cpu, self._unasked_memory = (_unasked(shape, name) for name in (CPU, MEMORY))
-        self._counted_cpu = self._cpu + self._unasked_cpu
-        self._counted_memory = self._memory + self._unasked_memory
-        self._free_cpu, self._free_memory = nodes.free[CPU], nodes.free[MEMORY]
+        self._counted_cpu = self._cpu + _unasked(shape, CPU)
+        self._counted_memory = self._memory + _unasked(shape, MEMORY)
         self._left: list[int] = room.fits(shape)[nodes.order].tolist()
         self._keys = [self._key(position) if left else -1 for position, left in enumerate(self._left)]
         self._heap = [key for key in self._keys if key >= 0]
@@ -143,8 +140,8 @@ class _Seeker:
         for free, amount in self._takes:
             free[position] -= amount
         self._left[position] -= 1
-        self._nodes.unasked_cpu[position] += self._unasked_cpu
-        self._nodes.unasked_memory[position] += self._unasked_memory
+        self._nodes.seen_cpu[position] -= self._counted_cpu
+        self._nodes.seen_memory[position] -= self._counted_memory
         self._nodes.balance[position] = self._nodes.balance_with(position, 0, 0)
 
     def _key(self, position: int) -> int:
@@ -153,10 +150,10 @@ class _Seeker:
         has_cpu, has_memory = nodes.has_cpu[position], nodes.has_memory[position]
         score = 0
         if has_cpu:
-            left = self._free_cpu[position] - nodes.unasked_cpu[position] - self._counted_cpu
+            left = nodes.seen_cpu[position] - self._counted_cpu
             score = max(0, left) * 100 // has_cpu
         if has_memory:
-            left = self._free_memory[position] - nodes.unasked_memory[position] - self._counted_memory
+            left = nodes.seen_memory[position] - self._counted_memory
             score += max(0, left) * 100 // has_memory
             if has_cpu:
                 score //= 2

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.cluster.columns import BoolVector, NodeColumns
 from estimator.fit.device_tolerations import TolerationPolicy
 from fairway.accelerators.catalogue import Catalogue
 from fairway.resources import is_extended
@@ -34,13 +34,10 @@ class Access:
         policy: TolerationPolicy | None = None,
     ) -> None:
         tolerations, names = tuple(tolerations), frozenset(columns.resource_names)
-        codes = columns.taint_codes
-        sets = columns.taint_sets
-        cordoned = np.zeros(len(sets), dtype=np.bool_)
-        self._blocking: list[Taint | None] = [None] * len(sets)
-        tainted = np.zeros(len(sets), dtype=np.bool_)
-        for code in np.unique(codes[columns.present]).tolist():
-            cordoned[code] = UNSCHEDULABLE in sets[code]
+        codes, sets = columns.taint_codes, columns.taint_sets
+        found = np.unique(codes[columns.present]).tolist()
+        self._blocking: dict[int, Taint] = {}
+        for code in found:
             blocking = [
                 taint
                 for taint in sets[code]
@@ -52,21 +49,18 @@ class Access:
             ]
             if blocking:
                 # What Kubernetes says about the node's state matters more than whom the node is for.
-                blocking.sort(key=lambda taint: (not is_condition(taint), taint))
-                self._blocking[code], tainted[code] = blocking[0], True
+                self._blocking[code] = min(blocking, key=lambda taint: (not is_condition(taint), taint))
         self._codes = codes
-        self.open: BoolVector = columns.present & ~cordoned[codes]
+        self.open: BoolVector = columns.present & ~np.isin(
+            codes, [code for code in found if UNSCHEDULABLE in sets[code]]
+        )
         """Rows that are not cordoned."""
-        self.usable: BoolVector = self.open & ~tainted[codes]
+        self.usable: BoolVector = self.open & ~np.isin(codes, list(self._blocking))
         """Rows that take pods of devices."""
 
     def taint(self, row: int) -> Taint | None:
         """The taint that keeps pods of devices off the row, None where nothing or only a cordon does."""
-        return self._blocking[int(self._codes[row])]
-
-    def tainted(self, rows: IntVector) -> BoolVector:
-        """Which of these rows are kept from pods by a taint alone."""
-        return self.open[rows] & ~self.usable[rows]
+        return self._blocking.get(int(self._codes[row]))
 
 
 def is_condition(taint: Taint) -> bool:

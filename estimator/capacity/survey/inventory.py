@@ -5,15 +5,15 @@ one by one, or the catalogue and labels say whether an advertised number means d
 Here every resource of every node is sent the right way, and what cannot be counted is said instead.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.summary import Fractions, Partition
+from estimator.capacity.summary import Fractions
 from estimator.capacity.survey.kinds import Kind, kinds_of, node_name
 from estimator.capacity.survey.partitions import cut_stocks
-from estimator.capacity.survey.pieces import Pieces, Sharing, opened_pieces, shared_stock, sharings
+from estimator.capacity.survey.pieces import Sharing, shared_stock, sharings, with_opened
 from estimator.capacity.survey.stock import (
     MOST,
     Holdings,
@@ -32,17 +32,12 @@ _UNKNOWN_STATE = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 _CUT = (DeviceClass.PARTITION, DeviceClass.SHARED)
 
-ProductKey = tuple[str, str]
-"""Product and resource."""
-
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The stocks by product and resource, and what else is known of each: its pieces and partitions."""
+    """The stocks by product and resource, resources that no catalogue names, and what cannot be counted."""
 
     stocks: tuple[Stock, ...]
-    partitions: Mapping[ProductKey, tuple[Partition, ...]]
-    fractions: Mapping[ProductKey, tuple[Fractions, ...]]
     uncatalogued: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -57,14 +52,10 @@ def inventory(holdings: Holdings, catalogue: Catalogue, open_rows: BoolVector) -
     }
     stocks: list[Stock] = []
     problems: list[str] = []
-    partitions: dict[ProductKey, tuple[Partition, ...]] = {}
-    pieces: list[Pieces] = []
     at_work = tuple(sharings(columns, entries))
     for sharing in at_work:
         if sharing.counts:
-            for stock, found in shared_stock(holdings, sharing, catalogue, open_rows):
-                stocks.append(stock)
-                pieces.append(found)
+            stocks += shared_stock(holdings, sharing, catalogue, open_rows)
     cut: list[Kind] = []
     for resource, entry in entries.items():
         rows = _rows(holdings, resource, at_work)
@@ -84,21 +75,13 @@ def inventory(holdings: Holdings, catalogue: Catalogue, open_rows: BoolVector) -
             elif resource in NEURON_NAMES:
                 stocks.append(neuron_stock(holdings, kind))
             else:
-                stock = device_stock(holdings, kind)
-                stocks.append(stock)
-                pieces += _replicas(holdings, kind, stock, open_rows)
-    for found_cut in cut_stocks(holdings, cut, tuple(stocks), open_rows):
-        key = (found_cut.stock.product, found_cut.stock.resource)
-        stocks.append(found_cut.stock)
-        partitions[key] = (*partitions.get(key, ()), *found_cut.partitions)
-    whole = tuple(merged(stocks))
+                stocks.append(_with_replicas(holdings, kind, open_rows))
+    stocks += cut_stocks(holdings, cut, tuple(stocks), open_rows)
     for sharing in at_work:
         if not sharing.counts:
-            pieces += opened_pieces(columns, sharing, stocks, open_rows)
+            stocks = list(with_opened(columns, sharing, stocks, open_rows))
     return Inventory(
-        whole,
-        partitions,
-        _by_product(pieces),
+        tuple(merged(stocks)),
         tuple(resource for resource, entry in entries.items() if not entry.catalogued),
         tuple(problems),
     )
@@ -123,46 +106,22 @@ def _rows(holdings: Holdings, resource: str, at_work: tuple[Sharing, ...]) -> In
     return np.flatnonzero(rows)
 
 
-def _replicas(holdings: Holdings, kind: Kind, stock: Stock, open_rows: BoolVector) -> Iterator[Pieces]:
-    """Time-sliced and MPS devices as pieces: a replica is the most of a device that one pod gets."""
+def _with_replicas(holdings: Holdings, kind: Kind, open_rows: BoolVector) -> Stock:
+    """The stock, with replicas (time-slicing, MPS) as pieces: one is the most of a device that a pod gets."""
+    stock = device_stock(holdings, kind)
     times = stock.advertised
     if times <= 1:
-        return
+        return stock
     here = open_rows[stock.rows]
     free = int(holdings.free(stock.resource)[stock.rows][here].sum())
     # Plugins give out replicas of the least used device first, so that each one in use may be on its own.
     untouched = stock.total - stock.unhealthy - holdings.used(stock.resource)[stock.rows]
-    yield Pieces(
-        stock.product,
-        stock.resource,
-        Fractions(
-            kind.product.sharing or "replicas",
-            int(stock.total.sum()),
-            free * 1000 // times,
-            1000 // times if free else 0,
-            0,
-            int(np.maximum(untouched, 0)[here].sum()),
-        ),
+    pieces = Fractions(
+        kind.product.sharing or "replicas",
+        int(stock.total.sum()),
+        free * 1000 // times,
+        1000 // times if free else 0,
+        0,
+        int(np.maximum(untouched, 0)[here].sum()),
     )
-
-
-def _by_product(pieces: list[Pieces]) -> dict[ProductKey, tuple[Fractions, ...]]:
-    """One entry for each scheme of each product; the parts of one scheme add up."""
-    found: dict[ProductKey, dict[str, Fractions]] = {}
-    for piece in pieces:
-        by_scheme = found.setdefault((piece.product, piece.resource), {})
-        more = piece.fractions
-        known = by_scheme.get(more.scheme)
-        by_scheme[more.scheme] = more if known is None else _sum(known, more)
-    return {key: tuple(by[scheme] for scheme in sorted(by)) for key, by in found.items()}
-
-
-def _sum(one: Fractions, other: Fractions) -> Fractions:
-    return Fractions(
-        one.scheme,
-        one.devices + other.devices,
-        one.free_milli + other.free_milli,
-        max(one.largest_free_milli, other.largest_free_milli),
-        max(one.largest_free_memory, other.largest_free_memory),
-        one.untouched + other.untouched,
-    )
+    return replace(stock, fractions=(pieces,))

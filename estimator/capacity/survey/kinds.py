@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from estimator.capacity.topology.domains import combined
 from estimator.cluster.columns import IntVector, NodeColumns
 from fairway.accelerators.catalogue import Entry
 from fairway.accelerators.devices import Read
@@ -17,7 +18,6 @@ from fairway.accelerators.products import NodeProduct, node_product
 
 # Far more than a real cluster has; beyond, labels that differ on every node would make a report of nodes.
 _MOST_KINDS = 512
-_MOST_COMBINED = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def kinds_of(columns: NodeColumns, entry: Entry, rows: IntVector) -> Read[tuple[
         return Read(())
     has, unhealthy = columns.allocatable(entry.resource)[rows], columns.unhealthy(entry.resource)[rows]
     labels = tuple(_labels(columns, entry, rows))
-    kind_of, example = _grouped([has, unhealthy, *(codes for _, codes, _ in labels)])
+    numbers = (np.unique(number, return_inverse=True)[1] for number in (has, unhealthy))
+    alike = combined((code, int(code.max())) for code in (*numbers, *(codes for _, codes, _ in labels)))
+    _, example, kind_of = np.unique(alike, return_index=True, return_inverse=True)
     found: list[Kind] = []
     problems: list[str] = []
     if len(example) > _MOST_KINDS:
@@ -96,30 +98,6 @@ def _labels(
         codes = columns.labels.codes(key)[rows].astype(np.int64)
         if codes.any():
             yield key, codes, {0: None, **columns.labels.values(key)}
-
-
-def _grouped(vectors: list[IntVector]) -> tuple[IntVector, IntVector]:
-    """The number of each position's group, where positions agree on all vectors, and a position of each."""
-    combined = np.zeros(len(vectors[0]), dtype=np.int64)
-    size = 1
-    for vector in vectors:
-        low, high = int(vector.min()), int(vector.max())
-        if low == high:
-            continue
-        if high - low >= _MOST_COMBINED:
-            vector, low = np.unique(vector, return_inverse=True)[1], 0
-            high = int(vector.max())
-        width = high - low + 1
-        if size * width > _MOST_COMBINED:
-            combined = np.unique(combined, return_inverse=True)[1]
-            size = int(combined.max()) + 1
-        if size * width > _MOST_COMBINED:
-            vector, low = np.unique(vector, return_inverse=True)[1], 0
-            width = int(vector.max()) + 1
-        combined = combined * width + (vector - low)
-        size *= width
-    _, example, group = np.unique(combined, return_index=True, return_inverse=True)
-    return group.astype(np.int64), example.astype(np.int64)
 
 
 def _nodes(columns: NodeColumns, rows: IntVector) -> str:

@@ -26,14 +26,6 @@ _CAPABLE_LABEL = "nvidia.com/mig.capable"
 CUT_SUFFIX = "-MIG"
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The cut devices of one product: a stock that pods cannot ask for whole, and its pieces."""
-
-    stock: Stock
-    partitions: tuple[Partition, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pieces:
     """The pieces of one profile by row of the columns: those that there are, healthy, in use, free."""
@@ -48,8 +40,8 @@ class _Pieces:
 
 def cut_stocks(
     holdings: Holdings, kinds: Iterable[Kind], whole: Sequence[Stock], open_rows: BoolVector
-) -> Iterator[Cut]:
-    """The stocks of all cut devices, by product.
+) -> Iterator[Stock]:
+    """The stocks of all cut devices, by product; pods cannot ask for whole ones where pieces are counted.
 
     ``whole``: the devices of all products that are not cut, of which more pieces could be made where the node
     says that it can. ``open_rows``: those that take pods (not cordoned).
@@ -94,7 +86,7 @@ def _counted(
     pieces: list[_Pieces],
     uncut: int,
     open_rows: BoolVector,
-) -> Cut:
+) -> Stock:
     rows = np.flatnonzero(sum(one.total for one in pieces))
     total = _devices(geometry, [(one.profile, one.total[rows]) for one in pieces])
     # The label counts all GPUs of the node; with strategy single it counts pieces instead.
@@ -107,17 +99,6 @@ def _counted(
     unhealthy = np.minimum(broken, total)
     in_use = np.sum([one.used[rows] for one in pieces], axis=0)
     idle = np.maximum(total - unhealthy - in_use, 0)
-    stock = Stock(
-        product + CUT_SUFFIX,
-        GPU,
-        (DeviceClass.PARTITION.value,),
-        rows,
-        total,
-        unhealthy,
-        total - unhealthy - idle,
-        idle,
-        asked_whole=False,
-    )
     empty = np.zeros(len(open_rows), dtype=np.int64)
     empty[rows] = idle
     empty *= open_rows
@@ -130,7 +111,18 @@ def _counted(
         partitions += [_partition(one, open_rows, could) for one in cut] or [
             Partition(name, f"nvidia.com/mig-{name.replace('+', '.')}", 0, 0, could)
         ]
-    return Cut(stock, tuple(partitions))
+    return Stock(
+        product + CUT_SUFFIX,
+        GPU,
+        (DeviceClass.PARTITION.value,),
+        rows,
+        total,
+        unhealthy,
+        total - unhealthy - idle,
+        idle,
+        asked_whole=False,
+        partitions=tuple(partitions),
+    )
 
 
 def _profiles(geometry: Geometry, pieces: list[_Pieces]) -> Iterator[str]:
@@ -151,10 +143,10 @@ def _idle_uncut(holdings: Holdings, stock: Stock, open_rows: BoolVector) -> int:
     return int(stock.idle[can].sum())
 
 
-def _uncounted(product: str, pieces: list[_Pieces], open_rows: BoolVector) -> Iterator[Cut]:
+def _uncounted(product: str, pieces: list[_Pieces], open_rows: BoolVector) -> Iterator[Stock]:
     for one in pieces:
         rows = np.flatnonzero(one.total)
-        stock = Stock(
+        yield Stock(
             product,
             one.resource,
             (DeviceClass.PARTITION.value,),
@@ -163,8 +155,8 @@ def _uncounted(product: str, pieces: list[_Pieces], open_rows: BoolVector) -> It
             one.total[rows] - one.healthy[rows],
             one.used[rows],
             one.free[rows],
+            partitions=(_partition(one, open_rows, 0),),
         )
-        yield Cut(stock, (_partition(one, open_rows, 0),))
 
 
 def _partition(one: _Pieces, open_rows: BoolVector, potential: int) -> Partition:

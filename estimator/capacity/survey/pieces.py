@@ -9,7 +9,7 @@ neither is divided, of its slots.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,15 +43,6 @@ class Sharing:
         return not self.table.scheme.opens
 
 
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """The free pieces of a product's devices under one scheme."""
-
-    product: str
-    resource: str
-    fractions: Fractions
-
-
 def sharings(columns: NodeColumns, entries: Mapping[str, Entry]) -> Iterator[Sharing]:
     """The schemes at work in the cluster. ``entries``: what the catalogue says of the nodes' resources.
 
@@ -76,8 +67,8 @@ def sharings(columns: NodeColumns, entries: Mapping[str, Entry]) -> Iterator[Sha
 
 def shared_stock(
     holdings: Holdings, sharing: Sharing, catalogue: Catalogue, open_rows: BoolVector
-) -> Iterator[tuple[Stock, Pieces]]:
-    """The devices of a scheme that counts them, by product, and their free pieces on ``open_rows``."""
+) -> Iterator[Stock]:
+    """The devices of a scheme that counts them, by product, with their free pieces on ``open_rows``."""
     columns, table = holdings.columns, sharing.table
     devices = _Devices(table, len(columns.rows))
     for product, rows in _products(columns, sharing, catalogue):
@@ -88,7 +79,8 @@ def shared_stock(
         if not len(rows):
             continue
         advertised = columns.allocatable(sharing.resource)[rows] if sharing.asked_by else np.zeros_like(total)
-        stock = Stock(
+        pieces = devices.fractions(table.scheme.name, devices.on(mine), devices.on(mine & open_rows))
+        yield Stock(
             product,
             sharing.resource,
             (DeviceClass.FRACTION.value,),
@@ -98,47 +90,42 @@ def shared_stock(
             devices.per_row(devices.touched)[rows],
             devices.per_row(devices.untouched)[rows],
             int((advertised // total).max(initial=1)),
+            fractions=(pieces,),
         )
-        on = devices.on(mine)
-        usable = devices.on(mine & open_rows)
-        yield stock, Pieces(product, sharing.resource, devices.fractions(table.scheme.name, on, usable))
 
 
-def opened_pieces(
+def with_opened(
     columns: NodeColumns, sharing: Sharing, stocks: Iterable[Stock], open_rows: BoolVector
-) -> Iterator[Pieces]:
-    """The pieces of devices that a scheme has opened, and whole idle devices, which it may open.
+) -> Iterator[Stock]:
+    """The stocks with the pieces of devices that a scheme has opened, and of idle ones, which it may open.
 
-    Nothing as long as it has not opened any in the cluster: then nobody uses it.
+    As they are where it has not opened any in the cluster: then nobody uses it.
     """
     size = len(columns.rows)
     devices = _Devices(sharing.table, size)
     if not devices.per_row().any():
+        yield from stocks
         return
     memory = sharing.table.new_memory(size)
     for stock in stocks:
         if stock.resource != sharing.resource or stock.classes != (DeviceClass.WHOLE.value,):
+            yield stock
             continue
         mine = np.zeros(size, dtype=np.bool_)
         mine[stock.rows] = True
         found = devices.fractions(sharing.table.scheme.name, devices.on(mine), devices.on(mine & open_rows))
         can_open = (memory[stock.rows] > 0) & open_rows[stock.rows]
         idle = int(stock.idle[can_open].sum())
-        if not found.devices and not idle:
-            continue
         largest = int(memory[stock.rows][can_open & (stock.idle > 0)].max(initial=0))
-        yield Pieces(
-            stock.product,
-            stock.resource,
-            Fractions(
-                found.scheme,
-                found.devices + idle,
-                found.free_milli + WHOLE_MILLI * idle,
-                WHOLE_MILLI if idle else found.largest_free_milli,
-                max(found.largest_free_memory, largest),
-                found.untouched + idle,
-            ),
+        opened = Fractions(
+            found.scheme,
+            found.devices + idle,
+            found.free_milli + WHOLE_MILLI * idle,
+            WHOLE_MILLI if idle else found.largest_free_milli,
+            max(found.largest_free_memory, largest),
+            found.untouched + idle,
         )
+        yield replace(stock, fractions=(*stock.fractions, opened)) if opened.devices else stock
 
 
 class _Devices:

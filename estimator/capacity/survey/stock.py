@@ -8,10 +8,11 @@ healthy; then nothing is idle.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from estimator.capacity.summary import Fractions, Partition
 from estimator.capacity.survey.kinds import Kind
 from estimator.cluster.columns import IntVector, NodeColumns
 from fairway.accelerators.catalogue import DeviceClass
@@ -29,7 +30,8 @@ class Stock:
     """The devices of one product, by node: ``rows`` of the columns, and vectors as long as it.
 
     ``idle``: healthy devices that no pod holds, on cordoned nodes too. ``asked_whole``: pods can ask for
-    whole devices of it, and ``idle`` says how many are to be had.
+    whole devices of it, and ``idle`` says how many are to be had. ``partitions``, ``fractions``: the
+    pieces that its devices are cut or shared into.
     """
 
     product: str
@@ -42,6 +44,8 @@ class Stock:
     idle: IntVector
     advertised: int = 1
     asked_whole: bool = True
+    partitions: tuple[Partition, ...] = ()
+    fractions: tuple[Fractions, ...] = ()
 
 
 class Holdings:
@@ -151,16 +155,7 @@ def neuron_stock(holdings: Holdings, kind: Kind) -> Stock:
         idle[index] = free_neuron(allocatable, used, labels).found.get(kind.entry.resource, 0)
     free = idle[inverse.reshape(-1)]
     allocated = np.maximum(stock.total - stock.unhealthy - free, stock.allocated)
-    return Stock(
-        stock.product,
-        stock.resource,
-        stock.classes,
-        rows,
-        stock.total,
-        stock.unhealthy,
-        allocated,
-        free,
-    )
+    return replace(stock, allocated=allocated, idle=free, advertised=1)
 
 
 def merged(stocks: Iterable[Stock]) -> Iterator[Stock]:
@@ -169,18 +164,35 @@ def merged(stocks: Iterable[Stock]) -> Iterator[Stock]:
     for stock in stocks:
         alike.setdefault((stock.product, stock.resource), []).append(stock)
     for (product, resource), parts in sorted(alike.items()):
-        if len(parts) == 1:
-            yield parts[0]
-            continue
+        vectors = ((part.rows, part.total, part.unhealthy, part.allocated, part.idle) for part in parts)
+        rows, total, unhealthy, allocated, idle = map(np.concatenate, zip(*vectors, strict=True))
         yield Stock(
             product,
             resource,
             tuple(sorted({name for part in parts for name in part.classes})),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.total for part in parts]),
-            np.concatenate([part.unhealthy for part in parts]),
-            np.concatenate([part.allocated for part in parts]),
-            np.concatenate([part.idle for part in parts]),
+            rows,
+            total,
+            unhealthy,
+            allocated,
+            idle,
             max(part.advertised for part in parts),
             all(part.asked_whole for part in parts),
+            tuple(partition for part in parts for partition in part.partitions),
+            _by_scheme(fractions for part in parts for fractions in part.fractions),
         )
+
+
+def _by_scheme(fractions: Iterable[Fractions]) -> tuple[Fractions, ...]:
+    """One entry for each scheme, by name; the parts of one scheme add up."""
+    found: dict[str, Fractions] = {}
+    for more in fractions:
+        one = found.get(more.scheme, Fractions(more.scheme, 0, 0, 0, 0, 0))
+        found[more.scheme] = Fractions(
+            more.scheme,
+            one.devices + more.devices,
+            one.free_milli + more.free_milli,
+            max(one.largest_free_milli, more.largest_free_milli),
+            max(one.largest_free_memory, more.largest_free_memory),
+            one.untouched + more.untouched,
+        )
+    return tuple(found[scheme] for scheme in sorted(found))

@@ -19,19 +19,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from estimator.capacity.amounts import amount_text, lacking_text
+from estimator.capacity.room import Room
 from estimator.capacity.summary import StrandedNode
 from estimator.capacity.survey.access import Access, is_condition
 from estimator.capacity.survey.kinds import node_name
-from estimator.capacity.survey.slice_hosts import FRAGMENTS, UNHEALTHY
 from estimator.capacity.survey.stock import Stock
-from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.capacity.topology.slices import usable_slices
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import counted
+from fairway.accelerators.tpu import NODE_POOL_LABEL, TPU
 from fairway.resources import CPU, MEMORY, PODS
+from fairway.taints import Toleration
 
 SHARE_DIVISOR = 2
 """A fair share is the node's amount by its devices, divided by this."""
 
 _SCARCE = (PODS, CPU, MEMORY)
+
+FRAGMENTS, UNHEALTHY = 1, 2
+"""Why a host is of no use: other hosts of its slice are busy or missing, or have chips that are not well."""
+
+# Hosts have up to eight chips; of numbers that no machine has, only so many are looked at.
+_MOST_COUNTS = 32
+_TPU_TAINT = Toleration(TPU, "Exists")
+
+
+class SliceHosts:
+    """TPU hosts that are free and yet of no use, because their slice is not wholly free.
+
+    For pods of every number of chips that hosts have, which tolerate the TPU taint and ``tolerations``.
+    """
+
+    def __init__(self, room: Room, tolerations: Iterable[Toleration] = ()) -> None:
+        self._room = room
+        self._claim = NodeClaim(tolerations=(_TPU_TAINT, *tolerations))
+        self._usable: dict[int, BoolVector] = {}
+        self.lost = self._lost()
+        """`FRAGMENTS` or `UNHEALTHY` for hosts that are lost to new pods, 0 for all other rows."""
+
+    def usable(self, chips: int) -> BoolVector:
+        """The rows that slices leave to pods of so many chips each."""
+        known = self._usable.get(chips)
+        if known is None:
+            shape = PodShape(((TPU, chips),), self._claim)
+            known = self._usable[chips] = usable_slices(self._room, shape).rows
+        return known
+
+    def _lost(self) -> IntVector:
+        nodes = self._room.nodes
+        chips, sick = nodes.allocatable(TPU), nodes.unhealthy(TPU) > 0
+        lost = np.zeros(len(chips), dtype=np.int64)
+        for count in np.unique(chips[chips > 0])[:_MOST_COUNTS].tolist():
+            alike = chips == count
+            lost[alike & ~self.usable(count)] = FRAGMENTS
+        if lost.any():
+            pools = nodes.labels.codes(NODE_POOL_LABEL)[: len(chips)]
+            lost[(lost > 0) & (sick | np.isin(pools, pools[sick & (pools > 0)]))] = UNHEALTHY
+        return lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +95,25 @@ class Stranded:
 
 
 class Stranding:
-    """Judges the free devices of one cluster, and the room beside them.
-
-    ``groups``: by row `FRAGMENTS` or `UNHEALTHY` where the group of the host is of no use, else 0.
-    """
+    """Judges the free devices of one cluster, and the room beside them."""
 
     def __init__(
-        self, columns: NodeColumns, access: Access, stocks: Iterable[Stock], groups: IntVector
+        self, columns: NodeColumns, access: Access, stocks: Iterable[Stock], hosts: SliceHosts
     ) -> None:
         self._columns = columns
         self._access = access
-        self._groups = groups
+        self._hosts = hosts
         self._devices = np.zeros(len(columns.rows), dtype=np.int64)
         for stock in stocks:
             self._devices[stock.rows] += stock.total
 
-    def pods(self, rows: IntVector, devices: int) -> IntVector:
-        """How many pods of so many devices, and as many half shares, the rest of each row leaves room for."""
-        return np.asarray(self._fits(rows, devices).min(axis=0))
+    def pods(self, stock: Stock, devices: int) -> IntVector:
+        """Pods of so many devices each, and as many half shares of the rest, by row of the stock."""
+        usable = self._access.usable[stock.rows]
+        if stock.resource == TPU:
+            usable &= self._hosts.usable(devices)[stock.rows]
+        beside = self._fits(stock.rows, devices).min(axis=0)
+        return np.asarray(np.minimum(stock.idle // devices, beside) * usable)
 
     def of(self, stock: Stock) -> Stranded:
         """The stranded devices of a stock."""
@@ -75,7 +121,7 @@ class Stranding:
         free = stock.idle * self._access.open[rows]
         fits = self._fits(rows, 1)
         left = free - np.minimum(free, fits.min(axis=0))
-        lost = ~self._access.usable[rows] | (self._groups[rows] > 0)
+        lost = ~self._access.usable[rows] | (self._hosts.lost[rows] > 0)
         return Stranded(stock, free, np.where(lost, free, left), fits.argmin(axis=0))
 
     def told(self, stranded: Stranded, indexes: IntVector) -> Iterator[StrandedNode]:
@@ -123,9 +169,9 @@ class Stranding:
             if is_condition(taint):
                 return "taint", f"Kubernetes lifts {taint} once the node has recovered."
             return "taint", f"Lift the taint {taint}, or let pods tolerate it."
-        if self._groups[row] == UNHEALTHY:
+        if self._hosts.lost[row] == UNHEALTHY:
             return "unhealthy", "Repair or replace the hosts of its slice that are not well."
-        if self._groups[row] == FRAGMENTS:
+        if self._hosts.lost[row] == FRAGMENTS:
             return "fragments", "Its slice is of use as a whole, and other hosts of it are busy or missing."
         return None
 

@@ -21,10 +21,8 @@ from estimator.capacity.room import Room
 from estimator.capacity.summary import (
     Chunk,
     Domain,
-    Fractions,
     LargestGang,
     Level,
-    Partition,
     Placeable,
     Product,
     StrandedNode,
@@ -32,9 +30,8 @@ from estimator.capacity.summary import (
 )
 from estimator.capacity.survey.access import Access
 from estimator.capacity.survey.inventory import inventory
-from estimator.capacity.survey.slice_hosts import SliceHosts
 from estimator.capacity.survey.stock import Holdings, Stock
-from estimator.capacity.survey.stranding import Stranded, Stranding
+from estimator.capacity.survey.stranding import SliceHosts, Stranded, Stranding
 from estimator.capacity.topology.domains import DomainCache, Domains, domains_of
 from estimator.capacity.topology.levels import CLIQUE, HOSTNAME, Levels
 from estimator.capacity.topology.slices import cliques, tpu_slices
@@ -79,8 +76,7 @@ def survey(
     access = Access(columns, catalogue, tolerations, policy)
     found = inventory(Holdings(columns, overdrawn or {}), catalogue, access.open)
     room = Room(columns, EligibilityCache())
-    hosts = SliceHosts(room, tolerations)
-    stranding = Stranding(columns, access, found.stocks, hosts.lost)
+    stranding = Stranding(columns, access, found.stocks, SliceHosts(room, tolerations))
     regions = tuple(domains_of(columns, level) for level in levels.ordered)
     products: list[Product] = []
     maps: list[Level] = []
@@ -88,18 +84,9 @@ def survey(
     for stock in found.stocks:
         stranded = stranding.of(stock)
         judged.append(stranded)
-        key = (stock.product, stock.resource)
-        fits = {size: _fits(stranding, access, hosts, stock, size) for size in POD_SIZES}
-        products.append(
-            _product(
-                stock,
-                stranded,
-                fits,
-                tuple(_gangs(stock, fits, regions)) if stock.asked_whole else (),
-                found.partitions.get(key, ()),
-                found.fractions.get(key, ()),
-            )
-        )
+        fits = {size: stranding.pods(stock, size) for size in POD_SIZES}
+        gangs = tuple(_gangs(stock, fits, regions)) if stock.asked_whole else ()
+        products.append(_product(stock, stranded, fits, gangs))
         maps += _levels(stock, stranded, regions)
     noted = (*problems, *found.problems)
     if len(noted) > MOST_PROBLEMS:
@@ -123,12 +110,7 @@ def survey(
 
 
 def _product(
-    stock: Stock,
-    stranded: Stranded,
-    fits: Mapping[int, IntVector],
-    gangs: tuple[LargestGang, ...],
-    partitions: tuple[Partition, ...],
-    fractions: tuple[Fractions, ...],
+    stock: Stock, stranded: Stranded, fits: Mapping[int, IntVector], gangs: tuple[LargestGang, ...]
 ) -> Product:
     free = int(stranded.free.sum())
     chunks, nodes = np.unique(stranded.free, return_counts=True)
@@ -148,18 +130,10 @@ def _product(
         else (),
         chunks=tuple(Chunk(*chunk) for chunk in zip(chunks.tolist(), nodes.tolist(), strict=True)),
         gangs=gangs,
-        partitions=partitions,
-        fractions=fractions,
+        partitions=stock.partitions,
+        fractions=stock.fractions,
         advertised_per_device=stock.advertised,
     )
-
-
-def _fits(stranding: Stranding, access: Access, hosts: SliceHosts, stock: Stock, size: int) -> IntVector:
-    """Pods of so many devices each, and as many half shares of the rest, by row of the stock."""
-    usable = access.usable[stock.rows]
-    if stock.resource == TPU:
-        usable &= hosts.usable(size)[stock.rows]
-    return np.minimum(stock.idle // size, stranding.pods(stock.rows, size)) * usable
 
 
 def _gangs(stock: Stock, fits: Mapping[int, IntVector], regions: Iterable[Domains]) -> Iterator[LargestGang]:

@@ -20,43 +20,38 @@ _T = TypeVar("_T")
 
 
 def in_company(
-    room: Room,
-    shapes: Iterable[PodShape],
-    solve: Callable[[Room], _T],
-    answer_of: Callable[[_T], Answer],
-    with_answer: Callable[[_T, Answer], _T],
-) -> _T:
+    room: Room, shapes: Iterable[PodShape], solve: Callable[[Room], tuple[Answer, _T]]
+) -> tuple[Answer, _T]:
     """What ``solve`` finds in the best domain for the pods of each shape that must be together.
 
-    ``answer_of`` and ``with_answer`` reach the answer in what it finds. Domains are tried in the order of
-    what they hold, as long as one may be better.
+    Domains are tried in the order of what they hold, as long as one may be better.
     """
     shapes = tuple(dict.fromkeys(shapes))
     for shape in shapes:
         around = room.around(shape)
-        if around is not None and around.together and not room.is_kept(shape):
+        if around is not None and around.together:
             break
     else:
         return solve(room)
     number = _numbered(room, around.together)
     pods = sums(number, room.fits(shape), int(number.max(initial=0)) + 1)
     pods[0] = 0
-    best: _T | None = None
+    best: tuple[Answer, _T] | None = None
     bound = 0
     for domain in np.argsort(-pods, kind="stable").tolist():
-        if best is not None and (not pods[domain] or answer_of(best).value >= pods[domain]):
+        if best is not None and (not pods[domain] or best[0].value >= pods[domain]):
             break
         twin = room.fork()
-        twin.keep(shape, number == domain if domain else number > 0)
-        found = in_company(twin, shapes, solve, answer_of, with_answer)
-        bound = max(bound, answer_of(found).upper_bound)
-        if best is None or answer_of(found).value > answer_of(best).value:
+        twin.restrict(shape, number == domain if domain else number > 0, ())
+        found = in_company(twin, (other for other in shapes if other != shape), solve)
+        bound = max(bound, found[0].upper_bound)
+        if best is None or found[0].value > best[0].value:
             best = found
     assert best is not None
-    answer = answer_of(best)
+    answer, rest = best
     told = one_domain(around.together, int(np.count_nonzero(pods)), int(pods.max(initial=0)))
-    reasons = (told, *answer.reasons)
-    return with_answer(best, Answer(answer.value, bound, answer.proven and answer.value == bound, reasons))
+    proven = answer.proven and answer.value == bound
+    return Answer(answer.value, bound, proven, (told, *answer.reasons)), rest
 
 
 def _numbered(room: Room, keys: tuple[str, ...]) -> IntVector:

@@ -6,7 +6,7 @@ labels alone and is remembered until they change.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -56,22 +56,11 @@ class Domains:
         rows: BoolVector = self.number == index + 1
         return rows
 
-    def among(self, rows: BoolVector) -> "Domains":
-        """The same domains less the rows that are not among these."""
-        return replace(self, number=np.where(rows, self.number, 0))
-
     def lie_within(self, other: "Domains") -> bool:
         """Whether each of these domains lies in a single domain of the other level."""
         inside = self.number > 0
         pairs = np.unique(self.number[inside] * (other.count + 1) + other.number[inside])
         return len(pairs) == self.count and bool((pairs % (other.count + 1) > 0).all())
-
-    def fill(self, fits: IntVector, pods: IntVector, rank: IntVector | None = None) -> IntVector:
-        """Pods per row when ``pods[index]`` go to each domain: to its rows in order of ``rank``, else by row.
-
-        No row gets more than it fits, so a domain that is asked for more than its sum gets only that.
-        """
-        return filled(self.number, fits, np.concatenate(([0], pods)), rank)
 
 
 def filled(number: IntVector, fits: IntVector, pods: IntVector, rank: IntVector | None = None) -> IntVector:

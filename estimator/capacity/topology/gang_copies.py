@@ -16,15 +16,15 @@ from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets, max_sets
-from estimator.capacity.sets.first_fit import Placement
+from estimator.capacity.sets.first_fit import Placement, deal
 from estimator.capacity.topology.domains import Domains
-from estimator.capacity.topology.row_fits import row_fits
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.tied_sets import Caps, caps_of, max_tied_sets
-from estimator.capacity.topology.ties import Needed, Tie, ceilings, domains_left, first_sets, pods_per_shape
+from estimator.capacity.topology.ties import Tie, ceilings, domain_reasons, domains_left, first_sets
 from estimator.cluster.columns import BoolVector
-from estimator.reasons import Reason, domain_limit, held_domains
+from estimator.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +111,12 @@ class Gang:
 
     def _why(self, domains: Domains, exclusive: BoolVector | None) -> tuple[Reason, ...]:
         """Why not more copies fit inside domains, by the shape that is scarcest there."""
-        key = domains.level.key
         largest = {
-            shape: (int(domains.sums(row_fits(self.room, shape).most).max(initial=0)), pods)
+            shape: (int(domains.sums(self.room.row_fits(shape).most).max(initial=0)), pods)
             for shape, pods in pods_per_shape(self.needed).items()
         }
         most, pods = min(largest.values(), key=lambda item: item[0] / item[1])
-        reasons: list[Reason] = [domain_limit(key, pods, domains.count, most)]
-        if exclusive is not None and not exclusive.all():
-            reasons.append(held_domains(key, int(np.count_nonzero(~exclusive))))
-        if domains.outside is not None:
-            reasons.append(domains.outside)
-        return tuple(reasons)
+        return domain_reasons(domains, exclusive, pods, most)
 
 
 def _without_used(ties: Mapping[int, Tie], placement: Placement) -> Mapping[int, Tie]:
@@ -153,12 +147,5 @@ def _dealt(placement: Placement, needed: Needed, tie: Tie) -> Placement:
     for in_domain in rows.values():
         copies = sum(pods for _, pods in in_domain) // tie.size
         for index, component in needed:
-            want = component.replicas * copies
-            while want:
-                row, pods = in_domain.pop()
-                take = min(pods, want)
-                dealt[index, row] = take
-                want -= take
-                if take < pods:
-                    in_domain.append((row, pods - take))
+            deal(in_domain, index, component.replicas * copies, dealt)
     return dealt

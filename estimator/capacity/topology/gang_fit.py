@@ -15,6 +15,7 @@ from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.topology.company import in_company
@@ -22,7 +23,7 @@ from estimator.capacity.topology.domains import DomainCache, Domains, everywhere
 from estimator.capacity.topology.gang_copies import Gang
 from estimator.capacity.topology.levels import CLIQUE, Level, Levels
 from estimator.capacity.topology.slice_terms import slice_terms
-from estimator.capacity.topology.ties import Needed, Tie, ceilings, pods_per_shape
+from estimator.capacity.topology.ties import Tie, ceilings
 from estimator.cluster.columns import BoolVector
 from estimator.reasons import (
     TOPOLOGY_CONFLICT,
@@ -79,36 +80,33 @@ def place_gang(
     needed: Needed = [(index, part) for index, part in enumerate(components) if part.replicas > 0]
     if not needed:
         return GangFit(NO_LIMIT)
-    return in_company(
-        room,
-        (component.shape for _, component in needed),
-        lambda inside: _placed(
-            inside, components, needed, topology, levels, domains, expired, wanted, search
-        ),
-        lambda fit: fit.answer,
-        lambda fit, answer: replace(fit, answer=answer),
-    )
+
+    def solve(inside: Room) -> tuple[Answer, GangFit]:
+        reading = _Reading(inside, needed, levels, domains)
+        fit = _placed(reading, components, topology, expired, wanted or UNBOUNDED, search)
+        return fit.answer, fit
+
+    answer, fit = in_company(room, (component.shape for _, component in needed), solve)
+    return replace(fit, answer=answer)
 
 
 def _placed(
-    room: Room,
+    reading: "_Reading",
     components: tuple[Component, ...],
-    needed: Needed,
     topology: TopologyRequest | None,
-    levels: Levels,
-    domains: DomainCache,
     expired: Expired,
-    wanted: int,
+    most: int,
     search: Budget,
 ) -> GangFit:
+    room, needed = reading.room, reading.needed
     if topology is None and len(needed) == 1:
         index, lone = needed[0]
         topology, needed = lone.topology, [(index, replace(lone, topology=None))]
-    terms = slice_terms(room, needed, topology, levels)
+    terms = slice_terms(room, needed, topology, reading.levels)
     needed, topology, rows = terms.needed, terms.topology, dict(terms.rows)
     if rows and len(pods_per_shape(needed)) == 1:
         room, rows = room.within(next(iter(rows.values()))), {}
-    reading = _Reading(room, needed, levels, domains)
+    reading = replace(reading, room=room, needed=needed)
     over = None if topology is None else reading.domains(topology)
     own = {index: reading.tie(c, c.topology) for index, c in needed if c.topology is not None}
     if topology is not None and reading.is_sliced(topology):
@@ -116,12 +114,13 @@ def _placed(
     ties = {index: tie for index, tie in own.items() if isinstance(tie, Tie)}
     for index, usable in rows.items():
         tie = ties.get(index, Tie(everywhere(room.nodes), 1))
-        ties[index] = replace(tie, domains=tie.domains.among(usable))
+        inside = replace(tie.domains, number=np.where(usable, tie.domains.number, 0))
+        ties[index] = replace(tie, domains=inside)
     refused = [why for why in (over, *own.values()) if why is not None and not isinstance(why, Domains | Tie)]
     if refused:
         return GangFit(_refusal(room, needed, tuple(dict.fromkeys(refused)), expired))
     gang = Gang(room, components, needed, ties, expired, search, terms.copies)
-    fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, wanted or UNBOUNDED)
+    fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, most)
     return replace(fit, answer=replace(fit.answer, reasons=(*terms.reasons, *fit.answer.reasons)))
 
 

@@ -10,9 +10,14 @@ Sources: GKE and AWS node labels; Topograph (current ``topograph.run`` labels an
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
+import numpy as np
+
+from estimator.cluster.columns import NodeColumns
+from estimator.cluster.labels import ABSENT
 from estimator.reasons import Reason, ambiguous_level, shown, unknown_level
 from fairway.selectors import is_label_key
 
@@ -117,6 +122,31 @@ def levels_of(keys: Iterable[str]) -> Levels:
     return Levels(tuple(ordered))
 
 
+def topology_levels(topologies: Mapping[str, tuple[str, ...]], nodes: NodeColumns) -> Levels:
+    """The levels of the Kueue Topology that most nodes carry, of the first name where several are alike.
+
+    ``topologies``: by name the label keys of each, the coarsest first, as `TopologyMirror.levels` has them. A
+    cluster may have one for each kind of machine, and requests name a level and no object: so one counts, the
+    one whose labels, all of them, most nodes carry. Without any: the levels of known sources.
+    """
+    most, best = 0, ""
+    for name in sorted(topologies):
+        carriers = _carriers(topologies[name], nodes)
+        if carriers > most:
+            most, best = carriers, name
+    return levels_of(topologies[best]) if best else detected(nodes.labels.keys)
+
+
+def _carriers(keys: tuple[str, ...], nodes: NodeColumns) -> int:
+    """How many nodes carry all of these labels."""
+    if not all(key in nodes.labels.keys for key in keys):
+        return 0
+    carried = nodes.present.copy()
+    for key in keys:
+        carried &= nodes.labels.codes(key)[: len(carried)] != ABSENT
+    return int(np.count_nonzero(carried))
+
+
 def detected(carried: Collection[str]) -> Levels:
     """The levels of known sources among the label keys that nodes carry."""
     found: dict[str, Level] = {}
@@ -145,11 +175,6 @@ def detected(carried: Collection[str]) -> Levels:
 
 def _partitions(carried: Collection[str]) -> list[str]:
     """The labels of nested TPU partitions, those of most chips first."""
-    chips: dict[str, int] = {}
-    for key in carried:
-        match = _PARTITION.fullmatch(key)
-        if match is not None:
-            chips[key] = 1
-            for side in match[1].split("x"):
-                chips[key] *= int(side)
+    matches = {key: match for key in carried if (match := _PARTITION.fullmatch(key))}
+    chips = {key: prod(map(int, match[1].split("x"))) for key, match in matches.items()}
     return sorted(chips, key=lambda key: (-chips[key], key))

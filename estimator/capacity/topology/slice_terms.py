@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.topology.levels import Level, Levels
-from estimator.capacity.topology.slices import UsableSlices, usable_slices
-from estimator.capacity.topology.ties import Needed, pods_per_shape
+from estimator.capacity.topology.slices import UsableSlices, asks_tpu, usable_slices
 from estimator.cluster.columns import BoolVector
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
-from fairway.accelerators.tpu import TPU
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 
 
@@ -38,11 +37,7 @@ class SliceTerms:
 def slice_terms(room: Room, needed: Needed, topology: TopologyRequest | None, levels: Levels) -> SliceTerms:
     """The gang as slices of the cluster allow it; unchanged where it asks for no TPU."""
     together = pods_per_shape(needed)
-    slices = {
-        shape: usable_slices(room, shape)
-        for shape in together
-        if any(resource == TPU for resource, _ in shape.requests)
-    }
+    slices = {shape: usable_slices(room, shape) for shape in together if asks_tpu(shape)}
     if not slices:
         return SliceTerms(needed, topology, {}, UNBOUNDED, ())
     copies = [most for shape, found in slices.items() if (most := found.copies(together[shape])) is not None]

@@ -19,10 +19,7 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import CLIQUE, Level
 from estimator.capacity.topology.tpu_units import SLICE_TOPOLOGY, SliceKind, TpuUnits, tpu_units
 from estimator.cluster.columns import BoolVector
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import Reason, broken_slices, part_of_host, slices_in_use, unreadable_tpu_labels
 from fairway.accelerators.tpu import TPU, Topology, parse_topology
 from fairway.taints import Toleration
@@ -95,6 +92,21 @@ def usable_slices(room: Room, shape: PodShape) -> UsableSlices:
     beside = bool((rows & ~inside & (fits > 0)).any())
     plain = beside or not bool((inside & eligible).any())
     return UsableSlices(rows, _counted(units, free), plain, tuple(_reasons(units, free, eligible, asked)))
+
+
+def keep_to_whole_slices(room: Room, shapes: Iterable[PodShape]) -> None:
+    """From now on TPU pods of these shapes use no row of a slice of several hosts that is not wholly free.
+
+    Once, before anything is placed: the first pod makes its slice busy for all but those that come with it.
+    """
+    for shape in filter(asks_tpu, dict.fromkeys(shapes)):
+        usable = usable_slices(room, shape)
+        room.restrict(shape, usable.rows, usable.reasons)
+
+
+def asks_tpu(shape: PodShape) -> bool:
+    """Whether the pod asks for TPU chips."""
+    return any(name == TPU for name, _ in shape.requests)
 
 
 def tpu_slices(room: Room) -> tuple[SliceShape, ...]:

@@ -19,15 +19,10 @@ import numpy as np
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.budget import Expired
 from estimator.capacity.replicas import max_replicas
-from estimator.capacity.room import Room
+from estimator.capacity.room import Room, RowFits
 from estimator.capacity.topology.domains import LARGEST, filled, sums
-from estimator.capacity.topology.row_fits import RowFits, row_fits
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
-from estimator.fit.pod_shape import (
-    EACH_NODE,
-    WHOLE_CLUSTER,
-    PodShape,
-)
+from estimator.fit.pod_shape import EACH_NODE, WHOLE_CLUSTER, PodShape
 from estimator.fit.pod_topology_spread import SpreadRule, spread_rules
 from estimator.reasons import Reason, domain_cap, scarcest_domain, understated
 
@@ -55,11 +50,6 @@ class RowCaps:
     safe: IntVector
     most: IntVector
     reasons: tuple[Reason, ...]
-
-    @property
-    def exact(self) -> bool:
-        """Whether the caps say all that the constraints say."""
-        return bool(np.array_equal(self.safe, self.most))
 
 
 def keeps_distance(shape: PodShape) -> bool:
@@ -159,7 +149,7 @@ def _rules(room: Room, shape: PodShape) -> tuple[SpreadRule, ...]:
 
 def _usable(room: Room, shape: PodShape, rules: Iterable[SpreadRule]) -> RowFits:
     """What fits on each row by itself, nothing where a spread constraint's label is missing."""
-    fits = row_fits(room, shape)
+    fits = room.row_fits(shape)
     # Sums over all rows must not wrap.
     limit = np.full(len(room.nodes.rows), LARGEST // max(1, len(room.nodes.rows)))
     for rule in rules:

@@ -18,15 +18,15 @@ from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.topology.domains import everywhere
-from estimator.capacity.topology.row_fits import row_fits
 from estimator.capacity.topology.spreading import RowCaps, keeps_distance, row_caps, spread_replicas
-from estimator.capacity.topology.ties import Needed, Tie, ceilings, domains_left, first_sets, pods_per_shape
+from estimator.capacity.topology.ties import Tie, ceilings, domain_reasons, domains_left, first_sets
 from estimator.cluster.columns import BoolVector, IntVector
 from estimator.fit.pod_shape import PodShape
-from estimator.reasons import Reason, domain_limit, gang_limit, held_domains, understated
+from estimator.reasons import Reason, gang_limit, understated
 
 Caps = Mapping[PodShape, RowCaps]
 """What each row may take of shapes whose pods keep their distance."""
@@ -206,7 +206,7 @@ def _prepared(
     for shape in pods_per_shape(needed):
         if expired():
             return None
-        fits = row_fits(room, shape)
+        fits = room.row_fits(shape)
         contested += fits.sure > 0
         pods[shape] = int(everywhere(room.nodes).sums(fits.most)[0])
     caps: dict[int, RowCaps] = {}
@@ -224,7 +224,7 @@ def _prepared(
 
 def caps_of(room: Room, shape: PodShape, tie: Tie, shared: Caps = NO_CAPS) -> RowCaps:
     """What each row takes of the shape; where rows share a cap, those of the roomiest domains come first."""
-    fits = row_fits(room, shape)
+    fits = room.row_fits(shape)
     if not keeps_distance(shape):
         return RowCaps(fits.sure, fits.most, ())
     if shape in shared:
@@ -238,15 +238,10 @@ def caps_of(room: Room, shape: PodShape, tie: Tie, shared: Caps = NO_CAPS) -> Ro
 
 def _reasons(room: Room, shape: PodShape, tie: Tie, caps: RowCaps) -> tuple[Reason, ...]:
     """Why there are not more bundles of the shape."""
-    reasons: list[Reason] = []
-    domains = tie.domains
-    if domains.level.key:
-        largest = int(domains.sums(caps.most).max(initial=0))
-        reasons.append(domain_limit(domains.level.key, tie.size, domains.count, largest))
-        if tie.exclusive is not None and not tie.exclusive.all():
-            reasons.append(held_domains(domains.level.key, int(np.count_nonzero(~tie.exclusive))))
-        if domains.outside is not None:
-            reasons.append(domains.outside)
+    reasons: tuple[Reason, ...] = ()
+    if tie.domains.level.key:
+        largest = int(tie.domains.sums(caps.most).max(initial=0))
+        reasons = domain_reasons(tie.domains, tie.exclusive, tie.size, largest)
     return (*reasons, *caps.reasons, *max_replicas(room, shape).reasons)
 
 

@@ -4,25 +4,21 @@ Pods that must be together come in bundles. Where all pods of a bundle are alike
 takes is its sum of pods over the size of one: no search is needed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import Component
-from estimator.capacity.room import Room, demand
+from estimator.capacity.room import Room
+from estimator.capacity.sets.bounds import Needed, demand_per_set, pods_per_shape
 from estimator.capacity.sets.first_fit import Placement
-from estimator.capacity.topology.domains import Domains
+from estimator.capacity.topology.domains import Domains, filled
 from estimator.capacity.topology.levels import Level
-from estimator.capacity.topology.row_fits import row_fits
 from estimator.cluster.columns import BoolVector, IntVector
-from estimator.fit.pod_shape import PodShape
+from estimator.reasons import Reason, domain_limit, held_domains
 from fairway.quantity import MAX_INT64
-
-Needed = Sequence[tuple[int, Component]]
-"""Components with pods, each with its index in the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,9 @@ class Tie:
         taken = np.zeros_like(each)
         ordered = each[domains]
         taken[domains] = np.clip(bundles - (np.cumsum(ordered) - ordered), 0, ordered)
-        return self.domains.fill(fits, taken * self.size, rank) if int(taken.sum()) == bundles else None
+        if int(taken.sum()) < bundles:
+            return None
+        return filled(self.domains.number, fits, np.concatenate(([0], taken * self.size)), rank)
 
 
 def ceilings(room: Room, needed: Needed, domains: Domains, expired: Expired) -> IntVector:
@@ -61,15 +59,12 @@ def ceilings(room: Room, needed: Needed, domains: Domains, expired: Expired) -> 
     Looser where ``expired`` ends the work.
     """
     bound = np.full(domains.count, UNBOUNDED - 1)
-    usable = np.zeros(len(room.nodes.rows), dtype=np.bool_)
-    per_set: dict[str, int] = {}
-    for shape, pods in pods_per_shape(needed).items():
+    per_shape = pods_per_shape(needed)
+    for shape, pods in per_shape.items():
         if expired():
             return bound
-        usable |= room.eligible(shape).mask
-        np.minimum(bound, domains.sums(row_fits(room, shape).most) // pods, out=bound)
-        for resource, amount in demand(shape):
-            per_set[resource] = per_set.get(resource, 0) + amount * pods
+        np.minimum(bound, domains.sums(room.row_fits(shape).most) // pods, out=bound)
+    usable, per_set = demand_per_set(room, per_shape)
     for resource, amount in per_set.items():
         # What is beyond 64 bits is beyond any node.
         np.minimum(bound, domains.sums(room.free(resource) * usable) // min(amount, MAX_INT64), out=bound)
@@ -90,12 +85,15 @@ def domains_left(needed: Needed, ties: Mapping[int, Tie]) -> Iterator[int]:
         yield int(np.count_nonzero(free[level])) // bundles
 
 
-def pods_per_shape(needed: Needed) -> dict[PodShape, int]:
-    """How many pods of each shape one set has."""
-    pods: dict[PodShape, int] = {}
-    for _, component in needed:
-        pods[component.shape] = pods.get(component.shape, 0) + component.replicas
-    return pods
+def domain_reasons(
+    domains: Domains, exclusive: BoolVector | None, pods: int, largest: int
+) -> tuple[Reason, ...]:
+    """Why no more bundles of so many pods fit inside domains, of which the roomiest holds ``largest``."""
+    key = domains.level.key
+    reasons = [domain_limit(key, pods, domains.count, largest)]
+    if exclusive is not None and not exclusive.all():
+        reasons.append(held_domains(key, int(np.count_nonzero(~exclusive))))
+    return (*reasons, domains.outside) if domains.outside is not None else tuple(reasons)
 
 
 def first_sets(placement: Placement, needed: Needed, sets: int) -> Placement:

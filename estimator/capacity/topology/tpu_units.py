@@ -72,18 +72,20 @@ class TpuUnits:
         return counts
 
 
+_NO_KIND = SliceKind("", "", "", 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _Host:
     """What a set of labels makes of a node: part of a unit of this kind, or of no use for this reason."""
 
-    kind: SliceKind
+    kind: SliceKind = _NO_KIND
     chips: int = 0
     healthy: bool = False
     barred: str = ""
 
 
-_NO_KIND = SliceKind("", "", "", 0)
-_PLAIN = _Host(_NO_KIND)
+_PLAIN = _Host()
 
 
 def tpu_units(nodes: NodeColumns, partition: Topology | None, pools: bool = True) -> TpuUnits:
@@ -137,24 +139,19 @@ def _host(facts: NodeFacts, groups: Sequence[str], partition: Topology | None, p
         hosts = hosts_of(partition, host.chips_per_host)
         kind = SliceKind(level, host.accelerator, topology_name(partition), hosts)
         if hosts == 0:
-            return _Host(
-                _NO_KIND, barred=f"{host.chips_per_host} chips to a host do not make up {kind.topology}"
-            )
+            return _Host(barred=f"{host.chips_per_host} chips to a host do not make up {kind.topology}")
         return _Host(kind, host.chips_per_host, part.usable and host.healthy)
     if host.dynamic:
         return _Host(
-            _NO_KIND,
             barred=f"slices are formed here on demand: expected annotation {SLICE_TOPOLOGY} on the pod "
             "with a shape that the node states a partition of",
         )
     if host.hosts == 0:
-        return _Host(_NO_KIND, barred=read.problems[0] if read.problems else "its chips are not stated")
+        return _Host(barred=read.problems[0] if read.problems else "its chips are not stated")
     if host.hosts == 1:
         return _PLAIN
     if partition is not None and not (pools and host.topology == partition):
-        return _Host(
-            _NO_KIND, barred=f"its node pool is a slice of {host.topology_name} and not of another shape"
-        )
+        return _Host(barred=f"its node pool is a slice of {host.topology_name} and not of another shape")
     kind = SliceKind(NODE_POOL_LABEL, host.accelerator, host.topology_name, host.hosts)
     return _Host(kind, host.chips_per_host, host.healthy)
 

@@ -107,5 +107,6 @@ def test_first_fit_in_the_order_asked_finds_no_room_on_alpha_for_a_set_that_fits
     question = next(q for q in questions() if "first-fit" in q.title)
     components = decode_sets(question.about("alpha").SerializeToString(), None).components
     room = Room(mirror.columns, EligibilityCache())
-    assert first_fit(room, list(enumerate(components)), room.nodes.first_fit_order(), lambda: False)[0] == 0
+    order = room.nodes.first_fit_order()
+    assert first_fit(room, list(enumerate(components)), order, lambda: False).sets == 0
     assert max_sets(room, components, lambda: False).answer.value == 1

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.openb.fragmentation import GpuNode, GpuNodes, TaskMix, TaskShape, fragmentation, popular
 from benchmarks.openb.trace import TraceError, read_machines, read_tasks, trace_folder
-from estimator.capacity.survey.fragmentation import (
-    GpuNode,
-    GpuNodes,
-    TaskMix,
-    TaskShape,
-    fragmentation,
-    popular,
-)
 
 HALF = TaskShape(4000, 1, 500)
 ONE = TaskShape(4000, 1, 1000)
