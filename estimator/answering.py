@@ -148,15 +148,15 @@ class Answering:
         point: ExtensionPoint = "estimate_replicas"
         one: tuple[Component, ...] = (Component("", 1, question.shape),)
         here = member.local(one if gang is None else gang.components)
-        parts, seen = here.components, _Seen.of(here, gang)
+        parts = here.components
         fit: _Fit = partial(_fit_replicas, parts[0].shape)
         if gang is not None:
             gang = replace(gang, components=parts)
             fit = partial(_fit_gang, question, gang, _bound_pods(member, question.workload))
-        work = self._work(member, question, one, fit, seen)
+        work = self._work(member, question, one, fit, here, gang)
         is_closed_form = _is_closed_form(member, gang, parts)
         if is_closed_form and not work.assumed:
-            done = next(work.solve(member.room(seen.around), member.topology(), _AT_ONCE))
+            done = next(work.solve(member.room(here.around), member.topology(), _AT_ONCE))
             return self._told(work, done, point)
         return await self._solve(member, work, point, len(parts), deadline_s, may_be_now=is_closed_form)
 
@@ -168,12 +168,11 @@ class Answering:
         deadline_s: float,
     ) -> Answer:
         here = member.local(question.components if gang is None else gang.components)
-        seen = _Seen.of(here, gang)
         if gang is None:
             fit = partial(_fit_sets, here.components, None)
         else:
             fit = partial(_fit_sets, question.components, replace(gang, components=here.components))
-        work = self._work(member, question, question.components, fit, seen)
+        work = self._work(member, question, question.components, fit, here, gang)
         may_be_now = gang is None and not _draws(member, question.components)
         size = len(question.components)
         return await self._solve(member, work, "estimate_components", size, deadline_s, may_be_now=may_be_now)
@@ -184,13 +183,15 @@ class Answering:
         question: ReplicasQuestion | SetsQuestion,
         components: tuple[Component, ...],
         fit: "_Fit",
-        seen: "_Seen",
+        here: Local,
+        gang: WorkloadGang | None,
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
         return _Work(
             fit,
-            seen,
+            here.around,
+            left_out(() if gang is None else gang.problems, here),
             assumed,
             bound_pods(assumed, member.bound_pods),
             question.workload,
@@ -211,10 +212,10 @@ class Answering:
         may_be_now: bool,
     ) -> Answer:
         def now(terms: Terms) -> Iterator[_Done]:
-            return work.solve(member.room(work.seen.around), member.topology(), terms)
+            return work.solve(member.room(work.around), member.topology(), terms)
 
         def later() -> Solver[_Done]:
-            return partial(work.solve, member.snapshot(work.seen.around), member.topology_of_snapshot())
+            return partial(work.solve, member.snapshot(work.around), member.topology_of_snapshot())
 
         laid = sum(len(workload.components) for workload in work.assumed)
         size = member.mirror.columns.node_count * (shapes + laid)
@@ -236,7 +237,7 @@ class Answering:
         if done.quotas is not None:
             self._metrics.plugin(QUOTA_PLUGIN, point, done.quotas_s)
             answer = lowest(done.quotas, answer)
-        return unsure(answer, *work.seen.left_out)
+        return unsure(answer, *work.left_out)
 
     def _unschedulable(self, member: MemberCluster, question: UnschedulableQuestion) -> Answer:
         workload = question.workload
@@ -248,19 +249,6 @@ class Answering:
 
 _Fit = Callable[[Room, Topology, Terms], Iterator[Answer]]
 _AT_ONCE = Terms(lambda: False, lambda: NO_BUDGET)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What running pods leave to the shapes in question; what the answer leaves out."""
-
-    around: Around
-    left_out: tuple[Reason, ...]
-
-    @classmethod
-    def of(cls, here: Local, gang: WorkloadGang | None) -> "_Seen":
-        """What is left to the gang, or to the pods of a request alone, in this cluster."""
-        return cls(here.around, left_out(() if gang is None else gang.problems, here))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,10 +281,14 @@ def _is_final(done: _Done) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked."""
+    """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked.
+
+    ``around``: what running pods leave to the shapes in question; ``left_out``: what the answer leaves out.
+    """
 
     fit: _Fit
-    seen: _Seen
+    around: Around
+    left_out: tuple[Reason, ...]
     assumed: tuple[AssumedWorkload, ...]
     now_bound: BoundPods
     asking: WorkloadReference | None
