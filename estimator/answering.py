@@ -302,7 +302,10 @@ def _is_final(done: _Done) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked."""
+    """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked.
+
+    ``around``: what running pods leave to the shapes in question; ``left_out``: what the answer leaves out.
+    """
 
     fit: _Fit
     around: Around

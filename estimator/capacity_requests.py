@@ -72,7 +72,7 @@ def read_explain(message: pb.ExplainRequest) -> CapacityQuestion:
 
 
 def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool) -> CapacityQuestion:
-    clusters = read_clusters(message.clusters)
+    clusters = read_clusters(message)
     if message.search_ms < 0:
         raise RequestError(
             f"search_ms: {message.search_ms}: expected milliseconds, or 0 for the server's own"
@@ -98,8 +98,9 @@ def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool
     )
 
 
-def read_clusters(names: Sequence[str]) -> tuple[str, ...]:
+def read_clusters(message: pb.PlaceRequest | pb.ExplainRequest | pb.SummaryRequest) -> tuple[str, ...]:
     """The clusters that a request names, each once, in its order. Raises RequestError."""
+    names = message.clusters
     if len(names) > MAX_CLUSTERS:
         raise RequestError(f"clusters: {len(names)} names: expected at most {MAX_CLUSTERS}")
     return tuple(dict.fromkeys(names))
@@ -147,7 +148,7 @@ def _gang(message: pb.Gang, field: str) -> Gang:
             raise RequestError(
                 f"{field}.pod_sets[{index}].name: {name[:63]!r} is there twice: expected it once"
             )
-    topology = _topology(message.topology, f"{field}.topology") if message.HasField("topology") else None
+    topology = _topology(message, field)
     return Gang("", message.namespace, message.name, pod_sets, is_gang=True, topology=topology)
 
 
@@ -175,11 +176,14 @@ def _pod_set(message: pb.PodSet, field: str) -> PodSet:
         template = template_at(decode(_TEMPLATES, _bounded(message.template_json, where), where), where, {})
     except Unreadable as error:
         raise RequestError(str(error)) from None
-    topology = _topology(message.topology, f"{field}.topology") if message.HasField("topology") else None
+    topology = _topology(message, field)
     return PodSet(message.name, message.count, message.count, template, topology)
 
 
-def _topology(message: pb.Topology, field: str) -> TopologyRequest:
+def _topology(of: pb.Gang | pb.PodSet, field: str) -> TopologyRequest | None:
+    if not of.HasField("topology"):
+        return None
+    message, field = of.topology, f"{field}.topology"
     mode = _MODES.get(message.mode)
     if mode is None:
         raise RequestError(f"{field}.mode: {message.mode}: expected {', '.join(pb.Topology.Mode.keys()[1:])}")

@@ -33,6 +33,8 @@ _SHARE_OF_DEADLINE = 5 / 6
 # Clients take 8 KiB of trailing metadata, in which a character may take up to twelve bytes.
 _MAX_MESSAGE = 500
 _M = TypeVar("_M", bound=Message)
+_Q = TypeVar("_Q")
+_A = TypeVar("_A")
 _T = TypeVar("_T")
 
 if TYPE_CHECKING:
@@ -63,10 +65,15 @@ class CapacityService:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a ``grpc.aio`` server."""
+        ask, by = self._asked, self._answering
         methods: dict[CapacityRpc, _Method] = {
-            "Place": self._place,
-            "Explain": self._explain,
-            "Summary": self._summary,
+            "Place": partial(ask, pb.PlaceRequest, read_place, by.place, encode_placement, pb.PlaceResponse),
+            "Explain": partial(
+                ask, pb.ExplainRequest, read_explain, by.explain, encode_explanation, pb.ExplainResponse
+            ),
+            "Summary": partial(
+                ask, pb.SummaryRequest, read_clusters, by.summaries, encode_summary, pb.SummaryResponse
+            ),
         }
         handlers = {
             rpc: grpc.unary_unary_rpc_method_handler(partial(self._call, rpc, method))
@@ -104,26 +111,19 @@ class CapacityService:
             self._metrics.capacity_request(rpc, ok=ok, duration_s=self._clock() - started_s)
         return answer
 
-    async def _place(self, data: bytes, within_s: _Within) -> bytes:
-        question = await self._on_thread(lambda: read_place(_parsed(pb.PlaceRequest, data)))
-        found = await self._answering.place(question, within_s())
-        return await self._on_thread(
-            lambda: pb.PlaceResponse(clusters=map(encode_placement, found)).SerializeToString()
-        )
-
-    async def _explain(self, data: bytes, within_s: _Within) -> bytes:
-        question = await self._on_thread(lambda: read_explain(_parsed(pb.ExplainRequest, data)))
-        found = await self._answering.explain(question, within_s())
-        return await self._on_thread(
-            lambda: pb.ExplainResponse(clusters=map(encode_explanation, found)).SerializeToString()
-        )
-
-    async def _summary(self, data: bytes, within_s: _Within) -> bytes:
-        clusters = await self._on_thread(lambda: read_clusters(_parsed(pb.SummaryRequest, data).clusters))
-        found = await self._answering.summaries(clusters, within_s())
-        return await self._on_thread(
-            lambda: pb.SummaryResponse(clusters=map(encode_summary, found)).SerializeToString()
-        )
+    async def _asked(
+        self,
+        request: type[_M],
+        read: Callable[[_M], _Q],
+        answer: Callable[[_Q, float], Awaitable[list[_A]]],
+        encode: Callable[[_A], Message],
+        response: type[Message],
+        data: bytes,
+        within_s: _Within,
+    ) -> bytes:
+        question = await self._on_thread(lambda: read(_parsed(request, data)))
+        found = await answer(question, within_s())
+        return await self._on_thread(lambda: response(clusters=map(encode, found)).SerializeToString())
 
     async def _on_thread(self, work: Callable[[], _T]) -> _T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)

@@ -7,37 +7,21 @@ k8s.io/component-base/featuregate (1.19).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from fairway.service.goflags import parse_bool
-
-Stage = Literal["ALPHA", "BETA"]
 
 OVERCOMMIT_PROTECTION: Final = "SchedulingOvercommitProtection"
 QUOTA_ESTIMATE: Final = "ResourceQuotaEstimate"
 HEEDED: Final = (QUOTA_ESTIMATE, OVERCOMMIT_PROTECTION)
 
-_ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
-_STAGES: Final[Mapping[str, Stage]] = {
-    "ContextualLogging": "BETA",
-    "ControllerPriorityQueue": "BETA",
-    "CustomizedClusterResourceModeling": "BETA",
-    "Failover": "BETA",
-    "FederatedQuotaEnforcement": "ALPHA",
-    "GracefulEviction": "BETA",
-    "LoggingAlphaOptions": "ALPHA",
-    "LoggingBetaOptions": "BETA",
-    "MultiClusterService": "ALPHA",
-    "MultiplePodTemplatesScheduling": "ALPHA",
-    "PriorityBasedScheduling": "BETA",
-    "PropagateDeps": "BETA",
-    "PropagationPolicyPreemption": "ALPHA",
-    QUOTA_ESTIMATE: "ALPHA",
-    OVERCOMMIT_PROTECTION: "ALPHA",
-    "StatefulFailoverInjection": "ALPHA",
-    "WorkloadAffinity": "ALPHA",
-}
-KNOWN: Final = tuple(sorted((*_ALL_OF_STAGE, *_STAGES)))
+KNOWN: Final = (
+    *("AllAlpha", "AllBeta", "ContextualLogging", "ControllerPriorityQueue"),
+    *("CustomizedClusterResourceModeling", "Failover", "FederatedQuotaEnforcement", "GracefulEviction"),
+    *("LoggingAlphaOptions", "LoggingBetaOptions", "MultiClusterService", "MultiplePodTemplatesScheduling"),
+    *("PriorityBasedScheduling", "PropagateDeps", "PropagationPolicyPreemption", QUOTA_ESTIMATE),
+    *(OVERCOMMIT_PROTECTION, "StatefulFailoverInjection", "WorkloadAffinity"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +55,9 @@ def parse_feature_gates(text: str) -> dict[str, bool]:
 def resolve(given: Iterable[Mapping[str, bool]]) -> Gates:
     """The gates heeded, from every ``--feature-gates`` in order; a gate's own value beats ``AllAlpha``."""
     merged = {name: value for gates in given for name, value in gates.items()}
-    of_stage = {stage: merged[name] for name, stage in _ALL_OF_STAGE.items() if name in merged}
-
-    def enabled(name: str) -> bool:
-        return merged.get(name, of_stage.get(_STAGES[name], False))
-
+    # Both that are heeded are alpha.
+    otherwise = merged.get("AllAlpha", False)
     return Gates(
-        scheduling_overcommit_protection=enabled(OVERCOMMIT_PROTECTION),
-        resource_quota_estimate=enabled(QUOTA_ESTIMATE),
+        scheduling_overcommit_protection=merged.get(OVERCOMMIT_PROTECTION, otherwise),
+        resource_quota_estimate=merged.get(QUOTA_ESTIMATE, otherwise),
     )

@@ -21,7 +21,6 @@ from estimator.settings import (
     AcceleratorSettings,
     ApiSettings,
     ClusterSource,
-    KarmadaSettings,
     LiveCluster,
     OnDoubt,
     Settings,
@@ -33,19 +32,17 @@ from fairway.service.addresses import MAX_PORT
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import (
     CATALOGUE,
-    ENABLE_PPROF,
     HELP,
-    LOGGING_FORMAT,
-    METRICS,
     OTHERS,
-    PROFILING,
     Text,
     catalogue_file,
     endpoint_notices,
     endpoint_settings,
+    existing_file,
     health_flag,
     karmada_kubeconfig,
     log_settings,
+    process_groups,
     verbosity_flag,
 )
 from fairway.service.durations import parse_duration_s
@@ -56,25 +53,16 @@ from fairway.service.goflags import (
     FlagGroup,
     flag_error,
     int_between,
-    parse_bool,
+    one_of,
     parse_float,
     parse_int,
     parse_line,
-    parse_text,
     render_help,
+    switch,
+    text_flag,
 )
 
 PROGRAM: Final = "karmada-scheduler-estimator"
-
-
-def _parse_on_doubt(text: str) -> OnDoubt:
-    if text == "auto":
-        return "auto"
-    if text == "zero":
-        return "zero"
-    if text == "skip":
-        return "skip"
-    raise ValueError("expected auto, zero or skip")
 
 
 def _parse_stale_after_s(text: str) -> float:
@@ -85,10 +73,7 @@ def _parse_stale_after_s(text: str) -> float:
 
 
 def _parse_toleration(text: str) -> TolerationMode:
-    try:
-        return TolerationMode(text)
-    except ValueError:
-        raise ValueError("expected auto, on or off") from None
+    return TolerationMode(one_of("auto", "on", "off")(text))
 
 
 def _parse_topology(text: str) -> TopologyOverride:
@@ -102,22 +87,15 @@ def _parse_topology(text: str) -> TopologyOverride:
     return TopologyOverride(name, levels)
 
 
-_CLUSTER_NAME: Final = Flag(
-    "cluster-name", parse_text, "", "Name of the member cluster, as registered in Karmada.", "NAME"
+_CLUSTER_NAME: Final = text_flag(
+    "cluster-name", "Name of the member cluster, as registered in Karmada.", "NAME"
 )
-_KUBECONFIG: Final = Flag(
+_KUBECONFIG: Final = text_flag(
     "kubeconfig",
-    parse_text,
-    "",
     "Kubeconfig of the member cluster. Without it and --master, the pod's own service account is used.",
-    "FILE",
 )
-_MASTER: Final = Flag(
-    "master",
-    parse_text,
-    "",
-    "Address of the member cluster's API server; overrides the one in the kubeconfig.",
-    "URL",
+_MASTER: Final = text_flag(
+    "master", "Address of the member cluster's API server; overrides the one in the kubeconfig.", "URL"
 )
 _CLUSTER: Final = Flag(
     "cluster", parse_cluster, "", "A further member cluster; may be repeated.", "NAME=KUBECONFIG"
@@ -151,28 +129,19 @@ _BURST: Final = Flag("kube-api-burst", parse_int, "30", "Requests at once to eac
 _SERVER_PORT: Final = Flag(
     "server-port", int_between(0, MAX_PORT, "a port"), "10352", "Port of the gRPC server.", "PORT"
 )
-_CERTIFICATE: Final = Flag(
+_CERTIFICATE: Final = text_flag(
     "grpc-auth-cert-file",
-    parse_text,
-    "",
     "Certificate chain of the gRPC server, PEM, re-read when it changes. TLS needs this and the key; "
     "without them the server speaks plaintext.",
-    "FILE",
 )
-_KEY: Final = Flag("grpc-auth-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE")
-_CLIENT_CA: Final = Flag(
+_KEY: Final = text_flag("grpc-auth-key-file", "Key of that certificate, PEM.")
+_CLIENT_CA: Final = text_flag(
     "grpc-client-ca-file",
-    parse_text,
-    "",
     "Authorities of client certificates, PEM, re-read when it changes; with it, clients need a certificate.",
-    "FILE",
 )
-_SKIP_VERIFY: Final = Flag(
+_SKIP_VERIFY: Final = switch(
     "insecure-skip-grpc-client-verify",
-    parse_bool,
-    "false",
     "Do not ask clients for certificates in spite of --grpc-client-ca-file.",
-    switch=True,
 )
 
 _GATES: Final = Flag(
@@ -182,9 +151,9 @@ _GATES: Final = Flag(
     f"Feature gates of Karmada. Heeded: {', '.join(HEEDED)} (alpha, both false by default).",
     "A=true,B=false",
 )
-_ON_DOUBT: Final = Flag(
+_ON_DOUBT: Final[Flag[OnDoubt]] = Flag(
     "on-doubt",
-    _parse_on_doubt,
+    one_of("auto", "zero", "skip"),
     "auto",
     "What to answer about a cluster whose state is not known: zero keeps it out of placement, skip leaves it "
     "to Karmada's general estimate, auto is zero for requests that name an accelerator and skip for others.",
@@ -200,13 +169,10 @@ _STALE_AFTER: Final = Flag(
 
 _HEALTH: Final = health_flag(":10351")
 
-_KARMADA_KUBECONFIG: Final = Flag(
+_KARMADA_KUBECONFIG: Final = text_flag(
     "karmada-kubeconfig",
-    parse_text,
-    "",
     "Kubeconfig of Karmada's API server. With it, workloads' templates are watched there, and answers heed "
     "what Karmada's request leaves out: gang size, fractions of devices, topology.",
-    "FILE",
 )
 _TOPOLOGY: Final = Flag(
     "topology",
@@ -233,8 +199,7 @@ GROUPS: Final = (
     FlagGroup(
         "Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY, _TOLERATION)
     ),
-    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
-    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
+    *process_groups(_HEALTH, _VERBOSITY),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
     OTHERS,
 )
@@ -305,14 +270,9 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         stale_after_s=line.value(_STALE_AFTER),
         logs=log_settings(line, _VERBOSITY),
         notices=_notices(line, clusters),
-        karmada=_karmada(line, is_file),
+        karmada=karmada_kubeconfig(line, _KARMADA_KUBECONFIG, is_file),
         accelerators=_accelerators(line, is_file),
     )
-
-
-def _karmada(line: CommandLine, is_file: Callable[[Path], bool]) -> KarmadaSettings | None:
-    file = karmada_kubeconfig(line, _KARMADA_KUBECONFIG, is_file)
-    return None if file is None else KarmadaSettings(file)
 
 
 def _accelerators(line: CommandLine, is_file: Callable[[Path], bool]) -> AcceleratorSettings:
@@ -340,16 +300,12 @@ def _require_file(source: ClusterSource, stock: StockCluster, is_file: Callable[
 def _tls(line: CommandLine, is_file: Callable[[Path], bool]) -> TlsFiles | None:
     if not (line.value(_CERTIFICATE) and line.value(_KEY)):
         return None
-    for flag in (_CERTIFICATE, _KEY, _CLIENT_CA):
-        if line.value(flag) and not is_file(Path(line.value(flag))):
-            raise line.error(flag, "no such file: expected PEM")
-    client_ca = line.value(_CLIENT_CA)
-    return TlsFiles(
-        certificate=Path(line.value(_CERTIFICATE)),
-        key=Path(line.value(_KEY)),
-        client_ca=Path(client_ca) if client_ca else None,
-        verify_clients=not line.value(_SKIP_VERIFY),
+    certificate, key, authorities = (
+        existing_file(line, flag, "PEM", is_file) for flag in (_CERTIFICATE, _KEY, _CLIENT_CA)
     )
+    assert certificate is not None
+    assert key is not None
+    return TlsFiles(certificate, key, authorities, verify_clients=not line.value(_SKIP_VERIFY))
 
 
 def _notices(line: CommandLine, clusters: tuple[ClusterSource, ...]) -> tuple[str, ...]:

@@ -5,15 +5,13 @@ k8s.io/component-base/logs as Karmada 1.19 vendors them, and its cmd/scheduler-e
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from fairway.service.durations import parse_duration_s
-from fairway.service.goflags import Flag, int_between, parse_bool, parse_int, parse_text
+from fairway.service.goflags import Flag, int_between, parse_int, switch, text_flag
 
 _SEVERITIES: Final = ("INFO", "WARNING", "ERROR", "FATAL")
-_ONE_STREAM = "logs go to standard error only; the platform collects them"
-_OWN_FORMAT = "records have their own header, see --logging-format"
-_NOT_BUFFERED = "records are written at once"
 _BYTES = re.compile(r"[0-9]+([.][0-9]*)?([EPTGMk]|[EPTGMK]i|[eE][0-9]+)?")
 
 
@@ -44,57 +42,39 @@ def _parse_bytes(text: str) -> str:
     return text
 
 
-def _switch(name: str, default: str, help_text: str) -> Flag[bool]:
-    return Flag(name, parse_bool, default, help_text, switch=True)
-
-
-# Each flag and why it does nothing.
-INERT: Final[tuple[tuple[Flag[object], str], ...]] = (
-    (
+_BY_REASON: Final[Mapping[str, tuple[Flag[object], ...]]] = {
+    "an answer is one pass over arrays, and takes less time than handing it to workers": (
         Flag("parallelism", parse_int, "16", "Workers of the stock estimator.", "N"),
-        "an answer is one pass over arrays, and takes less time than handing it to workers",
     ),
-    (
+    "it names Go source files": (
         Flag("vmodule", _parse_vmodule, "", "Verbosity by source file.", "PATTERN=N,..."),
-        "it names Go source files",
     ),
-    (
+    "it names a line of Go source": (
         Flag("log-backtrace-at", _parse_location, "", "Log a stack trace at a line.", "FILE:LINE"),
-        "it names a line of Go source",
     ),
-    (
-        Flag("log-flush-frequency", parse_duration_s, "5s", "Time between flushes.", "DURATION"),
-        _NOT_BUFFERED,
-    ),
-    (Flag("log-dir", parse_text, "", "Directory of log files.", "DIRECTORY"), _ONE_STREAM),
-    (Flag("log-file", parse_text, "", "Log file.", "FILE"), _ONE_STREAM),
-    (
+    "logs go to standard error only; the platform collects them": (
+        text_flag("log-dir", "Directory of log files.", "DIRECTORY"),
+        text_flag("log-file", "Log file."),
         Flag("log-file-max-size", int_between(0, 2**63 - 1, "megabytes"), "1800", "Log file size.", "MB"),
-        _ONE_STREAM,
-    ),
-    (_switch("logtostderr", "true", "Log to standard error instead of files."), _ONE_STREAM),
-    (_switch("alsologtostderr", "false", "Log to standard error as well as files."), _ONE_STREAM),
-    (
+        switch("logtostderr", "Log to standard error instead of files.", "true"),
+        switch("alsologtostderr", "Log to standard error as well as files."),
         Flag("alsologtostderrthreshold", _parse_severity, "0", "Lowest severity for that.", "SEVERITY"),
-        _ONE_STREAM,
-    ),
-    (
         Flag("stderrthreshold", _parse_severity, "2", "Lowest severity on standard error.", "SEVERITY"),
-        _ONE_STREAM,
+        switch("legacy-stderr-threshold-behavior", "Ignore --stderrthreshold with --logtostderr.", "true"),
+        switch("one-output", "Write a record to its own severity's file only."),
+        switch("skip-log-headers", "No headers in log files."),
+        switch("log-text-split-stream", "Errors to stderr, the rest to stdout."),
+        switch("log-json-split-stream", "The same for JSON."),
     ),
-    (
-        _switch("legacy-stderr-threshold-behavior", "true", "Ignore --stderrthreshold with --logtostderr."),
-        _ONE_STREAM,
+    "records have their own header, see --logging-format": (
+        switch("skip-headers", "No header before a record."),
+        switch("add-dir-header", "Source directory in the header."),
     ),
-    (_switch("one-output", "false", "Write a record to its own severity's file only."), _ONE_STREAM),
-    (_switch("skip-log-headers", "false", "No headers in log files."), _ONE_STREAM),
-    (_switch("skip-headers", "false", "No header before a record."), _OWN_FORMAT),
-    (_switch("add-dir-header", "false", "Source directory in the header."), _OWN_FORMAT),
-    (_switch("log-text-split-stream", "false", "Errors to stderr, the rest to stdout."), _ONE_STREAM),
-    (
+    "records are written at once": (
+        Flag("log-flush-frequency", parse_duration_s, "5s", "Time between flushes.", "DURATION"),
         Flag("log-text-info-buffer-size", _parse_bytes, "0", "Buffer of the split stream.", "BYTES"),
-        _NOT_BUFFERED,
+        Flag("log-json-info-buffer-size", _parse_bytes, "0", "The same for JSON.", "BYTES"),
     ),
-    (_switch("log-json-split-stream", "false", "The same for JSON."), _ONE_STREAM),
-    (Flag("log-json-info-buffer-size", _parse_bytes, "0", "The same for JSON.", "BYTES"), _NOT_BUFFERED),
-)
+}
+INERT: Final = tuple((flag, reason) for reason, flags in _BY_REASON.items() for flag in flags)
+"""Each flag and why it does nothing."""

@@ -8,7 +8,6 @@ read: devices whose claims are not known look free.
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from estimator.cluster.freshness import Freshness
@@ -112,18 +111,16 @@ class LiveSource:
         kind = self._kinds.get(name)
         if kind is None or name in self._contacts:
             return
-        followed = kind.followed(self._member.mirror, _Follow(self, kind))
-        contact = _Contact(kind, followed, self._heartbeat.silent_since_s, self._clock)
-        self._contacts[name] = contact
+        contact = self._contacts[name] = kind.followed(self._member.mirror, self._follow)
         self._member.watch(name, contact.freshness)
         if self._group is not None:
             self._begin(self._group, contact)
 
     def _begin(self, group: asyncio.TaskGroup, contact: "_Contact") -> None:
-        group.create_task(contact.followed.run(), name=f"{self._member.name}/{contact.kind.name}")
+        group.create_task(contact.run(), name=f"{self._member.name}/{contact.kind.name}")
 
-    def follow(self, kind: MemberKind, versions: Sequence[ResourceKind[_T]], sink: Sink[_T]) -> "_Followed":
-        """What follows the objects of a row."""
+    def _follow(self, kind: MemberKind, versions: Sequence[ResourceKind[_T]], sink: Sink[_T]) -> "_Contact":
+        """See `estimator.member_kinds.Follow`."""
         name = kind.name
         if name == DEVICE_CLASSES:
             sink = _Telling(sink, self._note_devices)
@@ -136,10 +133,13 @@ class LiveSource:
                 clock=self._clock,
                 changed=lambda: self._note_optional(name, optional, sink),
             )
-            return _Followed(
+            return _Contact(
+                kind,
                 optional.run,
                 lambda: optional.state,
                 lambda: optional.problem if optional.is_left_out else "",
+                self._heartbeat.silent_since_s,
+                self._clock,
             )
         reflector = Reflector(
             self._client,
@@ -150,11 +150,12 @@ class LiveSource:
             clock=self._clock,
             sleep=self._heartbeat.pause,
         )
-        return _Followed(reflector.run, lambda: reflector.state, lambda: "")
+        silent_since_s, clock = self._heartbeat.silent_since_s, self._clock
+        return _Contact(kind, reflector.run, lambda: reflector.state, lambda: "", silent_since_s, clock)
 
     def _left_out(self, name: str) -> str:
         contact = self._contacts.get(name)
-        return "" if contact is None else contact.followed.left_out()
+        return "" if contact is None else contact.left_out()
 
     def _last_contact_s(self) -> float:
         return max((contact.last_contact_s for contact in self._contacts.values()), default=0.0)
@@ -182,28 +183,8 @@ class LiveSource:
                     self._need(kind.name)
             needed = (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIMS)
         mirror.columns.dra.is_complete = all(
-            name in self._contacts and self._contacts[name].followed.state().synced_once for name in needed
+            name in self._contacts and self._contacts[name].state().synced_once for name in needed
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Followed:
-    """One kind being followed. ``left_out``: why it is gone without; empty unless it is."""
-
-    run: Callable[[], Coroutine[None, None, None]]
-    state: Callable[[], ReflectorState]
-    left_out: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Follow:
-    """See `estimator.member_kinds.Follow`."""
-
-    source: LiveSource
-    kind: MemberKind
-
-    def __call__(self, kinds: Sequence[ResourceKind[_T]], sink: Sink[_T]) -> _Followed:
-        return self.source.follow(self.kind, kinds, sink)
 
 
 class _Telling(Generic[_T]):
@@ -225,17 +206,21 @@ class _Telling(Generic[_T]):
 
 
 class _Contact:
-    """One kind, and since when it has been out of contact."""
+    """One kind being followed, and since when it has been out of contact.
+
+    ``left_out``: why it is gone without; empty unless it is.
+    """
 
     def __init__(
         self,
         kind: MemberKind,
-        followed: _Followed,
+        run: Callable[[], Coroutine[None, None, None]],
+        state: Callable[[], ReflectorState],
+        left_out: Callable[[], str],
         silent_since_s: Callable[[], float | None],
         clock: Callable[[], float],
     ) -> None:
-        self.kind = kind
-        self.followed = followed
+        self.kind, self.run, self.state, self.left_out = kind, run, state, left_out
         self._silent_since_s = silent_since_s
         self._clock = clock
         self._started_s = clock()
@@ -243,7 +228,7 @@ class _Contact:
 
     @property
     def last_contact_s(self) -> float:
-        last_s = self.followed.state().last_contact_s
+        last_s = self.state().last_contact_s
         return self._started_s if last_s is None else last_s
 
     def note(self, state: ReflectorState) -> None:
@@ -253,9 +238,9 @@ class _Contact:
             self._lost_since_s = state.since_s
 
     def freshness(self) -> Freshness:
-        if self.followed.left_out():
+        if self.left_out():
             return Freshness(True, None, False, "")
-        state = self.followed.state()
+        state = self.state()
         now_s = self._clock()
         is_listing = state.phase is Phase.LISTING
         recovering = is_listing and now_s - max(state.since_s, self.last_contact_s) < _STUCK_AFTER_S

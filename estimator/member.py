@@ -5,6 +5,7 @@ The source (`estimator.live_source`, `estimator.snapshot_source`) is the only wr
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.local import Local, Localizer
@@ -53,20 +54,17 @@ class MemberCluster:
         tolerations: TolerationMode = TolerationMode.AUTO,
     ) -> None:
         self.name = name
-        self.mirror = mirror
         self._levels = levels
-        self._detected: tuple[tuple[int, int], Levels] | None = None
-        self._domains = DomainCache()
-        self._eligible = EligibilityCache()
         self._mode = tolerations
-        self._localizer = Localizer(mirror, self._eligible, tolerations)
+        self.install(mirror)
         self._clock = clock
         self._known: dict[str, Callable[[], Freshness]] = {}
         self._needed: set[str] = set()
-        self._follow: Callable[[str], None] = _nothing
-        self._why_left_out: Callable[[str], str] = _not_left_out
+        # A source that reads everything at once needs no telling.
+        self._follow: Callable[[str], None] = lambda resource: None
+        self._why_left_out: Callable[[str], str] = lambda resource: ""
         self._started_s = clock()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._news = asyncio.Event()
 
     def install(self, mirror: ClusterMirror) -> None:
         """Replace the whole mirror at once, as a source does that reads all or nothing."""
@@ -74,7 +72,7 @@ class MemberCluster:
         self._eligible = EligibilityCache()
         self._localizer = Localizer(mirror, self._eligible, self._mode)
         self._domains = DomainCache()
-        self._detected = None
+        self._detected: tuple[tuple[int, int], Levels] | None = None
 
     def watch(self, resource: str, freshness: Callable[[], Freshness]) -> None:
         """Ask this whenever the freshness of a resource matters."""
@@ -105,10 +103,8 @@ class MemberCluster:
 
     def changed(self) -> None:
         """The freshness of some resource has changed: whoever waits shall look again."""
-        waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def learn(self, components: Iterable[Component], within_s: float) -> None:
         """Read what decides about these besides nodes and pods; returns early where that takes long.
@@ -204,12 +200,9 @@ class MemberCluster:
             await self._change(None)
 
     async def _change(self, within_s: float | None) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        try:
-            await asyncio.wait((future,), timeout=within_s)
-        finally:
-            self._waiting.discard(future)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._news.wait()
 
     def _freshness_of(self, resource: str) -> Freshness:
         known = self._known.get(resource)
@@ -217,11 +210,3 @@ class MemberCluster:
             return known()
         waited_s = self._clock() - self._started_s
         return Freshness(synced=False, lost_s=waited_s, recovering=False, detail=f"{resource}: not read yet")
-
-
-def _nothing(resource: str) -> None:
-    """A source that reads everything at once needs no telling."""
-
-
-def _not_left_out(resource: str) -> str:
-    return ""

@@ -48,8 +48,10 @@ class Need(Enum):
 class Follow(Protocol[_Followed_co]):
     """What a source makes of a row."""
 
-    def __call__(self, kinds: Sequence[ResourceKind[_T]], sink: "Sink[_T]") -> _Followed_co:
-        """Follow the first of ``kinds`` that is served, into ``sink``."""
+    def __call__(
+        self, row: "MemberKind", kinds: Sequence[ResourceKind[_T]], sink: "Sink[_T]", /
+    ) -> _Followed_co:
+        """Follow the first of ``kinds``, which are those of the row, that is served, into ``sink``."""
 
 
 class MemberKind(Protocol):
@@ -83,111 +85,36 @@ class _Row(Generic[_T]):
     is_optional: bool = False
 
     def followed(self, mirror: ClusterMirror, follow: Follow[_Followed_co]) -> _Followed_co:
-        return follow(self.kinds, self.sink(mirror))
+        return follow(self, self.kinds, self.sink(mirror))
+
+
+def _asked(name: str, kind: ResourceKind[_T], sink: "Callable[[ClusterMirror], Sink[_T]]") -> _Row[_T]:
+    return _Row(name, (kind,), sink, Need.ASKED, is_optional=True)
+
+
+def _device(
+    name: str, kinds: tuple[ResourceKind[_T], ...], sink: "Callable[[ClusterMirror], Sink[_T]]"
+) -> _Row[_T]:
+    return _Row(name, kinds, sink, Need.DEVICE_CLASSES, is_optional=True)
 
 
 MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
     _Row(NODES, (resource.NODES,), lambda mirror: mirror.nodes),
     _Row(PODS, (resource.PODS,), lambda mirror: mirror.pods),
-    _Row(
-        QUOTAS,
-        (resource.RESOURCE_QUOTAS,),
-        lambda mirror: mirror.quotas,
-        Need.ASKED,
-    ),
-    _Row(
-        DEPLOYMENTS,
-        (resource.DEPLOYMENTS,),
-        lambda mirror: mirror.controllers.deployments,
-        Need.ASKED,
-    ),
-    _Row(
-        REPLICA_SETS,
-        (resource.REPLICA_SETS,),
-        lambda mirror: mirror.controllers.replica_sets,
-        Need.ASKED,
-    ),
-    _Row(
-        TOPOLOGIES,
-        resource.KUEUE_TOPOLOGIES,
-        lambda mirror: mirror.topologies,
-        is_optional=True,
-    ),
+    _Row(QUOTAS, (resource.RESOURCE_QUOTAS,), lambda mirror: mirror.quotas, Need.ASKED),
+    _Row(DEPLOYMENTS, (resource.DEPLOYMENTS,), lambda mirror: mirror.controllers.deployments, Need.ASKED),
+    _Row(REPLICA_SETS, (resource.REPLICA_SETS,), lambda mirror: mirror.controllers.replica_sets, Need.ASKED),
+    _Row(TOPOLOGIES, resource.KUEUE_TOPOLOGIES, lambda mirror: mirror.topologies, is_optional=True),
     # No device can be claimed without a class, and most clusters have none.
-    _Row(
-        DEVICE_CLASSES,
-        device_kinds.DEVICE_CLASSES,
-        lambda mirror: mirror.dra.classes,
-        is_optional=True,
-    ),
-    _Row(
-        CLAIM_TEMPLATES,
-        device_kinds.CLAIM_TEMPLATES,
-        lambda mirror: mirror.dra.templates,
-        Need.DEVICE_CLASSES,
-        is_optional=True,
-    ),
-    _Row(
-        RESOURCE_SLICES,
-        device_kinds.RESOURCE_SLICES,
-        lambda mirror: mirror.dra.slices,
-        Need.DEVICE_CLASSES,
-        is_optional=True,
-    ),
-    _Row(
-        RESOURCE_CLAIMS,
-        device_kinds.RESOURCE_CLAIMS,
-        lambda mirror: mirror.dra.claims,
-        Need.DEVICE_CLASSES,
-        is_optional=True,
-    ),
-    _Row(
-        LIMIT_RANGES,
-        (member_kinds.LIMIT_RANGES,),
-        lambda mirror: mirror.admission.limit_ranges,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        RUNTIME_CLASSES,
-        (member_kinds.RUNTIME_CLASSES,),
-        lambda mirror: mirror.admission.runtime_classes,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        NAMESPACES,
-        (member_kinds.NAMESPACES,),
-        lambda mirror: mirror.admission.namespaces,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        PERSISTENT_VOLUMES,
-        (member_kinds.PERSISTENT_VOLUMES,),
-        lambda mirror: mirror.volumes.volumes,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        VOLUME_CLAIMS,
-        (member_kinds.PERSISTENT_VOLUME_CLAIMS,),
-        lambda mirror: mirror.volumes.claims,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        STORAGE_CLASSES,
-        (member_kinds.STORAGE_CLASSES,),
-        lambda mirror: mirror.volumes.classes,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
-    _Row(
-        CSI_NODES,
-        (member_kinds.CSI_NODES,),
-        lambda mirror: mirror.volumes.csi_nodes,
-        need=Need.ASKED,
-        is_optional=True,
-    ),
+    _Row(DEVICE_CLASSES, device_kinds.DEVICE_CLASSES, lambda mirror: mirror.dra.classes, is_optional=True),
+    _device(CLAIM_TEMPLATES, device_kinds.CLAIM_TEMPLATES, lambda mirror: mirror.dra.templates),
+    _device(RESOURCE_SLICES, device_kinds.RESOURCE_SLICES, lambda mirror: mirror.dra.slices),
+    _device(RESOURCE_CLAIMS, device_kinds.RESOURCE_CLAIMS, lambda mirror: mirror.dra.claims),
+    _asked(LIMIT_RANGES, member_kinds.LIMIT_RANGES, lambda mirror: mirror.admission.limit_ranges),
+    _asked(RUNTIME_CLASSES, member_kinds.RUNTIME_CLASSES, lambda mirror: mirror.admission.runtime_classes),
+    _asked(NAMESPACES, member_kinds.NAMESPACES, lambda mirror: mirror.admission.namespaces),
+    _asked(PERSISTENT_VOLUMES, member_kinds.PERSISTENT_VOLUMES, lambda mirror: mirror.volumes.volumes),
+    _asked(VOLUME_CLAIMS, member_kinds.PERSISTENT_VOLUME_CLAIMS, lambda mirror: mirror.volumes.claims),
+    _asked(STORAGE_CLASSES, member_kinds.STORAGE_CLASSES, lambda mirror: mirror.volumes.classes),
+    _asked(CSI_NODES, member_kinds.CSI_NODES, lambda mirror: mirror.volumes.csi_nodes),
 )

@@ -11,25 +11,18 @@ import platform
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Final, Literal, TypeVar, get_args
+from typing import Final, Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, disable_created_metrics
+from prometheus_client import CollectorRegistry, Gauge, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
 
+from fairway.kube.observation import ReflectorMetrics
 from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
+from fairway.service.metrics import Declared, WatchCounters, stall_metrics
 
 Rpc = Literal["MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"]
-Step = Literal[
-    "ListNodesByNodeClaim",
-    "MaxAvailableReplicas",
-    "GetObjectFromCache",
-    "GetWorkloadUnschedulablePods",
-    "Total",
-]
 ExtensionPoint = Literal["estimate_replicas", "estimate_components"]
 CapacityRpc = Literal["Place", "Explain", "Summary"]
 
@@ -51,7 +44,6 @@ ALGORITHM_BUCKETS_S: Final = _exponential(0.001, 2, 10)
 EXTENSION_POINT_BUCKETS_S: Final = _exponential(0.0001, 2, 12)
 PLUGIN_BUCKETS_S: Final = _exponential(0.00001, 1.5, 20)
 CAPACITY_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-LIST_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,75 +71,50 @@ class EstimatorMetrics:
 
         A request may name any cluster, and each name would otherwise stay a time series for ever.
         """
-        # A switch of the whole library: the creation time of each child doubles a scrape and says nothing.
-        disable_created_metrics()
         self._clusters = frozenset(clusters)
         self._readings = _Readings()
         registry.register(self._readings)
         _register_build_info(registry, version)
-
-        requests = Counter(
-            f"{_STOCK}request_total",
-            "Number of scheduler estimator requests",
-            ["result", "type"],
-            registry=registry,
+        declared = Declared(registry)
+        self._requests = declared.counter(
+            f"{_STOCK}request_total", "Number of scheduler estimator requests", "result", "type"
         )
-        algorithm = Histogram(
+        self._algorithm = declared.histogram(
             f"{_STOCK}algorithm_duration_seconds",
             "Estimating algorithm latency in seconds for each step",
-            ["result", "type", "step"],
-            buckets=ALGORITHM_BUCKETS_S,
-            registry=registry,
+            ALGORITHM_BUCKETS_S,
+            *("result", "type", "step"),
         )
-        extension_points = Histogram(
+        self._extension_points = declared.histogram(
             f"{_STOCK}plugin_extension_point_duration_seconds",
             "Latency for running all plugins of a specific extension point.",
-            ["estimating_plugin_extension_point"],
-            buckets=EXTENSION_POINT_BUCKETS_S,
-            registry=registry,
+            EXTENSION_POINT_BUCKETS_S,
+            "estimating_plugin_extension_point",
         )
-        plugins = Histogram(
+        self._plugins = declared.histogram(
             f"{_STOCK}plugin_execution_duration_seconds",
             "Duration for running a plugin at a specific extension point.",
-            ["estimating_plugin", "estimating_plugin_extension_point"],
-            buckets=PLUGIN_BUCKETS_S,
-            registry=registry,
+            PLUGIN_BUCKETS_S,
+            *("estimating_plugin", "estimating_plugin_extension_point"),
         )
-        answers = Counter(
-            f"{_OWN}answers_total",
-            "Answers by what they were",
-            ["cluster", "rpc", "kind"],
-            registry=registry,
+        self._answers = declared.counter(
+            f"{_OWN}answers_total", "Answers by what they were", "cluster", "rpc", "kind"
         )
-        doubts = Counter(
-            f"{_OWN}doubts_total",
-            "Answers given in doubt, by its cause",
-            ["cluster", "rpc", "cause"],
-            registry=registry,
+        self._doubts = declared.counter(
+            f"{_OWN}doubts_total", "Answers given in doubt, by its cause", "cluster", "rpc", "cause"
         )
-        bad_objects = Counter(
+        self._bad_objects = declared.counter(
             f"{_OWN}bad_objects_total",
             "Objects, or parts of them, that could not be understood and were left out",
-            ["cluster", "resource"],
-            registry=registry,
+            *("cluster", "resource"),
         )
-        capacity = Histogram(
+        self._capacity = declared.histogram(
             "fairway_capacity_request_duration_seconds",
             "Duration of calls of fairway.capacity.v1",
-            ["result", "rpc"],
-            buckets=CAPACITY_BUCKETS_S,
-            registry=registry,
+            CAPACITY_BUCKETS_S,
+            *("result", "rpc"),
         )
-        self._capacity = _children(capacity)
-        self._requests = _children(requests)
-        self._algorithm = _children(algorithm)
-        self._extension_points = _children(extension_points)
-        self._plugins = _children(plugins)
-        self._answers = _children(answers)
-        self._doubts = _children(doubts)
-        self._bad_objects = _children(bad_objects)
-        self._watches = _WatchCounters(registry)
-
+        self._watches = WatchCounters(declared, _OWN, "cluster")
         for rpc in get_args(Rpc):
             for result in ("success", "error"):
                 self._requests(result, rpc)
@@ -161,10 +128,6 @@ class EstimatorMetrics:
     def capacity_request(self, rpc: CapacityRpc, *, ok: bool, duration_s: float) -> None:
         """One call of Fairway's own service was answered, ``ok`` unless with a gRPC error."""
         self._capacity("success" if ok else "error", rpc).observe(duration_s)
-
-    def step(self, rpc: Rpc, step: Step, *, ok: bool, duration_s: float) -> None:
-        """A part of a call took this long."""
-        self._algorithm("success" if ok else "error", rpc, step).observe(duration_s)
 
     def extension_point(self, point: ExtensionPoint, duration_s: float) -> None:
         """The whole estimation behind a call took this long."""
@@ -186,9 +149,9 @@ class EstimatorMetrics:
         """An object, or a part of it, was not understood; the rest counts."""
         self._bad_objects(self._known(cluster), resource).inc()
 
-    def reflector(self, cluster: str) -> "WatchMetrics":
+    def reflector(self, cluster: str) -> ReflectorMetrics:
         """The counters that a cluster's reflectors use, each naming its resource."""
-        return WatchMetrics(self._watches, cluster)
+        return self._watches.of(cluster)
 
     def watch_cluster(self, cluster: str, read: Callable[[], ClusterReading]) -> None:
         """Ask ``read`` about the cluster at each scrape."""
@@ -206,77 +169,6 @@ class EstimatorMetrics:
         return cluster if cluster in self._clusters else UNKNOWN_CLUSTER
 
 
-class _WatchCounters:
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(name: str, help_text: str, *labels: str) -> Counter:
-            return Counter(
-                f"{_OWN}watch_{name}", help_text, ["cluster", "resource", *labels], registry=registry
-            )
-
-        self.events = _children(counter("events_total", "Watch events applied, by type", "type"))
-        self.dropped = _children(
-            counter("dropped_events_total", "Watch events that were duplicates or out of order")
-        )
-        self.undecodable = _children(
-            counter("undecodable_total", "Items and events that could not be decoded and were skipped")
-        )
-        self.relists = _children(
-            counter("relists_total", "Lists made because the watch could not go on, by reason", "reason")
-        )
-        self.half_open = _children(
-            counter("half_open_total", "Watches given up because nothing was heard for too long")
-        )
-        self.errors = _children(
-            counter("errors_total", "Failed attempts to list or watch, by reason", "reason")
-        )
-        self.missed = _children(counter("missed_deletions_total", "Deletions that only a later list showed"))
-        lists = Histogram(
-            f"{_OWN}watch_list_duration_seconds",
-            "Time that a complete list took",
-            ["cluster", "resource"],
-            buckets=LIST_BUCKETS_S,
-            registry=registry,
-        )
-        self.lists = _children(lists)
-
-
-class WatchMetrics:
-    """One cluster's watches; made to be the ``ReflectorMetrics`` of ``fairway.kube.observation``."""
-
-    def __init__(self, counters: _WatchCounters, cluster: str) -> None:
-        self._counters = counters
-        self._cluster = cluster
-
-    def event(self, resource: str, type: str) -> None:
-        """One watch event was applied."""
-        self._counters.events(self._cluster, resource, type).inc()
-
-    def dropped(self, resource: str) -> None:
-        """One event was a duplicate or out of order."""
-        self._counters.dropped(self._cluster, resource).inc()
-
-    def undecodable(self, resource: str) -> None:
-        """One item or event could not be decoded."""
-        self._counters.undecodable(self._cluster, resource).inc()
-
-    def listed(self, resource: str, objects: int, deleted: int, duration_s: float) -> None:
-        """A list is complete; ``deleted`` objects had vanished unseen."""
-        self._counters.lists(self._cluster, resource).observe(duration_s)
-        self._counters.missed(self._cluster, resource).inc(deleted)
-
-    def relist(self, resource: str, reason: str) -> None:
-        """The position in the history was given up."""
-        self._counters.relists(self._cluster, resource, reason).inc()
-
-    def half_open(self, resource: str) -> None:
-        """A stream was silent for too long."""
-        self._counters.half_open(self._cluster, resource).inc()
-
-    def error(self, resource: str, reason: str) -> None:
-        """An attempt failed."""
-        self._counters.errors(self._cluster, resource, reason).inc()
-
-
 class _Readings(Collector):
     """Metrics made at scrape time from what was asked for."""
 
@@ -288,7 +180,7 @@ class _Readings(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._cluster_metrics()
         if self.stalls is not None:
-            yield from _stall_metrics(self.stalls())
+            yield from stall_metrics(_OWN, self.stalls())
         if self.certificates is not None:
             yield from _certificate_metrics(self.certificates())
 
@@ -296,33 +188,22 @@ class _Readings(Collector):
         def gauge(name: str, help_text: str, *labels: str) -> GaugeMetricFamily:
             return GaugeMetricFamily(f"{_OWN}{name}", help_text, labels=["cluster", *labels])
 
-        synced = gauge("cluster_synced", "1 when answers come from the cluster's present state, else 0")
-        staleness = gauge("cluster_staleness_seconds", "Age of the last news of the cluster")
-        nodes = gauge("cluster_nodes", "Nodes mirrored")
-        pods = gauge("cluster_pods", "Pods mirrored")
-        resources = gauge("cluster_resources", "Resource columns, one for each resource name seen")
+        families = (
+            gauge("cluster_synced", "1 when answers come from the cluster's present state, else 0"),
+            gauge("cluster_staleness_seconds", "Age of the last news of the cluster"),
+            gauge("cluster_nodes", "Nodes mirrored"),
+            gauge("cluster_pods", "Pods mirrored"),
+            gauge("cluster_resources", "Resource columns, one for each resource name seen"),
+        )
         lag = gauge("watch_lag_seconds", "Time since the watch of a resource was last heard of", "resource")
         for cluster, read in self.clusters.items():
             now = read()
-            synced.add_metric([cluster], float(now.synced))
-            staleness.add_metric([cluster], now.staleness_s)
-            nodes.add_metric([cluster], now.nodes)
-            pods.add_metric([cluster], now.pods)
-            resources.add_metric([cluster], now.resources)
+            values = (float(now.synced), now.staleness_s, now.nodes, now.pods, now.resources)
+            for family, value in zip(families, values, strict=True):
+                family.add_metric([cluster], value)
             for resource, lag_s in now.watch_lag_s.items():
                 lag.add_metric([cluster, resource], lag_s)
-        yield from (synced, staleness, nodes, pods, resources, lag)
-
-
-def _stall_metrics(now: StallReading) -> Iterator[Metric]:
-    yield CounterMetricFamily(
-        f"{_OWN}loop_stalls_total", "Times the event loop was more than 20 ms late", value=now.stalls
-    )
-    yield GaugeMetricFamily(
-        f"{_OWN}loop_worst_delay_seconds",
-        "Longest delay of the event loop in the last minute",
-        value=now.worst_last_minute_s,
-    )
+        yield from (*families, lag)
 
 
 def _certificate_metrics(now: CertificateReading) -> Iterator[Metric]:
@@ -348,10 +229,7 @@ def _certificate_metrics(now: CertificateReading) -> Iterator[Metric]:
 def _register_build_info(registry: CollectorRegistry, version: str) -> None:
     labels = {
         "git_version": f"v{version}",
-        "git_commit": "unknown",
-        "git_short_commit": "unknown",
-        "git_tree_state": "unknown",
-        "build_date": "unknown",
+        **dict.fromkeys(("git_commit", "git_short_commit", "git_tree_state", "build_date"), "unknown"),
         "go_version": f"python{platform.python_version()}",
         "compiler": platform.python_implementation(),
         "platform": f"{sys.platform}/{platform.machine()}",
@@ -363,11 +241,3 @@ def _register_build_info(registry: CollectorRegistry, version: str) -> None:
         registry=registry,
     )
     gauge.labels(**labels).set(1)
-
-
-M = TypeVar("M", bound=MetricWrapperBase)
-
-
-def _children(metric: M) -> Callable[..., M]:
-    """``metric.labels`` with its children kept: a plain cache hit instead of checks and a lock."""
-    return cache(metric.labels)

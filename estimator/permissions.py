@@ -5,72 +5,39 @@ from fairway.kube.permissions import ANY_RESOURCE, Permission
 _MEMBER = "manifests/member/rbac.yaml"
 _KARMADA = "manifests/karmada/rbac/estimator.yaml"
 _READS = ("list", "watch")
+_NO_ANSWERS = "every answer about this cluster is in doubt"
 _NO_DEVICES = "devices of Dynamic Resource Allocation count as none in this cluster"
 _NO_VOLUMES = "answers about pods with persistent volumes say what is not known, and are not proven"
 _NO_CONTROLLERS = (
     "karmada-descheduler's questions about Deployments are answered in doubt, and pods of assumed "
     "Deployments may count twice once they are bound"
 )
+_UNKNOWN = "say that it is not known, and are not proven"
+_LOST = {
+    "nodes": _NO_ANSWERS,
+    "pods": _NO_ANSWERS,
+    "deployments.apps": _NO_CONTROLLERS,
+    "replicasets.apps": _NO_CONTROLLERS,
+    "resourcequotas": f"with the gate ResourceQuotaEstimate {_NO_ANSWERS}",
+    "resourceslices.resource.k8s.io": _NO_DEVICES,
+    "deviceclasses.resource.k8s.io": _NO_DEVICES,
+    "resourceclaims.resource.k8s.io": _NO_DEVICES,
+    "resourceclaimtemplates.resource.k8s.io": (
+        "claims that pods make from templates of this cluster are not known"
+    ),
+    "topologies.kueue.x-k8s.io": "the levels of this cluster's topology are guessed from well-known labels",
+    "limitranges": (
+        "answers about pods that state no cpu or memory say that defaults are not known, and are not proven"
+    ),
+    "runtimeclasses.node.k8s.io": f"answers about pods with a RuntimeClass {_UNKNOWN}",
+    "namespaces": f"answers about pods that a namespaceSelector is about {_UNKNOWN}",
+    "persistentvolumeclaims": _NO_VOLUMES,
+    "persistentvolumes": _NO_VOLUMES,
+    "storageclasses.storage.k8s.io": _NO_VOLUMES,
+    "csinodes.storage.k8s.io": _NO_VOLUMES,
+}
 
-MEMBER: tuple[Permission, ...] = (
-    Permission("nodes", _READS, "every answer about this cluster is in doubt", _MEMBER),
-    Permission("pods", _READS, "every answer about this cluster is in doubt", _MEMBER),
-    Permission(
-        "deployments.apps",
-        _READS,
-        _NO_CONTROLLERS,
-        _MEMBER,
-    ),
-    Permission(
-        "replicasets.apps",
-        _READS,
-        _NO_CONTROLLERS,
-        _MEMBER,
-    ),
-    Permission(
-        "resourcequotas",
-        _READS,
-        "with the gate ResourceQuotaEstimate every answer about this cluster is in doubt",
-        _MEMBER,
-    ),
-    Permission("resourceslices.resource.k8s.io", _READS, _NO_DEVICES, _MEMBER),
-    Permission("deviceclasses.resource.k8s.io", _READS, _NO_DEVICES, _MEMBER),
-    Permission("resourceclaims.resource.k8s.io", _READS, _NO_DEVICES, _MEMBER),
-    Permission(
-        "resourceclaimtemplates.resource.k8s.io",
-        _READS,
-        "claims that pods make from templates of this cluster are not known",
-        _MEMBER,
-    ),
-    Permission(
-        "topologies.kueue.x-k8s.io",
-        _READS,
-        "the levels of this cluster's topology are guessed from well-known labels",
-        _MEMBER,
-    ),
-    Permission(
-        "limitranges",
-        _READS,
-        "answers about pods that state no cpu or memory say that defaults are not known, and are not proven",
-        _MEMBER,
-    ),
-    Permission(
-        "runtimeclasses.node.k8s.io",
-        _READS,
-        "answers about pods with a RuntimeClass say that it is not known, and are not proven",
-        _MEMBER,
-    ),
-    Permission(
-        "namespaces",
-        _READS,
-        "answers about pods that a namespaceSelector is about say that it is not known, and are not proven",
-        _MEMBER,
-    ),
-    Permission("persistentvolumeclaims", _READS, _NO_VOLUMES, _MEMBER),
-    Permission("persistentvolumes", _READS, _NO_VOLUMES, _MEMBER),
-    Permission("storageclasses.storage.k8s.io", _READS, _NO_VOLUMES, _MEMBER),
-    Permission("csinodes.storage.k8s.io", _READS, _NO_VOLUMES, _MEMBER),
-)
+MEMBER = tuple(Permission(resource, _READS, lost, _MEMBER) for resource, lost in _LOST.items())
 """In each member cluster."""
 
 KARMADA: tuple[Permission, ...] = (

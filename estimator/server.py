@@ -10,7 +10,6 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,13 +35,7 @@ from estimator.member import NODES, PODS, QUOTAS, REPLICA_SETS, MemberCluster
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from estimator.pb import service_pb2
 from estimator.service import SERVICE, EstimatorService
-from estimator.settings import (
-    ApiSettings,
-    KarmadaSettings,
-    LiveCluster,
-    Settings,
-    SnapshotCluster,
-)
+from estimator.settings import ApiSettings, LiveCluster, Settings, SnapshotCluster
 from estimator.snapshot_source import SnapshotSource
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.accelerators.catalogue import Catalogue, CatalogueError
@@ -104,13 +97,11 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
     members = [_Member(cluster, settings, metrics) for cluster in settings.clusters]
     metrics.watch_stalls(program.stalls.reading)
     async with AsyncExitStack() as stack:
-        executors = _Executors(
-            stack.enter_context(ThreadPoolExecutor(KARMADA_THREADS, thread_name_prefix="karmada")),
-            stack.enter_context(ThreadPoolExecutor(OWN_THREADS, thread_name_prefix="capacity")),
-        )
+        for_karmada = stack.enter_context(ThreadPoolExecutor(KARMADA_THREADS, thread_name_prefix="karmada"))
+        own = stack.enter_context(ThreadPoolExecutor(OWN_THREADS, thread_name_prefix="capacity"))
         templates = None if settings.karmada is None else _Templates(settings.karmada, settings.api, metrics)
         program.tell_denied(lambda: _denied(members, templates))
-        server, port, say_stopping = await _listen(settings, members, metrics, executors, templates)
+        server, port, say_stopping = await _listen(settings, members, metrics, for_karmada, own, templates)
         stack.push_async_callback(server.stop, _STOP_WITHIN_S)
         await stack.enter_async_context(program.endpoints(lambda: [member.check() for member in members]))
         logger.info("serving", extra={"port": port, "tls": settings.tls is not None, "clusters": names})
@@ -128,14 +119,6 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
             await say_stopping()
             await server.stop(_STOP_WITHIN_S)
     return 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Executors:
-    """The threads for answers to Karmada, and those for answers of Fairway's own service."""
-
-    karmada: Executor
-    own: Executor
 
 
 class _Member:
@@ -165,7 +148,7 @@ class _Member:
             file = self._cluster.file
             await SnapshotSource(self.member, file, self._report, clock=time.monotonic).run()
         else:
-            source = await asyncio.to_thread(_live_source)
+            source, _ = await asyncio.to_thread(_sources)
             # A hundred clusters shall not be set up in one go.
             await take_turn()
             self._live = source.connect(
@@ -210,7 +193,7 @@ class _Member:
 class _Templates:
     """The templates on Karmada's API server; connects once it runs, and until then nothing is known."""
 
-    def __init__(self, karmada: KarmadaSettings, api: ApiSettings, metrics: EstimatorMetrics) -> None:
+    def __init__(self, karmada: Path, api: ApiSettings, metrics: EstimatorMetrics) -> None:
         self._karmada = karmada
         self._api = api
         self._metrics = metrics
@@ -218,9 +201,9 @@ class _Templates:
 
     async def run(self) -> None:
         """Follow the templates until cancelled."""
-        source = (await asyncio.to_thread(_karmada_source)).connect(
-            self._karmada, self._api, self._metrics.reflector("karmada"), clock=time.monotonic
-        )
+        _, kind_of_source = await asyncio.to_thread(_sources)
+        watches = self._metrics.reflector("karmada")
+        source = kind_of_source.connect(self._karmada, self._api, watches, clock=time.monotonic)
         self._connected.set_result(source)
         await source.run()
 
@@ -258,12 +241,6 @@ def _needed_at_once(gates: Gates) -> tuple[str, ...]:
     return (*quotas, REPLICA_SETS) if gates.scheduling_overcommit_protection else quotas
 
 
-def _karmada_source() -> "type[KarmadaSource]":
-    from estimator.karmada.source import KarmadaSource
-
-    return KarmadaSource
-
-
 def _catalogue(file: Path | None) -> Catalogue:
     """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
     try:
@@ -279,18 +256,20 @@ def _levels(settings: Settings, cluster: str) -> Levels | None:
     return None if keys is None else levels_of(keys)
 
 
-def _live_source() -> "type[LiveSource]":
+def _sources() -> "tuple[type[LiveSource], type[KarmadaSource]]":
     # The official Kubernetes client takes a third of a second to import, in which the port shall be open.
+    from estimator.karmada.source import KarmadaSource
     from estimator.live_source import LiveSource
 
-    return LiveSource
+    return LiveSource, KarmadaSource
 
 
 async def _listen(
     settings: Settings,
     members: list[_Member],
     metrics: EstimatorMetrics,
-    executors: _Executors,
+    for_karmada: Executor,
+    own: Executor,
     templates: _Templates | None,
 ) -> tuple[grpc.aio.Server, int, _SayStopping]:
     policy = Policy(settings.gates, OnDoubt(settings.on_doubt), settings.stale_after_s)
@@ -298,7 +277,7 @@ async def _listen(
         [member.member for member in members],
         policy,
         metrics,
-        executors.karmada,
+        for_karmada,
         clock=time.monotonic,
         wall_clock=time.time,
         templates=templates,
@@ -307,7 +286,7 @@ async def _listen(
         [member.member for member in members],
         _catalogue(settings.accelerators.catalogue),
         settings.stale_after_s,
-        executors.own,
+        own,
         heeds_quotas=settings.gates.resource_quota_estimate,
         clock=time.monotonic,
         with_claims=None if templates is None else templates.with_claims,
@@ -315,8 +294,8 @@ async def _listen(
     server = grpc.aio.server(options=_OPTIONS)
     server.add_generic_rpc_handlers(
         (
-            EstimatorService(answering, policy.on_doubt, metrics, executors.karmada).handlers(),
-            CapacityService(capacity, metrics, executors.own).handlers(),
+            EstimatorService(answering, policy.on_doubt, metrics, for_karmada).handlers(),
+            CapacityService(capacity, metrics, own).handlers(),
         )
     )
     health_service = health.aio.HealthServicer()  # type: ignore[attr-defined]  # public, if not to mypy

@@ -37,13 +37,6 @@ ClusterSource = LiveCluster | SnapshotCluster
 
 
 @dataclass(frozen=True, slots=True)
-class KarmadaSettings:
-    """How to read the workloads' templates from Karmada's own API server."""
-
-    kubeconfig: Path
-
-
-@dataclass(frozen=True, slots=True)
 class TopologyOverride:
     """The topology levels of a cluster, coarse to fine, as label keys; of all clusters, if it has no name."""
 
@@ -78,7 +71,7 @@ class Settings:
     ``clusters`` has names that are unique, live ones first; none where no cluster belongs to this shard.
     ``tls`` is ``None`` for plaintext. After ``stale_after_s`` without news of a cluster its answers are
     doubtful, and ``on_doubt`` says what to answer then. ``notices`` are sentences to log once at startup.
-    ``karmada`` is None where templates are not read.
+    ``karmada`` is the kubeconfig of Karmada's own API server, None where templates of workloads are not read.
     """
 
     clusters: tuple[ClusterSource, ...]
@@ -91,5 +84,5 @@ class Settings:
     stale_after_s: float
     logs: LogSettings
     notices: tuple[str, ...]
-    karmada: KarmadaSettings | None = None
+    karmada: Path | None = None
     accelerators: AcceleratorSettings = AcceleratorSettings()

@@ -5,7 +5,7 @@ wins where it is present. Nothing here trusts its input: whatever cannot be read
 the field and still says, as far as it can be seen, whether the request asks for devices.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -22,11 +22,7 @@ from estimator.capacity.request import (
     UnschedulableQuestion,
     WorkloadReference,
 )
-from estimator.fit.pod_shape import (
-    ANY_NODE,
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import ANY_NODE, NodeClaim, PodShape
 from estimator.pb import estimator_pb2 as pb
 from fairway.quantity import QuantityError, milli, parse_nano, units
 from fairway.resources import CPU, is_extended, is_scheduled
@@ -56,9 +52,12 @@ def decode_replicas(data: bytes, object_text: str | None) -> ReplicasQuestion:
     message = _parse(pb.MaxAvailableReplicasRequest, data)
     requirements = message.replica_requirements
     workload = parse_object(object_text)
-    with _Devices(lambda: _requested([requirements])):
+    try:
         shape = _shape(requirements, "replicaRequirements")
         assumed = _assumed(message.assumed_workloads)
+    except WireError as error:
+        error.names_device = _name_device([requirements])
+        raise
     namespace = requirements.namespace or (workload.namespace if workload else "")
     return ReplicasQuestion(message.cluster, shape, namespace, assumed, workload)
 
@@ -66,9 +65,12 @@ def decode_replicas(data: bytes, object_text: str | None) -> ReplicasQuestion:
 def decode_sets(data: bytes, object_text: str | None) -> SetsQuestion:
     """The question in a MaxAvailableComponentSetsRequest. Raises WireError."""
     message = _parse(pb.MaxAvailableComponentSetsRequest, data)
-    with _Devices(lambda: _requested(c.replica_requirements for c in message.components)):
+    try:
         components = _components(message.components, "components")
         assumed = _assumed(message.assumed_workloads)
+    except WireError as error:
+        error.names_device = _name_device(c.replica_requirements for c in message.components)
+        raise
     return SetsQuestion(message.cluster, components, message.namespace, assumed, parse_object(object_text))
 
 
@@ -126,24 +128,9 @@ def _parse(message: type[_M], data: bytes) -> _M:
 _Requirements = pb.ReplicaRequirements | pb.ComponentReplicaRequirements
 
 
-class _Devices:
-    """Adds to a WireError whether the request names devices; looks only when there is an error."""
-
-    def __init__(self, names: Callable[[], Iterable[str]]) -> None:
-        self._names = names
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, WireError):
-            error.names_device = any(is_extended(name) for name in self._names())
-
-
-def _requested(requirements: Iterable[_Requirements]) -> Iterable[str]:
-    for r in requirements:
-        yield from r.resource_request_bytes
-        yield from r.resource_request
+def _name_device(requirements: Iterable[_Requirements]) -> bool:
+    names = (name for r in requirements for name in (*r.resource_request_bytes, *r.resource_request))
+    return any(map(is_extended, names))
 
 
 def _assumed(workloads: Collection[pb.AssumedWorkload]) -> tuple[AssumedWorkload, ...]:
@@ -166,14 +153,11 @@ def _components(components: Collection[pb.Component], path: str) -> tuple[Compon
 
 
 def _shape(requirements: _Requirements, path: str) -> PodShape:
-    requests: list[tuple[str, int]] = []
-    twins = requirements.resource_request_bytes
+    twins, plain = requirements.resource_request_bytes, requirements.resource_request
     if twins:
-        for name, data in twins.items():
-            requests.append((name, _twin_amount(name, data, path)))
+        requests = [(name, _twin_amount(name, data, path)) for name, data in twins.items()]
     else:
-        for name, quantity in requirements.resource_request.items():
-            requests.append((name, _amount(name, quantity.string, path)))
+        requests = [(name, _amount(name, quantity.string, path)) for name, quantity in plain.items()]
     kept = tuple(sorted((name, amount) for name, amount in requests if amount > 0 and is_scheduled(name)))
     claim = _claim(requirements.node_claim, path) if requirements.HasField("node_claim") else ANY_NODE
     return PodShape(kept, claim, requirements.priority_class_name)

@@ -6,7 +6,6 @@ asked from then on goes over new ones, and an old one is closed when the last qu
 answered. Files that cannot be used leave the last good set in force, with one log line.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from fairway.service.certificates import ClientFiles, ClientSet, TlsError, fingerprint, load_client
+from fairway.service.certificates import Certificates, CertificateSet, ClientFiles
 from queue_dispatcher.settings import EstimatorTls
 
 if TYPE_CHECKING:
     # Generic in their stubs, not at run time.
     Method = grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
 
-logger = logging.getLogger(__name__)
-
-CHECK_INTERVAL_S: Final = 1.0
 _MAX_BYTES: Final = 16 << 20
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", _MAX_BYTES),
@@ -33,48 +29,6 @@ _OPTIONS: Final = (
     # A connection made anew is to show the new certificate, not to share one that is open.
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-class ClientCertificates:
-    """The certificates in force towards the estimators, and the files they follow."""
-
-    def __init__(self, files: ClientFiles, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Load ``files``; ``clock`` gives seconds and paces the looks at them. Raises TlsError."""
-        self._files = files
-        self._clock = clock
-        self._looked_s = clock()
-        self._mark = fingerprint(files)
-        self._set = load_client(files)
-        self._problem = ""
-
-    def current(self) -> ClientSet:
-        """The set in force, after a look at the files if the last one is a second old."""
-        now_s = self._clock()
-        if now_s - self._looked_s >= CHECK_INTERVAL_S:
-            self._looked_s = now_s
-            self._follow_files()
-        return self._set
-
-    def _follow_files(self) -> None:
-        try:
-            mark = fingerprint(self._files)
-            if mark == self._mark and not self._problem:
-                return
-            newer = load_client(self._files)
-        except TlsError as error:
-            if str(error) != self._problem:
-                logger.error(
-                    "certificates towards the estimators not reloaded, the old ones stay in force: %s", error
-                )
-            self._problem = str(error)
-            return
-        self._mark, self._problem = mark, ""
-        if newer != self._set:
-            self._set = newer
-            logger.info(
-                "certificates towards the estimators reloaded: connections are made anew",
-                extra={"ca": str(self._files.ca)},
-            )
 
 
 @dataclass(slots=True, eq=False)
@@ -89,11 +43,16 @@ class Connections:
 
     def __init__(self, tls: EstimatorTls, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing is sent yet. Raises TlsError."""
-        self._certificates: ClientCertificates | None = None
-        self._shown: ClientSet | None = None
+        self._certificates: Certificates | None = None
+        self._shown: CertificateSet | None = None
         if tls.ca is not None:
             files = ClientFiles(tls.ca, tls.certificate, tls.key)
-            self._certificates = ClientCertificates(files, clock=clock)
+            self._certificates = Certificates(
+                files,
+                named="certificates towards the estimators",
+                leads_to=": connections are made anew",
+                clock=clock,
+            )
             self._shown = self._certificates.current()
         self._open: dict[str, _Connection] = {}
         self._old: set[_Connection] = set()
@@ -144,7 +103,7 @@ class Connections:
         if shown is None:
             return grpc.aio.insecure_channel(address, _OPTIONS)
         credentials: grpc.ChannelCredentials = grpc.ssl_channel_credentials(
-            shown.ca_pem, shown.key_pem, shown.certificate_pem
+            shown.authorities_pem, shown.key_pem, shown.certificate_pem
         )
         return grpc.aio.secure_channel(address, credentials, _OPTIONS)
 

@@ -13,15 +13,11 @@ from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import (
     CATALOGUE,
-    ENABLE_PPROF,
     HELP,
     KARMADA,
     KARMADA_CONTEXT,
     KARMADA_MASTER,
-    LOGGING_FORMAT,
-    METRICS,
     OTHERS,
-    PROFILING,
     Text,
     catalogue_file,
     endpoint_notices,
@@ -30,6 +26,7 @@ from fairway.service.common_flags import (
     health_flag,
     karmada_kubeconfig,
     log_settings,
+    process_groups,
     verbosity_flag,
 )
 from fairway.service.durations import parse_duration_s
@@ -39,12 +36,13 @@ from fairway.service.goflags import (
     FlagError,
     FlagGroup,
     int_between,
-    parse_bool,
     parse_float,
     parse_int,
     parse_line,
     parse_text,
     render_help,
+    switch,
+    text_flag,
 )
 from queue_dispatcher.settings import (
     ApiSettings,
@@ -87,12 +85,9 @@ _ESTIMATOR: Final = Flag(
     "Estimator of a member cluster, asked whether the workload at the head of a queue fits; may be repeated.",
     "CLUSTER=HOST:PORT",
 )
-_DISCOVER: Final = Flag(
+_DISCOVER: Final = switch(
     "enable-scheduler-estimator",
-    parse_bool,
-    "false",
     "Ask an estimator of every other member cluster too, where karmada-scheduler finds it.",
-    switch=True,
 )
 _SERVICE_PREFIX: Final = Flag(
     "scheduler-estimator-service-prefix",
@@ -121,38 +116,21 @@ _WAIT: Final = Flag(
     "How long a workload waits for estimators that do not answer, before it is released without them.",
     "DURATION",
 )
-_ESTIMATOR_CA: Final = Flag(
+_ESTIMATOR_CA: Final = text_flag(
     "scheduler-estimator-ca-file",
-    parse_text,
-    "",
     "Authorities of the estimators' certificates, PEM; without it connections are plaintext.",
-    "FILE",
 )
-_ESTIMATOR_CERTIFICATE: Final = Flag(
-    "scheduler-estimator-cert-file", parse_text, "", "Own certificate towards estimators, PEM.", "FILE"
+_ESTIMATOR_CERTIFICATE: Final = text_flag(
+    "scheduler-estimator-cert-file", "Own certificate towards estimators, PEM."
 )
-_ESTIMATOR_KEY: Final = Flag(
-    "scheduler-estimator-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE"
-)
+_ESTIMATOR_KEY: Final = text_flag("scheduler-estimator-key-file", "Key of that certificate, PEM.")
 
-_VOLCANO: Final = Flag(
-    "volcano-queues",
-    parse_bool,
-    "false",
-    "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues.",
-    switch=True,
+_VOLCANO: Final = switch(
+    "volcano-queues", "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues."
 )
-_EVENTS: Final = Flag(
-    "events",
-    parse_bool,
-    "true",
-    "Write Events on bindings: admitted, taken back, why they wait.",
-    switch=True,
-)
+_EVENTS: Final = switch("events", "Write Events on bindings: admitted, taken back, why they wait.", "true")
 
-_ELECT: Final = Flag(
-    "leader-elect", parse_bool, "true", "Elect one leader among the replicas; only it writes.", switch=True
-)
+_ELECT: Final = switch("leader-elect", "Elect one leader among the replicas; only it writes.", "true")
 _LEASE_NAMESPACE: Final = Flag(
     "leader-elect-resource-namespace", parse_text, "karmada-system", "Namespace of the Lease.", "NAMESPACE"
 )
@@ -201,22 +179,14 @@ _VISIBILITY_AUTHORIZATION: Final = Flag(
     "shows everything to anybody.",
     "karmada|none",
 )
-_VISIBILITY_CERTIFICATE: Final = Flag(
+_VISIBILITY_CERTIFICATE: Final = text_flag(
     "visibility-tls-cert-file",
-    parse_text,
-    "",
     "Certificate chain of /visibility, PEM, re-read when it changes; without it plain HTTP is spoken.",
-    "FILE",
 )
-_VISIBILITY_KEY: Final = Flag(
-    "visibility-tls-private-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE"
-)
-_VISIBILITY_INSECURE: Final = Flag(
+_VISIBILITY_KEY: Final = text_flag("visibility-tls-private-key-file", "Key of that certificate, PEM.")
+_VISIBILITY_INSECURE: Final = switch(
     "visibility-insecure",
-    parse_bool,
-    "false",
     "Serve /visibility beyond loopback also without a certificate, or without authorization.",
-    switch=True,
 )
 _HEALTH: Final = health_flag(":10351")
 _VERBOSITY: Final = verbosity_flag()
@@ -253,8 +223,7 @@ GROUPS: Final = (
             _VISIBILITY_INSECURE,
         ),
     ),
-    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
-    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
+    *process_groups(_HEALTH, _VERBOSITY),
     OTHERS,
 )
 

@@ -6,15 +6,15 @@ when somebody scrapes, so that it can never drift from the truth; `Readings` say
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Final, TypeVar
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from fairway.kube.observation import ReflectorMetrics
 from fairway.service.lifecycle import StallReading
+from fairway.service.metrics import Declared, WatchCounters, stall_metrics
 
 _P: Final = "fairway_"
 _OWN: Final = "fairway_dispatcher_"
@@ -23,7 +23,6 @@ CYCLE_BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 
 WAIT_BUCKETS_S: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86_400, 7 * 86_400)
 PLACED_BUCKETS_S: Final = (0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600)
 PROBE_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-LIST_BUCKETS_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +65,14 @@ class DispatcherMetrics:
     """The counters of one dispatcher process. Used on the event loop only."""
 
     def __init__(self, registry: CollectorRegistry, *, version: str) -> None:
-        # A switch of the whole library: the creation time of each child doubles a scrape and says nothing.
-        disable_created_metrics()
         self._collector = _Collector()
         registry.register(self._collector)
         Gauge(
             f"{_OWN}build_info", "The version, as a label of a constant 1.", ["version"], registry=registry
         ).labels(version).set(1)
 
-        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
-            return _children(Counter(name, text, labels, registry=registry))
-
-        def histogram(
-            name: str, text: str, buckets: tuple[float, ...], *labels: str
-        ) -> Callable[..., Histogram]:
-            return _children(Histogram(name, text, labels, buckets=buckets, registry=registry))
-
+        declared = Declared(registry)
+        counter, histogram = declared.counter, declared.histogram
         self._admitted = counter(f"{_P}admitted_total", "Bindings released, growth included", "cluster_queue")
         self._taken_back = counter(
             f"{_P}evicted_total", "Bindings taken back, by reason", "cluster_queue", "reason"
@@ -130,7 +121,7 @@ class DispatcherMetrics:
             "Objects, or parts of them, that could not be understood",
             "resource",
         )
-        self._watches = _WatchCounters(registry)
+        self._watches = WatchCounters(declared, _OWN).of()
 
     def admitted(self, queue: str, service_class: str, waited_s: float) -> None:
         """A binding was released after so long in the line."""
@@ -182,9 +173,9 @@ class DispatcherMetrics:
         """An object, or a part of it, was not understood; the rest counts."""
         self._bad_objects(resource).inc()
 
-    def reflector(self) -> "WatchMetrics":
+    def reflector(self) -> ReflectorMetrics:
         """The counters that reflectors use, each naming its resource."""
-        return WatchMetrics(self._watches)
+        return self._watches
 
     def watch_readings(self, read: Callable[[], Readings]) -> None:
         """Ask ``read`` about the queues at each scrape."""
@@ -193,67 +184,6 @@ class DispatcherMetrics:
     def watch_stalls(self, read: Callable[[], StallReading]) -> None:
         """Ask ``read`` about the event loop at each scrape."""
         self._collector.stalls = read
-
-
-class _WatchCounters:
-    def __init__(self, registry: CollectorRegistry) -> None:
-        def counter(name: str, text: str, *labels: str) -> Callable[..., Counter]:
-            return _children(Counter(f"{_OWN}watch_{name}", text, ["resource", *labels], registry=registry))
-
-        self.events = counter("events_total", "Watch events applied, by type", "type")
-        self.dropped = counter("dropped_events_total", "Watch events that were duplicates or out of order")
-        self.undecodable = counter("undecodable_total", "Items and events that could not be decoded")
-        self.relists = counter(
-            "relists_total", "Lists because the watch could not go on, by reason", "reason"
-        )
-        self.half_open = counter("half_open_total", "Watches given up because nothing was heard for too long")
-        self.errors = counter("errors_total", "Failed attempts to list or watch, by reason", "reason")
-        self.missed = counter("missed_deletions_total", "Deletions that only a later list showed")
-        self.lists = _children(
-            Histogram(
-                f"{_OWN}watch_list_duration_seconds",
-                "Time that a complete list took",
-                ["resource"],
-                buckets=LIST_BUCKETS_S,
-                registry=registry,
-            )
-        )
-
-
-class WatchMetrics:
-    """All watches; made to be the ``ReflectorMetrics`` of ``fairway.kube.observation``."""
-
-    def __init__(self, counters: _WatchCounters) -> None:
-        self._counters = counters
-
-    def event(self, resource: str, type: str) -> None:
-        """One watch event was applied."""
-        self._counters.events(resource, type).inc()
-
-    def dropped(self, resource: str) -> None:
-        """One event was a duplicate or out of order."""
-        self._counters.dropped(resource).inc()
-
-    def undecodable(self, resource: str) -> None:
-        """One item or event could not be decoded."""
-        self._counters.undecodable(resource).inc()
-
-    def listed(self, resource: str, objects: int, deleted: int, duration_s: float) -> None:
-        """A list is complete; ``deleted`` objects had vanished unseen."""
-        self._counters.lists(resource).observe(duration_s)
-        self._counters.missed(resource).inc(deleted)
-
-    def relist(self, resource: str, reason: str) -> None:
-        """The position in the history was given up."""
-        self._counters.relists(resource, reason).inc()
-
-    def half_open(self, resource: str) -> None:
-        """A stream was silent for too long."""
-        self._counters.half_open(resource).inc()
-
-    def error(self, resource: str, reason: str) -> None:
-        """An attempt failed."""
-        self._counters.errors(resource, reason).inc()
 
 
 class _Collector(Collector):
@@ -269,7 +199,7 @@ class _Collector(Collector):
             yield from _gauges(now)
             yield from _queue_metrics(now)
         if self.stalls is not None:
-            yield from _stall_metrics(self.stalls())
+            yield from stall_metrics(_OWN, self.stalls())
 
 
 def _gauges(now: Readings) -> Iterator[Metric]:
@@ -319,22 +249,3 @@ def _queue_metrics(now: Readings) -> Iterator[Metric]:
     for resource, count in now.objects.items():
         objects.add_metric([resource], count)
     yield from (pending, unadmitted, states, used, nominal, borrowed, shares, objects)
-
-
-def _stall_metrics(now: StallReading) -> Iterator[Metric]:
-    yield CounterMetricFamily(
-        f"{_OWN}loop_stalls_total", "Times the event loop was more than 20 ms late", value=now.stalls
-    )
-    yield GaugeMetricFamily(
-        f"{_OWN}loop_worst_delay_seconds",
-        "Longest delay of the event loop in the last minute",
-        value=now.worst_last_minute_s,
-    )
-
-
-M = TypeVar("M", bound=MetricWrapperBase)
-
-
-def _children(metric: M) -> Callable[..., M]:
-    """``metric.labels`` with its children kept: a plain cache hit instead of checks and a lock."""
-    return cache(metric.labels)

@@ -24,7 +24,7 @@ class CertificateFiles:
     def __init__(
         self, certificate: Path, key: Path, authorities: Path | None, clock: Callable[[], float]
     ) -> None:
-        self._files = TlsFiles(certificate, key, client_ca=authorities, verify_clients=False)
+        self._files = TlsFiles(certificate, key, authorities, verify_clients=False)
         self._clock = clock
         self._mark: object = None
         self._loaded: Serving | None = None
@@ -36,7 +36,7 @@ class CertificateFiles:
         if self._loaded is None or mark != self._mark:
             found = load(self._files)
             self._mark = mark
-            self._loaded = Serving(found.certificate_pem, found.key_pem, found.client_ca_pem)
+            self._loaded = Serving(found.certificate_pem or b"", found.key_pem or b"", found.authorities_pem)
         loaded = self._loaded
         return Serving(loaded.certificate, loaded.key, self._bundle(loaded.authorities))
 

@@ -14,15 +14,11 @@ from urllib.parse import urlsplit
 from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
 from fairway.service.common_flags import (
     CATALOGUE,
-    ENABLE_PPROF,
     HELP,
     KARMADA,
     KARMADA_CONTEXT,
     KARMADA_MASTER,
-    LOGGING_FORMAT,
-    METRICS,
     OTHERS,
-    PROFILING,
     Text,
     catalogue_file,
     endpoint_settings,
@@ -30,6 +26,7 @@ from fairway.service.common_flags import (
     health_flag,
     karmada_kubeconfig,
     log_settings,
+    process_groups,
     verbosity_flag,
 )
 from fairway.service.goflags import (
@@ -38,10 +35,11 @@ from fairway.service.goflags import (
     FlagError,
     FlagGroup,
     int_between,
-    parse_bool,
+    one_of,
     parse_line,
-    parse_text,
     render_help,
+    switch,
+    text_flag,
 )
 from webhook.certificate_secret import SecretName
 from webhook.configuration import NAME, FailurePolicy
@@ -59,14 +57,6 @@ PROGRAM: Final = "fairway-webhook"
 _DEFAULT_URL: Final = "https://fairway-webhook.fairway-system.svc:443"
 _HOST: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _OBJECT_NAME: Final = _HOST
-
-
-def _parse_failure_policy(text: str) -> FailurePolicy:
-    if text == "Fail":
-        return "Fail"
-    if text == "Ignore":
-        return "Ignore"
-    raise ValueError("expected Fail or Ignore")
 
 
 def _parse_url(text: str) -> str:
@@ -101,9 +91,7 @@ def _parse_name(text: str) -> str:
     return text
 
 
-_ADDRESS: Final = Flag(
-    "bind-address", parse_text, "", "Address that reviews are served on; every one if empty.", "IP"
-)
+_ADDRESS: Final = text_flag("bind-address", "Address that reviews are served on; every one if empty.", "IP")
 _PORT: Final = Flag("secure-port", int_between(0, MAX_PORT, "a port"), "8443", "Its port.", "PORT")
 _URL: Final = Flag(
     "url",
@@ -113,21 +101,15 @@ _URL: Final = Flag(
     "URL",
 )
 
-_CERTIFICATE: Final = Flag(
+_CERTIFICATE: Final = text_flag(
     "tls-cert-file",
-    parse_text,
-    "",
     "Certificate chain, PEM, re-read when it changes. Without it certificates are made and renewed by "
     "ourselves and kept in --certificate-secret.",
-    "FILE",
 )
-_KEY: Final = Flag("tls-private-key-file", parse_text, "", "Key of that certificate, PEM.", "FILE")
-_AUTHORITIES: Final = Flag(
+_KEY: Final = text_flag("tls-private-key-file", "Key of that certificate, PEM.")
+_AUTHORITIES: Final = text_flag(
     "tls-ca-file",
-    parse_text,
-    "",
     "Authorities of that certificate, PEM, to be registered; without it the API server's own count.",
-    "FILE",
 )
 _SECRET: Final = Flag(
     "certificate-secret",
@@ -137,17 +119,13 @@ _SECRET: Final = Flag(
     "NAMESPACE/NAME",
 )
 
-_REGISTER: Final = Flag(
-    "register",
-    parse_bool,
-    "true",
-    "Create the webhook configuration on karmada-apiserver, and keep it right.",
-    switch=True,
+_REGISTER: Final = switch(
+    "register", "Create the webhook configuration on karmada-apiserver, and keep it right.", "true"
 )
 _NAME: Final = Flag("configuration-name", _parse_name, NAME, "Name of that configuration.", "NAME")
-_FAILURE_POLICY: Final = Flag(
+_FAILURE_POLICY: Final[Flag[FailurePolicy]] = Flag(
     "failure-policy",
-    _parse_failure_policy,
+    one_of("Fail", "Ignore"),
     "Fail",
     "What the API server does with a binding that would be held while no webhook answers: refuse it for now, "
     "or let it through.",
@@ -172,8 +150,7 @@ GROUPS: Final = (
     FlagGroup("What is held", (_KIND, CATALOGUE)),
     FlagGroup("Registration", (_REGISTER, _NAME, _FAILURE_POLICY)),
     FlagGroup("Karmada's API server", (KARMADA, KARMADA_CONTEXT, KARMADA_MASTER)),
-    FlagGroup("Health, metrics, profiling", (_HEALTH, METRICS, ENABLE_PPROF, PROFILING)),
-    FlagGroup("Logs", (LOGGING_FORMAT, _VERBOSITY)),
+    *process_groups(_HEALTH, _VERBOSITY),
     OTHERS,
 )
 

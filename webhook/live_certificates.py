@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from fairway.kube.errors import KubeError
 from fairway.service.certificates import CertificateReading, TlsError
-from fairway.service.serving import serving_context
+from fairway.service.https import serving_context
 from webhook.tls import Serving, install
 
 logger = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
+from fairway.service.metrics import stall_metrics
 from webhook.registration import Look
 from webhook.suspend import CREATE, UPDATE, Outcome
 
@@ -121,12 +122,4 @@ class _Readings(Collector):
                 f"{_OWN}certificate_failures_total", "Looks for certificates that failed", reading.failures
             )
         if self.stalls is not None:
-            stalls = self.stalls()
-            yield CounterMetricFamily(
-                f"{_OWN}loop_stalls_total", "Times the event loop was late by 20 ms or more", stalls.stalls
-            )
-            yield GaugeMetricFamily(
-                f"{_OWN}loop_worst_delay_seconds",
-                "Worst lateness of the event loop in the last minute",
-                stalls.worst_last_minute_s,
-            )
+            yield from stall_metrics(_OWN, self.stalls())

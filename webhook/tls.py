@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairway.service.certificates import TlsError, expiry_s
-from fairway.service.serving import as_files
+from fairway.service.https import as_files
 
 _END: Final = "-----END CERTIFICATE-----"
 

@@ -7,23 +7,28 @@ a moment before its workload shows on the watch, waits a little inside its own d
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Self
 
+from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.request import Component
-from estimator.karmada.kinds import KINDS, WatchedKind
+from estimator.karmada.kinds import KINDS, WatchedKind, WorkloadObject
 from estimator.karmada.templates import (
     NOTHING,
     ClaimTexts,
     Found,
+    Kept,
     ReadGang,
-    Templates,
     lacks_claims,
+    read_claim,
     read_template,
     with_claims,
 )
 from estimator.permissions import KARMADA
-from estimator.settings import ApiSettings, KarmadaSettings
+from estimator.settings import ApiSettings
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
 from fairway.kube.device_kinds import CLAIM_TEMPLATES, RESOURCE_CLAIMS
@@ -49,18 +54,32 @@ class KarmadaSource:
     ) -> None:
         self._client = client
         self._clock = clock
-        self._waiting: set[asyncio.Future[None]] = set()
-        self._followed = [_Followed(kind, client, read, metrics, self._changed, clock) for kind in kinds]
-        self._claim_templates, self._claims = ClaimTexts(self._changed), ClaimTexts(self._changed)
+        self._news = asyncio.Event()
+        self._followed = [self._follow(kind, read, metrics) for kind in kinds]
+        self._claim_templates = ClaimTexts(read_claim, self._changed)
+        self._claims = ClaimTexts(read_claim, self._changed)
         self._claims_followed = (
             OptionalKind(client, CLAIM_TEMPLATES, self._claim_templates, metrics, clock=clock),
             OptionalKind(client, RESOURCE_CLAIMS, self._claims, metrics, clock=clock),
         )
 
+    def _follow(self, kind: WatchedKind, read: ReadGang, metrics: ReflectorMetrics) -> "_Followed":
+        templates = Kept(partial(read, kind), self._changed)
+        source = OptionalKind(
+            self._client,
+            (kind.resource,),
+            templates,
+            metrics,
+            clock=self._clock,
+            changed=self._changed,
+            retry_s=_RETRY_S,
+        )
+        return _Followed(kind.kind, templates, source)
+
     @classmethod
     def connect(
         cls,
-        karmada: KarmadaSettings,
+        karmada: Path,
         api: ApiSettings,
         metrics: ReflectorMetrics,
         *,
@@ -68,7 +87,7 @@ class KarmadaSource:
     ) -> Self:
         """A source for the API server that the settings name; nothing is sent yet."""
         client = KubeClient.from_kubeconfig(
-            str(karmada.kubeconfig), qps=api.qps, burst=api.burst, denials=Denials(KARMADA)
+            str(karmada), qps=api.qps, burst=api.burst, denials=Denials(KARMADA)
         )
         return cls(client, read_template, metrics, clock=clock)
 
@@ -91,15 +110,15 @@ class KarmadaSource:
         Karmada's requests name the kind but not its group; of two workloads that differ in the group alone,
         the one that is a gang counts.
         """
-        followed = [f for f in self._followed if f.kind.kind == kind and not f.is_left_out]
+        followed = [f for f in self._followed if f.kind == kind and not f.source.is_left_out]
         if not followed:
             return NOTHING
         key = f"{namespace}/{name}"
         deadline_s = self._clock() + within_s
         wait_until_s = deadline_s
         while True:
-            known = [f.templates for f in followed if f.templates.knows(key)]
-            gangs = [gang for templates in known if (gang := templates.gang(key)) is not None]
+            known = [f.templates for f in followed if key in f.templates]
+            gangs = [gang for templates in known if (gang := templates.get(key)) is not None]
             gang = max(gangs, key=lambda gang: gang.together, default=None)
             if gang is not None:
                 gang = replace(gang, components=self.with_claims(gang.components))
@@ -110,7 +129,7 @@ class KarmadaSource:
                 await self._change(left_s)
                 continue
             pending = [f for f in followed if not f.is_settled]
-            is_reading = any(f.is_reading for f in pending)
+            is_reading = any(not f.source.is_synced for f in pending)
             if known and not is_reading:
                 return NOTHING
             if not is_reading:
@@ -118,7 +137,8 @@ class KarmadaSource:
             left_s = wait_until_s - self._clock()
             if left_s <= 0:
                 if pending:
-                    return Found(doubt=f"the template of {kind} {key} is not known: {pending[0].detail}")
+                    why = pending[0].source.problem or "not read yet"
+                    return Found(doubt=f"the template of {kind} {key} is not known: {why}")
                 return NOTHING
             await self._change(left_s)
 
@@ -127,61 +147,25 @@ class KarmadaSource:
         return with_claims(components, self._claim_templates, self._claims)
 
     def _changed(self) -> None:
-        waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def _change(self, within_s: float) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        try:
-            await asyncio.wait((future,), timeout=within_s)
-        finally:
-            self._waiting.discard(future)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._news.wait()
 
 
+@dataclass(frozen=True, slots=True)
 class _Followed:
-    """One kind: its templates, and whether what is held of them is complete."""
+    """One kind: its templates, and what follows them."""
 
-    def __init__(
-        self,
-        kind: WatchedKind,
-        client: KubeClient,
-        read: ReadGang,
-        metrics: ReflectorMetrics,
-        changed: Callable[[], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self.kind = kind
-        self.templates = Templates(kind, read, changed)
-        self.source = OptionalKind(
-            client,
-            (kind.resource,),
-            self.templates,
-            metrics,
-            clock=clock,
-            changed=changed,
-            retry_s=_RETRY_S,
-        )
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether nothing of it is going to be read as things are."""
-        return self.source.is_left_out
+    kind: str
+    templates: Kept[WorkloadObject, WorkloadGang | None]
+    source: OptionalKind[WorkloadObject]
 
     @property
     def is_settled(self) -> bool:
         """Whether a workload that is not held does not exist, as far as anybody can tell."""
         state = self.source.state
-        return self.is_left_out or (state.synced_once and state.phase is Phase.WATCHING)
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether it is about to be settled."""
-        return not self.source.is_synced
-
-    @property
-    def detail(self) -> str:
-        """Why it is not settled."""
-        return self.source.problem or "not read yet"
+        return self.source.is_left_out or (state.synced_once and state.phase is Phase.WATCHING)

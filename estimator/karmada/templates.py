@@ -8,7 +8,7 @@ A workload is kept as its gang: where it is known, the template alone says what 
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -19,9 +19,12 @@ from estimator.cluster.dra_state import Stated
 from estimator.fit.pod_shape import PodClaim
 from estimator.karmada.kinds import WatchedKind, WorkloadObject
 from fairway.kube.objects import object_key
+from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import ResourceClaim, ResourceClaimTemplate
 from fairway.workloads.registry import NotRead, read_parts
 
+_O = TypeVar("_O", bound=KubeObjectLike)
+_V = TypeVar("_V")
 ReadGang = Callable[[WatchedKind, WorkloadObject], WorkloadGang | None]
 """Takes an object of the kind; None where it cannot be read, so that only Karmada's request is known."""
 
@@ -32,67 +35,49 @@ def read_template(kind: WatchedKind, workload: WorkloadObject) -> WorkloadGang |
     return None if isinstance(read, NotRead) else workload_gang(read)
 
 
-class Templates:
-    """The templates of one kind; the reflector's sink for them."""
+class Kept(Generic[_O, _V]):
+    """What the objects of one kind say, by key; a reflector's sink, which keeps what ``read`` makes of each.
 
-    def __init__(self, kind: WatchedKind, read: ReadGang, changed: Callable[[], None]) -> None:
-        self.kind = kind
+    ``changed`` is called when one appeared.
+    """
+
+    def __init__(self, read: Callable[[_O], _V], changed: Callable[[], None]) -> None:
         self._read = read
         self._changed = changed
-        self._gangs: dict[str, WorkloadGang | None] = {}
+        self._values: dict[str, _V] = {}
 
     def keys(self) -> Collection[str]:
-        """Keys of all workloads known."""
-        return self._gangs.keys()
+        """Keys of all objects known."""
+        return self._values.keys()
 
-    def upsert(self, workload: WorkloadObject) -> None:
-        """A workload appeared or changed."""
-        key = object_key(workload.metadata)
-        is_new = key not in self._gangs
-        self._gangs[key] = self._read(self.kind, workload)
-        if is_new:
-            self._changed()
-
-    def delete(self, key: str) -> None:
-        """A workload is gone."""
-        self._gangs.pop(key, None)
-
-    def knows(self, key: str) -> bool:
-        """Whether there is such a workload."""
-        return key in self._gangs
-
-    def gang(self, key: str) -> WorkloadGang | None:
-        """Its gang, None where its template cannot be read."""
-        return self._gangs.get(key)
-
-
-class ClaimTexts:
-    """What claims, or templates of claims, on Karmada ask for; the reflector's sink for them."""
-
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
-        self._stated: dict[str, Stated] = {}
-
-    def keys(self) -> Collection[str]:
-        """Keys of all that are known."""
-        return self._stated.keys()
-
-    def upsert(self, asked: ResourceClaim | ResourceClaimTemplate) -> None:
+    def upsert(self, obj: _O) -> None:
         """One appeared or changed."""
-        key = object_key(asked.metadata)
-        is_new = key not in self._stated
-        spec = asked.spec.spec if isinstance(asked, ResourceClaimTemplate) else asked.spec
-        self._stated[key] = read_stated(key, spec)
+        key = object_key(obj.metadata)
+        is_new = key not in self._values
+        self._values[key] = self._read(obj)
         if is_new:
             self._changed()
 
     def delete(self, key: str) -> None:
         """One is gone."""
-        self._stated.pop(key, None)
+        self._values.pop(key, None)
 
-    def find(self, key: str) -> Stated | None:
-        """What it asks for; None where it is not known."""
-        return self._stated.get(key)
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def get(self, key: str) -> _V | None:
+        """What it says; None where it is not known."""
+        return self._values.get(key)
+
+
+ClaimTexts = Kept[ResourceClaim | ResourceClaimTemplate, Stated]
+"""What claims, or templates of claims, on Karmada ask for."""
+
+
+def read_claim(asked: ResourceClaim | ResourceClaimTemplate) -> Stated:
+    """What a claim, or a template of claims, asks for."""
+    spec = asked.spec.spec if isinstance(asked, ResourceClaimTemplate) else asked.spec
+    return read_stated(object_key(asked.metadata), spec)
 
 
 def with_claims(
@@ -101,7 +86,7 @@ def with_claims(
     """The components with what their pods claim of devices, as far as it is known."""
 
     def stated(claim: PodClaim) -> PodClaim:
-        found = (claims if claim.is_shared else templates).find(claim.key)
+        found = (claims if claim.is_shared else templates).get(claim.key)
         return claim if found is None else replace(claim, stated=found.claim, problem=found.problem)
 
     if not any(component.shape.claims for component in components):

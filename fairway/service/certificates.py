@@ -1,87 +1,72 @@
 """Certificate files of a TLS server or client: one consistent, checked set of bytes, and when it expires.
 
 Cert-manager, kubelet and people replace such files one after the other, so a reader may meet a new
-certificate beside the old key. ``load`` and ``load_client`` return only what belongs together; everything
-else is a TlsError that names the file and the problem, for the caller to keep what it has and try again.
+certificate beside the old key. ``load`` returns only what belongs together; everything
+else is a TlsError that names the file and the problem, and `Certificates` keeps what it has and tries again.
 """
 
+import logging
 import os
 import ssl
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Final
 
+logger = logging.getLogger(__name__)
+
+CHECK_INTERVAL_S: Final = 1.0
 _BEGIN = "-----BEGIN CERTIFICATE-----"
 _END = "-----END CERTIFICATE-----"
-_SEQUENCE, _EXPLICIT_VERSION = 0x30, 0xA0
-_TIME_FORMATS = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
 
 
 class TlsError(ValueError):
     """Certificate files that cannot be used; the message names the file and the problem."""
 
 
-class Files(Protocol):
-    """Files that are read together."""
-
-    def paths(self) -> tuple[Path, ...]:
-        """Every file of the set."""
-
-
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
     """Where a server's certificate material lives, PEM throughout.
 
-    ``certificate`` holds the server's chain, leaf first. With ``client_ca``, clients must present a
-    certificate signed by one of its authorities, unless ``verify_clients`` is false.
+    ``certificate`` holds the server's chain, leaf first. With ``authorities``, clients must present a
+    certificate signed by one of them, unless ``verify_clients`` is false.
     """
 
     certificate: Path
     key: Path
-    client_ca: Path | None
+    authorities: Path | None
     verify_clients: bool
-
-    def paths(self) -> tuple[Path, ...]:
-        """Every file of the set."""
-        return (self.certificate, self.key, *([self.client_ca] if self.client_ca else []))
 
 
 @dataclass(frozen=True, slots=True)
 class ClientFiles:
     """Where a client's certificate material lives, PEM throughout.
 
-    ``ca`` holds the authorities of servers. ``certificate`` and ``key``: None for a client that shows none.
+    ``authorities`` are those of servers. ``certificate`` and ``key``: None for a client that shows none.
     """
 
-    ca: Path
+    authorities: Path
     certificate: Path | None = None
     key: Path | None = None
 
-    def paths(self) -> tuple[Path, ...]:
-        """Every file of the set."""
-        return tuple(path for path in (self.ca, self.certificate, self.key) if path is not None)
 
-
-@dataclass(frozen=True, slots=True)
-class ClientSet:
-    """Contents of `ClientFiles` that were read together and belong together."""
-
-    ca_pem: bytes
-    certificate_pem: bytes | None
-    key_pem: bytes | None
+Files = TlsFiles | ClientFiles
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateSet:
-    """File contents that were read together and belong together; expiry in seconds since the epoch."""
+    """File contents that were read together and belong together; None for a file that there is none of.
 
-    certificate_pem: bytes
-    key_pem: bytes
-    client_ca_pem: bytes | None
-    certificate_expires_s: float
-    client_ca_expires_s: float | None
+    Expiries are in seconds since the epoch: that of the leaf, and the first one of an authority.
+    """
+
+    certificate_pem: bytes | None
+    key_pem: bytes | None
+    authorities_pem: bytes | None
+    certificate_expires_s: float | None
+    authorities_expire_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +79,69 @@ class CertificateReading:
     failures: int
 
 
+class Certificates:
+    """The certificates in force, and the files they follow. Safe to use from any thread.
+
+    Files are looked at when somebody asks, at most once a second; what cannot be used leaves the last good
+    set in force, with a log line and a count. The log calls them ``named``, and says what a change leads to.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        named: str = "certificates",
+        leads_to: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Load ``files``; ``clock`` gives seconds and paces the looks at them. Raises TlsError."""
+        self._files = files
+        self._named, self._leads_to = named, leads_to
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._looked_s = clock()
+        self._mark = fingerprint(files)
+        self._set = load(files)
+        self._problem = ""
+        self._reloads = 0
+        self._failures = 0
+
+    def current(self) -> CertificateSet:
+        """The set in force, after a look at the files if the last one is a second old."""
+        with self._lock:
+            now_s = self._clock()
+            if now_s - self._looked_s >= CHECK_INTERVAL_S:
+                self._looked_s = now_s
+                self._follow_files()
+            return self._set
+
+    def reading(self) -> CertificateReading:
+        """What to measure, after a look at the files as in ``current``; an expiry of 0 stands for none."""
+        current = self.current()
+        return CertificateReading(
+            current.certificate_expires_s or 0.0, current.authorities_expire_s, self._reloads, self._failures
+        )
+
+    def _follow_files(self) -> None:
+        try:
+            mark = fingerprint(self._files)
+            if mark == self._mark and not self._problem:
+                return
+            newer = load(self._files)
+        except TlsError as error:
+            self._failures += 1
+            if str(error) != self._problem:
+                logger.error("%s not reloaded, the old ones stay in force: %s", self._named, error)
+            self._problem = str(error)
+            return
+        self._mark, self._problem = mark, ""
+        if newer != self._set:
+            self._set = newer
+            self._reloads += 1
+            shown = self._files.certificate or self._files.authorities
+            logger.info("%s reloaded%s", self._named, self._leads_to, extra={"certificate": str(shown)})
+
+
 def fingerprint(files: Files) -> tuple[tuple[int, int, int, int], ...]:
     """What changes when any file is replaced or rewritten: device, inode, size and mtime (ns) of each.
 
@@ -101,7 +149,9 @@ def fingerprint(files: Files) -> tuple[tuple[int, int, int, int], ...]:
     Raises TlsError.
     """
     marks = []
-    for path in files.paths():
+    for path in (files.certificate, files.key, files.authorities):
+        if path is None:
+            continue
         try:
             status = os.stat(path)
         except OSError as error:
@@ -110,46 +160,29 @@ def fingerprint(files: Files) -> tuple[tuple[int, int, int, int], ...]:
     return tuple(marks)
 
 
-def load(files: TlsFiles) -> CertificateSet:
+def load(files: Files) -> CertificateSet:
     """Read and check the set: the key fits the leaf, every certificate parses, nothing changed meanwhile.
 
     Raises TlsError.
     """
     before = fingerprint(files)
-    certificate, key, *client_ca = (_read(path) for path in files.paths())
-    _check_pair(files.certificate, files.key)
-    certificate_expires_s = _expiry(files.certificate, certificate)[0]
-    client_ca_expires_s = min(_expiry(files.client_ca, client_ca[0])) if files.client_ca else None
-    if files.client_ca:
-        _check_authorities(files.client_ca)
-    if fingerprint(files) != before:
-        raise TlsError(f"{files.certificate}: changed while being read, with its key or the client CA")
-    return CertificateSet(
-        certificate, key, client_ca[0] if client_ca else None, certificate_expires_s, client_ca_expires_s
-    )
-
-
-def load_client(files: ClientFiles) -> ClientSet:
-    """Read and check the set: the key fits the certificate, the authorities parse, nothing changed meanwhile.
-
-    Raises TlsError.
-    """
-    before = fingerprint(files)
-    ca = _read(files.ca)
-    certificate = None if files.certificate is None else _read(files.certificate)
-    key = None if files.key is None else _read(files.key)
+    certificate, key, authorities = map(_read, (files.certificate, files.key, files.authorities))
+    certificate_expires_s = authorities_expire_s = None
     if files.certificate is not None and files.key is not None:
         _check_pair(files.certificate, files.key)
-    _expiry(files.ca, ca)
-    _check_authorities(files.ca)
+        certificate_expires_s = _expiry(files.certificate, certificate)[0]
+    if files.authorities is not None:
+        authorities_expire_s = min(_expiry(files.authorities, authorities))
+        _check_authorities(files.authorities)
     if fingerprint(files) != before:
-        raise TlsError(f"{files.ca}: changed while being read, or the certificate and key beside it did")
-    return ClientSet(ca, certificate, key)
+        first = files.certificate or files.authorities
+        raise TlsError(f"{first}: changed while being read, or the files that belong to it did")
+    return CertificateSet(certificate, key, authorities, certificate_expires_s, authorities_expire_s)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path | None) -> bytes | None:
     try:
-        return path.read_bytes()
+        return None if path is None else path.read_bytes()
     except OSError as error:
         raise TlsError(f"{path}: cannot be read: {error.strerror}") from error
 
@@ -178,9 +211,9 @@ def _reason(error: Exception) -> str:
     return reason.replace("_", " ").lower() if reason else str(error)
 
 
-def _expiry(path: Path, pem: bytes) -> list[float]:
+def _expiry(path: Path, pem: bytes | None) -> list[float]:
     try:
-        expiries = [expiry_s(der) for der in _certificates(pem)]
+        expiries = [expiry_s(der) for der in _certificates(pem or b"")]
     except ValueError as error:
         raise TlsError(f"{path}: holds a broken certificate: {error}") from error
     if not expiries:
@@ -198,47 +231,11 @@ def _certificates(pem: bytes) -> Iterator[bytes]:
 
 
 def expiry_s(der: bytes) -> float:
-    """The ``notAfter`` of an X.509 certificate in DER, in seconds since the epoch.
+    """The ``notAfter`` of an X.509 certificate in DER, in seconds since the epoch. Raises ValueError.
 
-    The standard library shows this field for authorities only (``SSLContext.get_ca_certs``), not for a
-    server's own certificate; the walk to it is short: Certificate, tbsCertificate, over version, serial
-    number, signature algorithm and issuer, to the second time of validity (RFC 5280, section 4.1).
-    Raises ValueError.
+    The standard library shows this field for authorities only (``SSLContext.get_ca_certs``).
     """
-    certificate = _expect(der, 0, _SEQUENCE)
-    tbs = _expect(der, certificate[0], _SEQUENCE)
-    position = tbs[0]
-    if der[position : position + 1] == bytes([_EXPLICIT_VERSION]):
-        position = _element(der, position)[2]
-    for _ in ("serial number", "signature algorithm", "issuer"):
-        position = _element(der, position)[2]
-    validity = _expect(der, position, _SEQUENCE)
-    not_after = _element(der, validity[0])[2]
-    tag, start, end = _element(der, not_after)
-    if tag not in _TIME_FORMATS:
-        raise ValueError(f"expected a time at byte {not_after}, found tag {tag:#x}")
-    moment = datetime.strptime(der[start:end].decode("ascii"), _TIME_FORMATS[tag])
-    if tag == 0x17 and moment.year >= 2050:
-        moment = moment.replace(year=moment.year - 100)
-    return moment.replace(tzinfo=UTC).timestamp()
+    # Takes a tenth of a second to import, which only those who serve TLS shall wait for.
+    from cryptography import x509
 
-
-def _expect(der: bytes, position: int, tag: int) -> tuple[int, int]:
-    found, start, end = _element(der, position)
-    if found != tag:
-        raise ValueError(f"expected tag {tag:#x} at byte {position}, found {found:#x}")
-    return start, end
-
-
-def _element(der: bytes, position: int) -> tuple[int, int, int]:
-    """Tag, first byte of the content and first byte after it."""
-    if position + 2 > len(der):
-        raise ValueError(f"cut off at byte {position}")
-    tag, length, start = der[position], der[position + 1], position + 2
-    if length & 0x80:
-        size = length & 0x7F
-        length = int.from_bytes(der[start : start + size], "big")
-        start += size
-    if start + length > len(der):
-        raise ValueError(f"an element at byte {position} reaches past the end")
-    return tag, start, start + length
+    return x509.load_der_x509_certificate(der).not_valid_after_utc.timestamp()

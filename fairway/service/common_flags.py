@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fairway.service.addresses import BindAddress, parse_bind_address
-from fairway.service.goflags import CommandLine, Flag, FlagGroup, int_between, parse_bool, parse_text
+from fairway.service.goflags import CommandLine, Flag, FlagGroup, int_between, one_of, switch, text_flag
 from fairway.service.logs import LogFormat
 
 
@@ -38,47 +38,31 @@ class Text:
     text: str
 
 
-def _parse_logging_format(text: str) -> LogFormat:
-    if text == "text":
-        return "text"
-    if text == "json":
-        return "json"
-    raise ValueError("expected text or json")
-
-
-METRICS: Final = Flag(
+_METRICS: Final = Flag(
     "metrics-bind-address", parse_bind_address, ":8080", 'Address of /metrics; "0" is off.', "ADDRESS"
 )
-ENABLE_PPROF: Final = Flag(
-    "enable-pprof", parse_bool, "false", "Serve /debug/pprof/ for profiling.", switch=True
-)
-PROFILING: Final = Flag(
+_ENABLE_PPROF: Final = switch("enable-pprof", "Serve /debug/pprof/ for profiling.")
+_PROFILING: Final = Flag(
     "profiling-bind-address", parse_bind_address, ":6060", "Address of /debug/pprof/.", "ADDRESS"
 )
-LOGGING_FORMAT: Final = Flag(
-    "logging-format", _parse_logging_format, "text", "Form of log records.", "text|json"
+_LOGGING_FORMAT: Final[Flag[LogFormat]] = Flag(
+    "logging-format", one_of("text", "json"), "text", "Form of log records.", "text|json"
 )
-KARMADA: Final = Flag(
+KARMADA: Final = text_flag(
     "kubeconfig",
-    parse_text,
-    "",
     "Kubeconfig of Karmada's API server. Without it and --master, the pod's own service account is used.",
-    "FILE",
 )
-KARMADA_CONTEXT: Final = Flag(
-    "karmada-context", parse_text, "", "Context of that kubeconfig, instead of its current one.", "NAME"
+KARMADA_CONTEXT: Final = text_flag(
+    "karmada-context", "Context of that kubeconfig, instead of its current one.", "NAME"
 )
-KARMADA_MASTER: Final = Flag(
-    "master", parse_text, "", "Address of the API server; overrides the one in the kubeconfig.", "URL"
+KARMADA_MASTER: Final = text_flag(
+    "master", "Address of the API server; overrides the one in the kubeconfig.", "URL"
 )
-CATALOGUE: Final = Flag(
+CATALOGUE: Final = text_flag(
     "catalogue",
-    parse_text,
-    "",
     "YAML file that says what further resource names mean as accelerators; see docs/accelerators.md.",
-    "FILE",
 )
-HELP: Final = Flag("help", parse_bool, "false", "Show this help.", switch=True, letter="h")
+HELP: Final = switch("help", "Show this help.", letter="h")
 OTHERS: Final = FlagGroup("Others", (HELP,))
 
 
@@ -102,6 +86,14 @@ def verbosity_flag(at_four: str = "debugging records") -> Flag[int]:
         f"Verbosity of the log: 4 and above adds {at_four}.",
         "LEVEL",
         letter="v",
+    )
+
+
+def process_groups(health: Flag[BindAddress | None], verbosity: Flag[int]) -> tuple[FlagGroup, FlagGroup]:
+    """The flags that `endpoint_settings` and `log_settings` read."""
+    return (
+        FlagGroup("Health, metrics, profiling", (health, _METRICS, _ENABLE_PPROF, _PROFILING)),
+        FlagGroup("Logs", (_LOGGING_FORMAT, verbosity)),
     )
 
 
@@ -131,18 +123,18 @@ def endpoint_settings(line: CommandLine, health: Flag[BindAddress | None]) -> En
     """Where to listen; profiling only if it is enabled."""
     return EndpointSettings(
         health=line.value(health),
-        metrics=line.value(METRICS),
-        profiling=line.value(PROFILING) if line.value(ENABLE_PPROF) else None,
+        metrics=line.value(_METRICS),
+        profiling=line.value(_PROFILING) if line.value(_ENABLE_PPROF) else None,
     )
 
 
 def endpoint_notices(line: CommandLine) -> Sequence[str]:
     """What of the endpoints' flags has no effect."""
-    if line.is_set(PROFILING) and not line.value(ENABLE_PPROF):
-        return (f"--{PROFILING.name} has no effect without --{ENABLE_PPROF.name}",)
+    if line.is_set(_PROFILING) and not line.value(_ENABLE_PPROF):
+        return (f"--{_PROFILING.name} has no effect without --{_ENABLE_PPROF.name}",)
     return ()
 
 
 def log_settings(line: CommandLine, verbosity: Flag[int]) -> LogSettings:
     """How to log."""
-    return LogSettings(line.value(LOGGING_FORMAT), line.value(verbosity))
+    return LogSettings(line.value(_LOGGING_FORMAT), line.value(verbosity))

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+Word = TypeVar("Word", bound=str)
 
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][0-9]*|0)")
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -86,6 +87,16 @@ class CommandLine:
 def flag_error(name: str, value: str, problem: str) -> FlagError:
     """A FlagError in the house form: ``--server-port=99999: expected ...``."""
     return FlagError(f"--{name}={value}: {problem}")
+
+
+def text_flag(name: str, help: str, metavar: str = "FILE") -> Flag[str]:
+    """A flag of any text, empty by default."""
+    return Flag(name, parse_text, "", help, metavar)
+
+
+def switch(name: str, help: str, default: str = "false", *, letter: str = "") -> Flag[bool]:
+    """A flag that may stand without a value."""
+    return Flag(name, parse_bool, default, help, switch=True, letter=letter)
 
 
 def parse_line(flags: Iterable[Flag[object]], argv: Sequence[str], *, gone: Mapping[str, str]) -> CommandLine:
@@ -179,6 +190,18 @@ def render_help(groups: Iterable[FlagGroup], *, width: int) -> str:
 def parse_text(text: str) -> str:
     """Any text, as it is."""
     return text
+
+
+def one_of(*words: Word) -> Callable[[str], Word]:
+    """A parser of one of these words."""
+
+    def parse(text: str) -> Word:
+        for word in words:
+            if word == text:
+                return word
+        raise ValueError(f"expected {', '.join(words[:-1])} or {words[-1]}")
+
+    return parse
 
 
 def parse_bool(text: str) -> bool:

@@ -18,6 +18,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from fairway.service.addresses import BindAddress
+from fairway.service.common_flags import EndpointSettings
 from fairway.service.profiling import add_profiling_routes
 
 Checks = Callable[[], Sequence["Check"]]
@@ -36,26 +37,13 @@ class Check:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoints:
-    """Where the endpoints really listen, with chosen ports filled in; ``None`` for one that is off."""
-
-    health: BindAddress | None
-    metrics: BindAddress | None
-    profiling: BindAddress | None
-
-
 @contextlib.asynccontextmanager
 async def serve_endpoints(
-    *,
-    health: BindAddress | None,
-    metrics: BindAddress | None,
-    profiling: BindAddress | None,
-    checks: Checks,
-    registry: CollectorRegistry,
-) -> AsyncIterator[Endpoints]:
+    asked: EndpointSettings, *, checks: Checks, registry: CollectorRegistry
+) -> AsyncIterator[EndpointSettings]:
     """Serve while the context is open; endpoints with equal addresses share a listener.
 
+    Where they really listen is returned, with chosen ports filled in.
     ``checks`` is asked on every ``/readyz``; ``registry`` is collected on every ``/metrics``.
     Raises EndpointError.
     """
@@ -67,9 +55,9 @@ async def serve_endpoints(
             add_routes(apps.setdefault(address, web.Application()))
             purposes.setdefault(address, []).append(purpose)
 
-    on(health, "health", lambda app: _add_health_routes(app, checks))
-    on(metrics, "metrics", lambda app: _add_metrics_route(app, registry))
-    on(profiling, "profiling", add_profiling_routes)
+    on(asked.health, "health", lambda app: _add_health_routes(app, checks))
+    on(asked.metrics, "metrics", lambda app: _add_metrics_route(app, registry))
+    on(asked.profiling, "profiling", add_profiling_routes)
 
     async with contextlib.AsyncExitStack() as stack:
         bound: dict[BindAddress | None, BindAddress | None] = {None: None}
@@ -80,32 +68,24 @@ async def serve_endpoints(
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await web.SockSite(runner, listener).start()
-        yield Endpoints(bound[health], bound[metrics], bound[profiling])
+        yield EndpointSettings(bound[asked.health], bound[asked.metrics], bound[asked.profiling])
 
 
 def _listen(address: BindAddress, purpose: str) -> socket.socket:
-    wildcard = not address.host
     try:
-        if wildcard and socket.has_dualstack_ipv6():
-            with contextlib.suppress(_NoIPv6):
-                return _dual_stack(address.port)
+        if not address.host and socket.has_dualstack_ipv6():
+            try:
+                return socket.create_server(
+                    ("", address.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128
+                )
+            except OSError as error:
+                # IPv6 is compiled in but switched off on this host, as in many containers.
+                if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                    raise
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         return socket.create_server((address.host, address.port), family=family, backlog=128)
     except OSError as error:
         raise EndpointError(f"cannot serve {purpose} on {address}: {error.strerror or error}") from error
-
-
-class _NoIPv6(Exception):
-    """IPv6 is compiled in but switched off on this host, as in many containers."""
-
-
-def _dual_stack(port: int) -> socket.socket:
-    try:
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
-    except OSError as error:
-        if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
-            raise _NoIPv6 from error
-        raise
 
 
 def _add_health_routes(app: web.Application, checks: Checks) -> None:

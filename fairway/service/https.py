@@ -1,24 +1,21 @@
-"""A TLS context for an HTTP server whose certificate follows its files, without a restart.
+"""TLS of our HTTPS servers: version 1.3, HTTP/1.1, and keys that reach no disk.
 
-What is served is looked up at each handshake, at most once a second; connections that are open keep what they
-have. Files that do not fit together leave the last good pair in force (`fairway.service.tls`).
+The certificate may follow its files without a restart: what is served is looked up at each handshake, and
+connections that are open keep what they have (see `Certificates`).
 """
 
+import os
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from fairway.service.certificates import CertificateSet, TlsFiles
-from fairway.service.serving import as_files, serving_context
-from fairway.service.tls import ServerCertificates
+from fairway.service.certificates import Certificates, CertificateSet, TlsFiles
 
 
 def following_context(files: TlsFiles, *, clock: Callable[[], float] = time.monotonic) -> ssl.SSLContext:
-    """TLS 1.3 and HTTP/1.1 with the pair in ``files``. Raises TlsError.
-
-    ``clock`` gives seconds and paces the looks at the files.
-    """
-    certificates = ServerCertificates(files, clock=clock)
+    """A server's context with the pair in ``files``; ``clock`` as for `Certificates`. Raises TlsError."""
+    certificates = Certificates(files, clock=clock)
     served = certificates.current()
     first = newest = _context(served)
 
@@ -36,6 +33,27 @@ def following_context(files: TlsFiles, *, clock: Callable[[], float] = time.mono
 
 def _context(current: CertificateSet) -> ssl.SSLContext:
     context = serving_context()
-    with as_files(current.certificate_pem, current.key_pem) as (certificate, key):
+    with as_files(current.certificate_pem or b"", current.key_pem or b"") as (certificate, key):
         context.load_cert_chain(certificate, key, password="")
     return context
+
+
+def serving_context() -> ssl.SSLContext:
+    """A server's context, still without a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+@contextmanager
+def as_files(*contents: bytes) -> Iterator[list[str]]:
+    """Paths for a library that reads files only; nothing reaches a disk."""
+    descriptors = [os.memfd_create("pem", os.MFD_CLOEXEC) for _ in contents]
+    try:
+        for descriptor, content in zip(descriptors, contents, strict=True):
+            os.write(descriptor, content)
+        yield [f"/proc/self/fd/{descriptor}" for descriptor in descriptors]
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)

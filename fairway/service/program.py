@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from fairway.service import logs
 from fairway.service.certificates import TlsError
 from fairway.service.common_flags import EndpointSettings, LogSettings
-from fairway.service.http import Checks, EndpointError, Endpoints, serve_endpoints
+from fairway.service.http import Checks, EndpointError, serve_endpoints
 from fairway.service.lifecycle import StallMonitor, tune_interpreter
 from fairway.service.lifecycle import run as run_process
-from fairway.service.permission_metrics import PermissionMetrics
+from fairway.service.metrics import PermissionMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -50,15 +50,9 @@ class Program:
         """Show as a metric what is not allowed: API, verb and resource of each."""
         self.registry.register(PermissionMetrics(denied))
 
-    def endpoints(self, checks: Checks) -> AbstractAsyncContextManager[Endpoints]:
+    def endpoints(self, checks: Checks) -> AbstractAsyncContextManager[EndpointSettings]:
         """Health, metrics and profiling served. Raises EndpointError."""
-        return serve_endpoints(
-            health=self._endpoints.health,
-            metrics=self._endpoints.metrics,
-            profiling=self._endpoints.profiling,
-            checks=checks,
-            registry=self.registry,
-        )
+        return serve_endpoints(self._endpoints, checks=checks, registry=self.registry)
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator["Work"]:

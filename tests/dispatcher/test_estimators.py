@@ -269,7 +269,7 @@ def test_a_broken_file_leaves_the_old_certificates_in_force_and_is_told_once(
                 assert await estimators.place(["m1"], GANG, {}) == (Room("m1", 1),)
         assert "reloaded: connections are made anew" in caplog.messages[-1]
 
-    with caplog.at_level(logging.INFO, logger="queue_dispatcher.connections"):
+    with caplog.at_level(logging.INFO, logger="fairway.service.certificates"):
         asyncio.run(scenario())
 
 

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from estimator.settings import KarmadaSettings
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.dra.extended import IMPLICIT_PREFIX
 from sandbox.fakeapi import FakeApi
@@ -49,7 +48,7 @@ async def clusters(tmp_path: Path) -> AsyncIterator[Clusters]:
             member.create(f"{ROOT}/resourceslices", stated(on(name, count), "ResourceSlice"))
         member.create(f"{ROOT}/deviceclasses", stated(device_class("gpu", extended=GPU), "DeviceClass"))
         member.create(f"{IN_DEFAULT}/resourceclaims", stated(allocated("x", "a", "gpu-0"), "ResourceClaim"))
-        settings = KarmadaSettings(kubeconfig(tmp_path / "karmada", karmada.url))
+        settings = kubeconfig(tmp_path / "karmada", karmada.url)
         async with estimator(live("m", member.url), karmada=settings) as caller:
             yield Clusters(member, karmada, caller)
 

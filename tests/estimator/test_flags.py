@@ -9,7 +9,6 @@ from estimator.flags import GROUPS, parse
 from estimator.inert_flags import INERT
 from estimator.settings import (
     ApiSettings,
-    KarmadaSettings,
     LiveCluster,
     Settings,
     SnapshotCluster,
@@ -292,7 +291,7 @@ def test_topology_and_karmada_are_read() -> None:
         TopologyOverride("", ("block", "rack")),
         TopologyOverride("b", ("example.com/x",)),
     )
-    assert read.karmada == KarmadaSettings(Path("/k"))
+    assert read.karmada == Path("/k")
 
 
 def test_real_files_are_looked_for(tmp_path: Path) -> None:

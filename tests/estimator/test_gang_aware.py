@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from estimator.pb import estimator_pb2 as pb
-from estimator.settings import AcceleratorSettings, KarmadaSettings, TopologyOverride
+from estimator.settings import AcceleratorSettings, TopologyOverride
 from sandbox.fakeapi import FakeApi
 from tests.builders import requirements
 from tests.estimator.serving import (
@@ -70,7 +70,7 @@ async def clusters(tmp_path: Path, *nodes: tuple[str, Mapping[str, object]]) -> 
     async with FakeApi() as member, FakeApi() as karmada:
         for _, node in nodes:
             member.create("/api/v1/nodes", dict(node))
-        settings = KarmadaSettings(kubeconfig(tmp_path / "karmada", karmada.url))
+        settings = kubeconfig(tmp_path / "karmada", karmada.url)
         async with estimator(live("m", member.url), karmada=settings, accelerators=RACK) as caller:
             yield Clusters(member, karmada, caller)
 

@@ -48,16 +48,16 @@ def test_a_request_counts_under_the_stock_names(
     assert registry.get_sample_value(f"{STOCK}algorithm_duration_seconds_sum", total) == 0.0004
 
 
-def test_steps_extension_points_and_plugins_have_the_stock_labels(
+def test_extension_points_and_plugins_have_the_stock_labels(
     registry: CollectorRegistry, metrics: EstimatorMetrics
 ) -> None:
-    metrics.step("GetUnschedulableReplicas", "GetObjectFromCache", ok=True, duration_s=0.001)
+    metrics.request("GetUnschedulableReplicas", ok=True, duration_s=0.001)
     metrics.extension_point("estimate_components", 0.002)
     metrics.plugin("NodeResourceEstimator", "estimate_components", 0.003)
     for name, labels in (
         (
             "algorithm_duration_seconds",
-            {"result": "success", "type": "GetUnschedulableReplicas", "step": "GetObjectFromCache"},
+            {"result": "success", "type": "GetUnschedulableReplicas", "step": "Total"},
         ),
         (
             "plugin_extension_point_duration_seconds",

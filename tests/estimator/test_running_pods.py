@@ -10,7 +10,6 @@ import pytest
 from admin.estimates import Rules
 from admin.local import LocalEstimates
 from admin.observing import Observed
-from estimator.settings import KarmadaSettings
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.dumps import read_dump
@@ -105,7 +104,7 @@ async def served(tmp_path: Path, scene: Scene) -> Reply:
         for running in scene.pods:
             member.create(f"/api/v1/namespaces/{running.namespace}/pods", running.object())
         karmada.create("/apis/apps/v1/namespaces/default/deployments", scene.asked.deployment())
-        settings = KarmadaSettings(kubeconfig(tmp_path / "karmada", karmada.url))
+        settings = kubeconfig(tmp_path / "karmada", karmada.url)
         async with estimator(live("m", member.url), karmada=settings) as caller:
             request = replicas_request("m", {"cpu": "1"}, namespace="default")
             return await caller.replicas(request, object_text="kind=Deployment, name=default/web")

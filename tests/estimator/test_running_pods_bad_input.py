@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from estimator.capacity.gangs.templates import MAX_RULES
-from estimator.settings import KarmadaSettings
 from sandbox.fakeapi import FakeApi
 from tests.builders import PodBuilder, cluster, delete, pod, selecting, upsert
 from tests.estimator.running import FIVE, HOST, ZONE, app, at, beside, web
@@ -68,7 +67,7 @@ def test_odd_templates_are_answered_by_the_server_and_leave_others_alone(tmp_pat
             member.create("/api/v1/namespaces/default/pods", app("cache", "n1").object())
             for number, (asked, _) in enumerate(TEMPLATES.values()):
                 karmada.create(DEPLOYMENTS, asked.named(f"d{number}").deployment())
-            settings = KarmadaSettings(kubeconfig(tmp_path / "karmada", karmada.url))
+            settings = kubeconfig(tmp_path / "karmada", karmada.url)
             async with estimator(live("m", member.url), karmada=settings) as caller:
                 request = replicas_request("m", {"cpu": "1"}, namespace="default")
                 for number, (title, (_, fits)) in enumerate(TEMPLATES.items()):
@@ -131,7 +130,7 @@ def test_pods_and_nodes_that_change_while_questions_run_give_what_was_true_at_so
                 member.create("/api/v1/nodes", one.object())
             member.create("/api/v1/namespaces/default/pods", app("cache", "n1").object())
             karmada.create(DEPLOYMENTS, web().apart(ZONE, CACHE).deployment())
-            settings = KarmadaSettings(kubeconfig(tmp_path / "karmada", karmada.url))
+            settings = kubeconfig(tmp_path / "karmada", karmada.url)
             async with estimator(live("m", member.url), karmada=settings) as caller:
 
                 async def ask() -> int:

@@ -97,7 +97,7 @@ def test_the_program_understands_its_arguments_and_finds_its_files(
     settings = settings_of(deployment)
     if isinstance(settings, EstimatorSettings):
         assert settings.tls is not None
-        assert settings.tls.client_ca is not None
+        assert settings.tls.authorities is not None
         assert settings.tls.verify_clients
     if isinstance(settings, DispatcherSettings):
         assert settings.election.is_on

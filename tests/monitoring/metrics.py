@@ -6,7 +6,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from estimator.metrics import ClusterReading, EstimatorMetrics
 from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
-from fairway.service.permission_metrics import PermissionMetrics
+from fairway.service.metrics import PermissionMetrics
 from queue_dispatcher.metrics import DispatcherMetrics, Readings, UsageReading
 from webhook.metrics import WebhookMetrics
 

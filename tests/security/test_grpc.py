@@ -144,7 +144,7 @@ class TestMutualTls:
                     f"--server-port={port}",
                     f"--grpc-auth-cert-file={files.certificate}",
                 ),
-                *(f"--grpc-auth-key-file={files.key}", f"--grpc-client-ca-file={files.client_ca}"),
+                *(f"--grpc-auth-key-file={files.key}", f"--grpc-client-ca-file={files.authorities}"),
                 *("--health-probe-bind-address=0", "--metrics-bind-address=0"),
             ]
             context = ssl.create_default_context(cadata=SERVERS.pem.decode())

@@ -8,7 +8,8 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 
 from fairway.service.addresses import BindAddress
-from fairway.service.http import Check, EndpointError, Endpoints, describe_checks, serve_endpoints
+from fairway.service.common_flags import EndpointSettings
+from fairway.service.http import Check, EndpointError, describe_checks, serve_endpoints
 
 ANY = BindAddress("127.0.0.1", 0)
 Get = Callable[..., Awaitable[tuple[int, str, str]]]
@@ -22,12 +23,10 @@ async def serving(
     profiling: BindAddress | None = None,
     checks: Callable[[], Sequence[Check]] = lambda: (),
     registry: CollectorRegistry | None = None,
-) -> AsyncIterator[tuple[Endpoints, Get]]:
+) -> AsyncIterator[tuple[EndpointSettings, Get]]:
     async with (
         serve_endpoints(
-            health=health,
-            metrics=metrics,
-            profiling=profiling,
+            EndpointSettings(health, metrics, profiling),
             checks=checks,
             registry=registry or CollectorRegistry(),
         ) as endpoints,

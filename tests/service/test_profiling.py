@@ -6,6 +6,7 @@ from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 
 from fairway.service.addresses import BindAddress
+from fairway.service.common_flags import EndpointSettings
 from fairway.service.http import serve_endpoints
 from fairway.service.profiling import LoopProfiler, describe_tasks, describe_threads
 
@@ -14,9 +15,7 @@ async def fetch(*paths: str) -> list[tuple[int, str]]:
     """Ask for all paths at once."""
     async with (
         serve_endpoints(
-            health=None,
-            metrics=None,
-            profiling=BindAddress("127.0.0.1", 0),
+            EndpointSettings(None, None, BindAddress("127.0.0.1", 0)),
             checks=lambda: (),
             registry=CollectorRegistry(),
         ) as at,

@@ -122,7 +122,7 @@ def test_without_verification_every_client_gets_in(
     files: TlsFiles, client: Pair | None, with_ca: bool
 ) -> None:
     lax = TlsFiles(
-        files.certificate, files.key, files.client_ca if with_ca else None, verify_clients=not with_ca
+        files.certificate, files.key, files.authorities if with_ca else None, verify_clients=not with_ca
     )
 
     async def scenario() -> None:
@@ -172,16 +172,16 @@ def test_a_new_client_authority_admits_its_clients_and_shuts_out_the_old_ones(fi
     newcomer = Authority("new client authority")
 
     async def scenario() -> None:
-        assert files.client_ca is not None
+        assert files.authorities is not None
         async with serving(impatient(files)) as port:
             assert await call(port, CLIENT) == b"hello"
             assert await is_refused(port, newcomer.issue("scheduler"))
 
-            files.client_ca.write_bytes(CLIENT_AUTHORITY.pem + newcomer.pem)
+            files.authorities.write_bytes(CLIENT_AUTHORITY.pem + newcomer.pem)
             assert await call(port, CLIENT) == b"hello"
             assert await call(port, newcomer.issue("scheduler")) == b"hello"
 
-            files.client_ca.write_bytes(newcomer.pem)
+            files.authorities.write_bytes(newcomer.pem)
             assert await is_refused(port, CLIENT)
             assert await call(port, newcomer.issue("scheduler")) == b"hello"
 

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from admin.main import cli
 from estimator.pb import estimator_pb2 as pb
-from estimator.settings import KarmadaSettings
 from fairway.capacity.v1 import capacity_pb2
 from sandbox.fakeapi import FakeApi
 from tests.estimator.serving import DEFAULTS, Caller, CapacityCaller, kubeconfig, running, snapshot
@@ -84,7 +83,7 @@ async def server(cases: Sequence[Case], folder: Path) -> AsyncIterator["Served"]
         settings = replace(
             DEFAULTS,
             clusters=tuple(snapshot(_cluster(case), dump_file(case, folder)) for case in cases),
-            karmada=KarmadaSettings(kubeconfig(folder / "karmada", karmada.url)),
+            karmada=kubeconfig(folder / "karmada", karmada.url),
         )
         async with running(settings) as (port, _), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             yield Served(channel)

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.service.addresses import BindAddress
-from fairway.service.serving import serving_context
+from fairway.service.https import serving_context
 from tests.certs import Authority, Pair
 from webhook.app import ANSWER_WITHIN_S, MAX_CONNECTIONS, MAX_CONNECTIONS_OF_ONE, application, bind, serve
 from webhook.metrics import WebhookMetrics
