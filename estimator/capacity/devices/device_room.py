@@ -8,6 +8,7 @@ ask separately are placed one by one instead, which is a number that surely fits
 
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +26,8 @@ from estimator.capacity.devices.dealing import (
 )
 from estimator.capacity.devices.state import UNLIMITED, DeviceState, new_shares
 from estimator.cluster.arrangement import Block
-from estimator.cluster.devices import BoolVector, DeviceColumns, IntVector
+from estimator.cluster.columns import BoolVector, IntVector
+from estimator.cluster.devices import DeviceColumns
 from fairway.accelerators.devices import ANY_DEVICE, DeviceClaim, DeviceFilter, PodAsk, Read, Scheme
 
 Claims = tuple[DeviceClaim, ...]
@@ -62,11 +64,8 @@ class DeviceRoom:
 
     def fork(self) -> "DeviceRoom":
         """A copy to try something on."""
-        twin = DeviceRoom.__new__(DeviceRoom)
-        twin._table, twin._node, twin._state = self._table, self._node, self._state
-        self._is_own = twin._is_own = False
-        twin._is_taken_from = self._is_taken_from
-        return twin
+        self._is_own = False
+        return copy(self)
 
     def limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         """How many pods with these claims each node row takes; `UNLIMITED` on rows outside the scheme.
