@@ -85,18 +85,14 @@ def settle(
 ) -> Settled:
     """The candidates of every request of the claims on the node; of devices ``held`` no verdict is needed."""
     unknown: dict[str, bool] = {}
-    bundles = tuple(
-        Bundle(
-            claim.name,
-            tuple(
-                tuple(
-                    _option(claim, request, ask, node, selection, held, unknown)
-                    for ask in request.alternatives
-                )
-                for request in claim.requests
-            ),
-            claim.constraints,
+
+    def choice(claim: Claim, request: Request) -> Choice:
+        return tuple(
+            _option(claim, request, ask, node, selection, held, unknown) for ask in request.alternatives
         )
+
+    bundles = tuple(
+        Bundle(claim.name, tuple(choice(claim, request) for request in claim.requests), claim.constraints)
         for claim in claims
     )
     return Settled(bundles, tuple(unknown), any(unknown.values()))

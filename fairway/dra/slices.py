@@ -4,7 +4,7 @@ The API server checks all of this, so a mistake here comes from a dump or from a
 A slice with a mistake cannot be half right: its pool is left alone, and the message says where to look.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
@@ -34,6 +34,7 @@ from fairway.quantity import QuantityError, parse_nano
 from fairway.selectors import SelectorError, Term, field_requirement, label_requirement
 from fairway.taints import Taint
 
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 NOWHERE = Reach()
@@ -104,17 +105,8 @@ def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Re
     return Device(
         id=DeviceId(spec.driver, spec.pool.name, stated.name),
         reach=reach,
-        attributes=_by_full_name(
-            {
-                name: _attribute(f"{where}.attributes[{name}]", attribute)
-                for name, attribute in attributes.items()
-            },
-            spec.driver,
-        ),
-        capacities=_by_full_name(
-            {name: _capacity(f"{where}.capacity[{name}]", value) for name, value in capacities.items()},
-            spec.driver,
-        ),
+        attributes=_by_full_name(f"{where}.attributes", attributes, _attribute, spec.driver),
+        capacities=_by_full_name(f"{where}.capacity", capacities, _capacity, spec.driver),
         counters=tuple(
             (CounterId(spec.driver, spec.pool.name, use.counter_set, name), amount)
             for index, use in enumerate(stated.consumes_counters or ())
@@ -126,10 +118,12 @@ def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Re
     )
 
 
-def _by_full_name(stated: dict[str, _T], driver: str) -> tuple[tuple[str, _T], ...]:
+def _by_full_name(
+    where: str, stated: Mapping[str, _S], read: Callable[[str, _S], _T], driver: str
+) -> tuple[tuple[str, _T], ...]:
     # What is stated with the domain counts, should a driver state a name both with and without it.
-    full = {full_name(name, driver): value for name, value in stated.items() if "/" not in name}
-    full |= {name: value for name, value in stated.items() if "/" in name}
+    names = sorted(stated, key=lambda name: "/" in name)
+    full = {full_name(name, driver): read(f"{where}[{name}]", stated[name]) for name in names}
     return tuple(_kept((name, full[name])) for name in sorted(full))
 
 
