@@ -9,7 +9,7 @@ Mirrors pkg/device/devices.go of HAMi 2.4 to 2.10. As there, whatever JSON leave
 a device without ``health`` is unhealthy. Memory is in MiB.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -66,15 +66,19 @@ class Registered(msgspec.Struct):
 
 def read_register(name: str, text: str, read: ReadEntry) -> Read[tuple[Registered, ...]]:
     """The devices that the annotation of this name lists, each id once; those unreadable are left out."""
-    is_json = text.lstrip().startswith(("[", "{")) or text.strip() == "null"
-    found, problems = _read_json(name, text) if is_json else _read_text(name, text, read)
+    problems: list[str] = []
+    twice: list[str] = []
     by_id: dict[str, Registered] = {}
-    for device in found:
-        if device.id in by_id:
-            problems.append(f"annotation {name} lists device {shown(device.id)} twice; the first one counts")
+    is_json = text.lstrip().startswith(("[", "{")) or text.strip() == "null"
+    listed = _json_devices(name, text, problems) if is_json else _text_devices(name, text, read, problems)
+    for where, device in listed:
+        if isinstance(device, str):
+            problems.append(f"annotation {name}, device {where}: {device}; it takes no pods")
+        elif device.id in by_id:
+            twice.append(f"annotation {name} lists device {shown(device.id)} twice; the first one counts")
         else:
             by_id[device.id] = device
-    return Read(tuple(by_id.values()), summed_up(problems, name))
+    return Read(tuple(by_id.values()), summed_up(problems + twice, name))
 
 
 def numa_node(number: int) -> int:
@@ -82,26 +86,20 @@ def numa_node(number: int) -> int:
     return number if 0 <= number < _UNKNOWN_NUMA else _UNKNOWN_NUMA
 
 
-def _read_json(name: str, text: str) -> tuple[list[Registered], list[str]]:
+def _json_devices(name: str, text: str, problems: list[str]) -> Iterator[tuple[str, Registered | str]]:
     try:
         entries = msgspec.json.decode(json_bytes(text), type=list[msgspec.Raw] | None) or []
     except UNDECODABLE as error:
-        return [], [f"annotation {name} is no JSON list of devices ({error}); its devices take no pods"]
-    found: list[Registered] = []
-    problems: list[str] = []
+        problems.append(f"annotation {name} is no JSON list of devices ({error}); its devices take no pods")
+        return
     if len(entries) > MOST_ENTRIES:
         problems.append(f"annotation {name} lists {len(entries)} devices; only {MOST_ENTRIES} are read")
     for number, raw in enumerate(entries[:MOST_ENTRIES], start=1):
         try:
             device = msgspec.json.decode(raw, type=Registered)
-            fault = _fault(device)
+            yield str(number), _fault(device) or device
         except UNDECODABLE as error:
-            fault = str(error)
-        if fault:
-            problems.append(f"annotation {name}, device {number}: {fault}; it takes no pods")
-        else:
-            found.append(device)
-    return found, problems
+            yield str(number), str(error)
 
 
 def _fault(entry: Registered) -> str:
@@ -114,23 +112,16 @@ def _fault(entry: Registered) -> str:
     return ""
 
 
-def _read_text(name: str, text: str, read: ReadEntry) -> tuple[list[Registered], list[str]]:
-    found: list[Registered] = []
-    problems: list[str] = []
+def _text_devices(
+    name: str, text: str, read: ReadEntry, problems: list[str]
+) -> Iterator[tuple[str, Registered | str]]:
     entries = [entry for entry in text.split(":", 4 * MOST_ENTRIES) if entry]
     if not entries:
         problems.append(f"annotation {name} is empty; expected a list of devices")
     if len(entries) > MOST_ENTRIES:
         problems.append(f"annotation {name} lists more than {MOST_ENTRIES} devices; no more are read")
     for number, entry in enumerate(entries[:MOST_ENTRIES], start=1):
-        device = read(entry, number)
-        if isinstance(device, Registered):
-            found.append(device)
-        else:
-            problems.append(
-                f"annotation {name}, device {number} ({shown(entry)}): {device}; it takes no pods"
-            )
-    return found, problems
+        yield f"{number} ({shown(entry)})", read(entry, number)
 
 
 def text_device(entry: str, number: int) -> Registered | str:
