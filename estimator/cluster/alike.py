@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 IntVector = NDArray[np.int64]
+BoolVector = NDArray[np.bool_]
 
 NO_KIND = -1
 
@@ -33,11 +34,11 @@ class Alike:
 
     def kind_of(self, rows: int) -> IntVector:
         """The kind of each of so many rows, `NO_KIND` for none. Not to be kept."""
-        return _reaching(self._kind_of, rows)[:rows]
+        return reaching(self._kind_of, rows, NO_KIND)[:rows]
 
     def put(self, row: int, key: Hashable | None) -> None:
         """The row is of this kind from now on, or of none."""
-        self._kind_of = _reaching(self._kind_of, row + 1)
+        self._kind_of = reaching(self._kind_of, row + 1, NO_KIND)
         before = int(self._kind_of[row])
         after = NO_KIND if key is None else self._number(key)
         if after != NO_KIND:
@@ -70,8 +71,9 @@ class Alike:
         return number
 
 
-def _reaching(column: IntVector, size: int) -> IntVector:
+def reaching(column: IntVector, size: int, fill: int) -> IntVector:
+    """The column, where it is shorter lengthened with ``fill`` to at least twice what it was."""
     if size <= len(column):
         return column
-    more = np.full(max(size, 2 * len(column)) - len(column), NO_KIND, dtype=np.int64)
+    more = np.full(max(size, 2 * len(column)) - len(column), fill, dtype=np.int64)
     return np.concatenate([column, more])

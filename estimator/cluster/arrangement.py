@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from estimator.cluster.alike import BoolVector, IntVector
 from fairway.accelerators.devices import Device, DeviceFilter
-
-IntVector = NDArray[np.int64]
-BoolVector = NDArray[np.bool_]
 
 _NUMA_NODES = 64
 

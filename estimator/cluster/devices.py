@@ -7,19 +7,16 @@ much as the devices of its node.
 """
 
 from collections.abc import Callable, Hashable, Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from struct import Struct
 
 import numpy as np
-from numpy.typing import NDArray
 
-from estimator.cluster.alike import NO_KIND, Alike
+from estimator.cluster.alike import NO_KIND, Alike, BoolVector, IntVector, reaching
 from estimator.cluster.arrangement import Arrangement
 from estimator.cluster.device_use import NUMBERS, UNUSED, Use
 from fairway.accelerators.devices import Device, DeviceUse, Scheme
-
-IntVector = NDArray[np.int64]
-BoolVector = NDArray[np.bool_]
 
 _PACKED = Struct(f"{1 + len(NUMBERS)}q")
 _INITIAL_ROWS = 64
@@ -130,19 +127,16 @@ class DeviceColumns:
 
     def new_memory(self, rows: int) -> IntVector:
         """The memory of a device that would be opened on each of so many node rows, 0 where none can be."""
-        return _fitted(self._new_memory, rows)
+        return reaching(self._new_memory, rows, 0)[:rows]
 
     def set_node(
         self, name: str, row: int, inventory: Iterable[Device] | None, template: Device | None
     ) -> None:
         """A node is present on this row and has these devices; None: it takes no part in the scheme."""
-        node = self._nodes.get(name)
         if inventory is None:
-            if node is not None:
-                self._withdraw(name, node)
+            self.remove_node(name)
             return
-        if node is None:
-            node = self._nodes[name] = _NodeDevices()
+        node = self._nodes.setdefault(name, _NodeDevices())
         found = {device.id: device for device in inventory}
         if node.row == row and node.inventory == found and node.template == template:
             return
@@ -152,16 +146,21 @@ class DeviceColumns:
             self._leave(node.row)
         node.row, node.inventory, node.template = row, found, template
         self.version += 1
-        if row >= len(self._new_memory):
-            self._new_memory = _fitted(self._new_memory, 2 * row)
+        self._new_memory = reaching(self._new_memory, row + 1, 0)
         self._new_memory[row] = template.memory if template else 0
         self._rewrite(node)
 
     def remove_node(self, name: str) -> None:
         """A node is gone; what its pods use stays noted until they go too."""
         node = self._nodes.get(name)
-        if node is not None:
-            self._withdraw(name, node)
+        if node is None or node.row is None:
+            return
+        self._leave(node.row)
+        self._participants -= 1
+        node.row, node.inventory, node.template = None, {}, None
+        self.version += 1
+        self._rewrite(node)
+        self._drop_if_empty(name, node)
 
     def hold(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
         """A pod uses these devices of the node, known or not."""
@@ -184,16 +183,12 @@ class DeviceColumns:
 
     def copy(self) -> "DeviceColumns":
         """An independent snapshot for work on another thread."""
-        twin = DeviceColumns.__new__(DeviceColumns)
-        twin.scheme, twin.version = self.scheme, self.version
+        twin = copy(self)
         twin.devices, twin._looks = list(self.devices), []
-        twin._node = self._node.copy()
-        twin._numbers = self._numbers.copy()
+        twin._node, twin._numbers = self._node.copy(), self._numbers.copy()
         twin._alike, twin._new_memory = self._alike.copy(), self._new_memory.copy()
-        twin._nodes, twin._vacant, twin._participants = {}, [], self._participants
-        twin._arrangement = self._arrangement
-        twin._remembered, twin._remembered_version = {}, 0
-        twin._one_of_each = None
+        twin._nodes, twin._vacant = {}, []
+        twin._remembered, twin._one_of_each = {}, None
         return twin
 
     def _chosen(self) -> "DeviceColumns":
@@ -211,16 +206,6 @@ class DeviceColumns:
         for kind in np.flatnonzero(first >= 0).tolist():
             twin._alike.put(kind, kind)
         return twin
-
-    def _withdraw(self, name: str, node: _NodeDevices) -> None:
-        if node.row is None:
-            return
-        self._leave(node.row)
-        self._participants -= 1
-        node.row, node.inventory, node.template = None, {}, None
-        self.version += 1
-        self._rewrite(node)
-        self._drop_if_empty(name, node)
 
     def _leave(self, row: int) -> None:
         self._alike.put(row, None)
@@ -281,14 +266,6 @@ class DeviceColumns:
         self.devices.append(None)
         self._looks.append(b"")
         if index >= len(self._node):
-            size = 2 * len(self._node)
-            self._node = np.concatenate([self._node, np.full(size - index, -1, dtype=np.int64)])
+            self._node = reaching(self._node, index + 1, -1)
             self._numbers = np.concatenate([self._numbers, np.zeros_like(self._numbers)], axis=1)
         return index
-
-
-def _fitted(column: IntVector, size: int) -> IntVector:
-    fitted = np.zeros(size, dtype=np.int64)
-    kept = min(size, len(column))
-    fitted[:kept] = column[:kept]
-    return fitted

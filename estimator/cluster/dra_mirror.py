@@ -7,6 +7,7 @@ for is kept as well. Objects may come in any order and more than once.
 from collections.abc import Collection
 
 from estimator.cluster.dra_state import DraState, NamedClaim, Stated
+from estimator.cluster.kind_mirror import KindMirror
 from estimator.cluster.report import Report
 from fairway.dra.in_use import Holding, read_holdings
 from fairway.dra.requests import ClaimError, stated_claim
@@ -20,8 +21,9 @@ from fairway.kube.resource_slices import (
     ResourceSlice,
 )
 
-_MADE_FOR_A_POD = "resource.kubernetes.io/pod-claim-name"
-_MADE_FOR_A_RESOURCE = "resource.kubernetes.io/extended-resource-claim"
+_MADE_FOR_PODS = frozenset(
+    {"resource.kubernetes.io/pod-claim-name", "resource.kubernetes.io/extended-resource-claim"}
+)
 
 
 class DraMirror:
@@ -34,36 +36,23 @@ class DraMirror:
         self.templates = TemplateMirror(state)
 
 
-class SliceMirror:
+class SliceMirror(KindMirror[Published]):
     """The slices of one cluster."""
 
     def __init__(self, state: DraState, report: Report) -> None:
+        super().__init__(report)
         self._state = state
-        self._report = report
-        self._slices: dict[str, Published] = {}
-
-    def keys(self) -> Collection[str]:
-        """Names of all slices known."""
-        return self._slices.keys()
 
     def upsert(self, published: ResourceSlice) -> None:
         """A slice appeared or changed."""
         part = read_slice(published)
-        before = self._slices.get(part.name)
-        if part == before:
-            return
-        if part.problem:
-            self._report("resourceslices", part.name, f"{part.problem}; its pool is not used")
-        if before is not None and before.pool != part.pool:
-            self._state.withdraw(before)
-        self._slices[part.name] = part
-        self._state.publish(part)
+        if self._set(part.name, part):
+            if part.problem:
+                self._report("resourceslices", part.name, f"{part.problem}; its pool is not used")
+            self._state.publish(part)
 
-    def delete(self, key: str) -> None:
-        """A slice is gone."""
-        part = self._slices.pop(key, None)
-        if part is not None:
-            self._state.withdraw(part)
+    def _forget(self, key: str, value: Published) -> None:
+        self._state.withdraw(value)
 
 
 class ClassMirror:
@@ -85,17 +74,12 @@ class ClassMirror:
         self._state.set_class(key, None)
 
 
-class ClaimMirror:
-    """The claims of one cluster."""
+class ClaimMirror(KindMirror[tuple[Holding, ...]]):
+    """The claims of one cluster, and what they hold."""
 
     def __init__(self, state: DraState, report: Report) -> None:
+        super().__init__(report)
         self._state = state
-        self._report = report
-        self._held: dict[str, tuple[Holding, ...]] = {}
-
-    def keys(self) -> Collection[str]:
-        """Keys of all claims known."""
-        return self._held.keys()
 
     def upsert(self, claim: ResourceClaim) -> None:
         """A claim appeared or changed."""
@@ -103,27 +87,23 @@ class ClaimMirror:
         found, problems = read_holdings(key, claim)
         for problem in problems:
             self._report("resourceclaims", key, problem)
-        self._set(key, found)
+        if self._set(key, found):
+            for holding in found:
+                self._state.hold(holding)
         annotations = claim.metadata.annotations or {}
-        if _MADE_FOR_A_POD in annotations or _MADE_FOR_A_RESOURCE in annotations:
+        if not _MADE_FOR_PODS.isdisjoint(annotations):
             self._state.claims.pop(key, None)
         else:
             self._state.claims[key] = _named(key, claim)
 
     def delete(self, key: str) -> None:
         """A claim is gone, and gives back what it held."""
-        self._set(key, ())
-        self._held.pop(key, None)
+        super().delete(key)
         self._state.claims.pop(key, None)
 
-    def _set(self, key: str, found: tuple[Holding, ...]) -> None:
-        before = self._held.get(key, ())
-        self._held[key] = found
-        if before != found:
-            for holding in before:
-                self._state.release(holding)
-            for holding in found:
-                self._state.hold(holding)
+    def _forget(self, key: str, value: tuple[Holding, ...]) -> None:
+        for holding in value:
+            self._state.release(holding)
 
 
 class TemplateMirror:

@@ -6,6 +6,7 @@ goes costs one node, and a cluster without such devices nothing at all.
 """
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, field
 
 from fairway.dra.devices import DeviceId, PoolId
@@ -134,9 +135,8 @@ class DraState:
 
     def copy(self) -> "DraState":
         """An independent snapshot for work on another thread; it shares what is remembered."""
-        twin = DraState.__new__(DraState)
-        twin.judgement, twin.is_complete = self.judgement, self.is_complete
-        twin.classes, twin._served = dict(self.classes), self._served
+        twin = copy(self)
+        twin.classes = dict(self.classes)
         twin.templates, twin.claims = dict(self.templates), dict(self.claims)
         twin._pools, twin._changed, twin._near, twin._wider = {}, set(), {}, {}
         twin._stocks, twin._elsewhere, twin._wide = {}, None, Wider()

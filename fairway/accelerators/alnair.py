@@ -104,8 +104,5 @@ def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     return Read(() if problems else (DeviceClaim(1, memory, cores=min(compute, 100)),), problems)
 
 
-ALNAIR = Scheme("alnair", frozenset(), devices=_devices, uses=_uses, claims=_claims)
+ALNAIR = Scheme("alnair", frozenset(), frozenset({PIECES}), devices=_devices, uses=_uses, claims=_claims)
 """Both resources are in the node's allocatable; the devices say where a sum fits on none of them."""
-
-MARKS = frozenset({PIECES})
-"""A pod that holds devices of this scheme has one of these annotations."""

@@ -10,7 +10,7 @@ the node's labels in `fairway.accelerators.products`.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -134,7 +134,7 @@ class Rule:
         if parts is None:
             return None
         entry = self.entry
-        labels = Labels(*(tuple(fill(key, parts) for key in keys) for keys in _label_lists(entry.labels)))
+        labels = Labels(*(tuple(fill(key, parts) for key in keys) for keys in astuple(entry.labels)))
         return replace(
             entry,
             resource=name,
@@ -158,7 +158,7 @@ class Catalogue:
 
     def device(self, resource: str) -> Entry | None:
         """As `lookup`, but an extended resource that no rule knows is an uncatalogued whole device."""
-        entry = self._remembered(resource)
+        entry = self.lookup(resource)
         if entry is None and is_extended(resource):
             return Entry(resource, DeviceClass.WHOLE, catalogued=False)
         return entry
@@ -168,26 +168,11 @@ class Catalogue:
         return Catalogue((*other.rules, *self.rules))
 
     def _search(self, resource: str) -> Entry | None:
-        for rule in self.rules:
-            entry = rule.apply(resource)
-            if entry is not None:
-                return entry
-        return None
+        return next((entry for rule in self.rules if (entry := rule.apply(resource)) is not None), None)
 
 
 _LABEL_KEYS = tuple(field.name for field in fields(Labels))
-_RULE_KEYS = (
-    "pattern",
-    "class",
-    "vendor",
-    "unit",
-    "scheme",
-    "role",
-    "managed",
-    "product",
-    "partition",
-    "labels",
-)
+_KEYS = ("pattern", "class", "vendor", "unit", "scheme", "role", "managed", "product", "partition", "labels")
 
 
 def parse_catalogue(text: str, source: str) -> Catalogue:
@@ -199,7 +184,7 @@ def parse_catalogue(text: str, source: str) -> Catalogue:
     """
     rules: list[Rule] = []
     lines: dict[str, int] = {}
-    for record in read_records(text, source, "rules", _RULE_KEYS):
+    for record in read_records(text, source, "rules", _KEYS):
         rule = _rule(record)
         shape, name = rule.pattern.shape, rule.pattern.text
         earlier = lines.get(shape)
@@ -255,15 +240,3 @@ def _template(record: Record, name: str, text: str, pattern: NamePattern) -> str
     except PatternError as error:
         record.refuse(name, str(error))
     return text
-
-
-def _label_lists(labels: Labels) -> tuple[tuple[str, ...], ...]:
-    return (
-        labels.product,
-        labels.partition,
-        labels.memory,
-        labels.count,
-        labels.multiplier,
-        labels.sharing,
-        labels.group,
-    )

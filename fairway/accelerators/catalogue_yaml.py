@@ -29,53 +29,41 @@ class CatalogueError(ValueError):
 
 
 class Record:
-    """One mapping of the list; ``path`` is what errors call it, such as ``rules[3]``."""
+    """One mapping of the list, from ``line`` on; ``path`` is what errors call it, such as ``rules[3]``."""
 
     def __init__(self, node: yaml.Node, path: str, source: str, keys: Collection[str]) -> None:
         """Raises CatalogueError where the node is no mapping, or has a key twice or one that is not known."""
-        self.path, self._source, self._line = path, source, _line(node)
+        self.path, self._source, self.line = path, source, _line(node)
         self._fields: dict[str, yaml.Node] = {}
         if not isinstance(node, yaml.MappingNode):
-            self._refuse(node, "", f"expected a mapping with {_listed(keys)}, found {_shown(node)}")
+            self.refuse("", f"expected a mapping with {_listed(keys)}, found {_shown(node)}", node)
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else ""
             if name not in keys:
-                self._refuse(key, "", f"{_shown(key)} is not known: expected {_listed(keys)}")
+                self.refuse("", f"{_shown(key)} is not known: expected {_listed(keys)}", key)
             if name in self._fields:
-                self._refuse(key, name, "is there twice: expected it once")
+                self.refuse(name, "is there twice: expected it once", key)
             self._fields[name] = value
-
-    @property
-    def line(self) -> int:
-        """The line that the mapping begins on, counted from 1."""
-        return self._line
 
     def text(self, name: str, default: str | None = None) -> str:
         """The field as text that is not empty; without a default it must be there. Raises CatalogueError."""
         node = self._fields.get(name)
-        if node is None:
-            if default is None:
-                raise CatalogueError(
-                    f"{self._source}:{self._line}: {self.path}.{name}: is missing: expected text"
-                )
-            return default
-        return self._text(node, name)
+        if node is not None:
+            return self._text(node, name)
+        if default is None:
+            self.refuse(name, "is missing: expected text")
+        return default
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The field as a list of texts, empty where it is absent; one text stands for a list of one."""
         node = self._fields.get(name)
-        if node is None:
-            return ()
         if isinstance(node, yaml.SequenceNode):
             return tuple(self._text(item, f"{name}[{i}]") for i, item in enumerate(node.value))
-        return (self._text(node, name),)
+        return () if node is None else (self._text(node, name),)
 
     def choice(self, name: str, kind: type[_E], default: _E | None = None) -> _E:
         """The field as one of the values of the enumeration. Raises CatalogueError."""
-        node = self._fields.get(name)
-        if node is None and default is not None:
-            return default
-        found = self.text(name)
+        found = self.text(name, default)
         if found not in kind.__members__.values():
             self.refuse(name, f"expected one of {_listed(kind)}, found {_cut(found)!r}")
         return kind(found)
@@ -86,7 +74,7 @@ class Record:
         if node is None:
             return False
         if not isinstance(node, yaml.ScalarNode) or node.value not in ("true", "false"):
-            self._refuse(node, name, f"expected true or false, found {_shown(node)}")
+            self.refuse(name, f"expected true or false, found {_shown(node)}", node)
         return bool(node.value == "true")
 
     def record(self, name: str, keys: Collection[str]) -> "Record | None":
@@ -94,20 +82,17 @@ class Record:
         node = self._fields.get(name)
         return None if node is None else Record(node, f"{self.path}.{name}", self._source, keys)
 
-    def refuse(self, name: str, what: str) -> NoReturn:
-        """Raises CatalogueError about a field, on the field's own line."""
-        node = self._fields.get(name)
-        line = self._line if node is None else _line(node)
-        raise CatalogueError(f"{self._source}:{line}: {self.path}.{name}: {what}")
+    def refuse(self, name: str, what: str, node: yaml.Node | None = None) -> NoReturn:
+        """Raises CatalogueError about a field, on the line of the ``node`` in it or of the field itself."""
+        node = node or self._fields.get(name)
+        line = self.line if node is None else _line(node)
+        where = f"{self.path}.{name}" if name else self.path
+        raise CatalogueError(f"{self._source}:{line}: {where}: {what}")
 
     def _text(self, node: yaml.Node, name: str) -> str:
         if not isinstance(node, yaml.ScalarNode) or node.tag != _TEXT or not node.value:
-            self._refuse(node, name, f"expected text, found {_shown(node)}")
+            self.refuse(name, f"expected text, found {_shown(node)}", node)
         return str(node.value)
-
-    def _refuse(self, node: yaml.Node, name: str, what: str) -> NoReturn:
-        where = f"{self.path}.{name}" if name else self.path
-        raise CatalogueError(f"{self._source}:{_line(node)}: {where}: {what}")
 
 
 def read_records(text: str, source: str, name: str, keys: Collection[str]) -> Iterator[Record]:

@@ -163,6 +163,7 @@ class Scheme:
     kind (KAI reserves a whole GPU when its first fraction comes, with a pod that takes a slot of the node);
     empty where devices are always there.
 
+    ``marks``: a pod that holds devices of the scheme has one of these annotations or labels.
     ``devices(node)``: None where the node does not take part in the scheme.
     ``uses(pod)``: the devices that a bound pod holds; empty for most pods, so it must be quick to say so.
     ``claims(ask)``: what a new pod asks for, one claim for each container that asks; None where it asks
@@ -171,6 +172,7 @@ class Scheme:
 
     name: str
     managed: frozenset[str]
+    marks: frozenset[str]
     devices: Callable[[NodeFacts], Read[tuple[Device, ...]] | None]
     uses: Callable[[PodFacts], Read[tuple[DeviceUse, ...]]]
     claims: Callable[[PodAsk], Read[tuple[DeviceClaim, ...]] | None]

@@ -11,8 +11,6 @@ gpushare-device-plugin (2022). Which device is unhealthy stands in a config map 
 kubelet then no longer advertises is missing from each device alike.
 """
 
-from collections.abc import Iterator
-
 import msgspec
 
 from fairway.accelerators.annotation import (
@@ -117,7 +115,8 @@ def _by_device(name: str, text: str) -> tuple[_ByDevice, list[str]]:
         return {}, [f"annotation {name}: {error}; {expected}; it is not counted"]
     totals: _ByDevice = {}
     problems: list[str] = []
-    for number, (device, raw) in enumerate(_entries(containers)):
+    entries = (entry for devices in containers.values() for entry in devices.items())
+    for number, (device, raw) in enumerate(entries):
         if number >= MOST_ENTRIES:
             problems.append(f"annotation {name} has more than {MOST_ENTRIES} entries; no more are read")
             break
@@ -136,10 +135,6 @@ def _by_device(name: str, text: str) -> tuple[_ByDevice, list[str]]:
     return totals, problems
 
 
-def _entries(containers: dict[str, dict[str, msgspec.Raw]]) -> Iterator[tuple[str, msgspec.Raw]]:
-    return (entry for devices in containers.values() for entry in devices.items())
-
-
 def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     total = ask.total
     memory, cores = total.get(GPU_MEM, 0), total.get(CORES, 0)
@@ -149,8 +144,7 @@ def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     return Read(() if problems else (DeviceClaim(1, memory, cores=cores),), problems)
 
 
-GPUSHARE = Scheme("gpushare", frozenset(), devices=_devices, uses=_uses, claims=_claims)
+GPUSHARE = Scheme(
+    "gpushare", frozenset(), frozenset({ALLOCATION, INDEX}), devices=_devices, uses=_uses, claims=_claims
+)
 """All its resources are in the node's allocatable; the devices say where a sum fits on none of them."""
-
-MARKS = frozenset({ALLOCATION, INDEX})
-"""A pod that holds devices of this scheme has one of these annotations."""

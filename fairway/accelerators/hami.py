@@ -24,7 +24,7 @@ from fairway.accelerators.annotation import listed, shown, summed_up
 from fairway.accelerators.devices import NO_USES, Device, DeviceUse, NodeFacts, PodFacts, Read, Scheme
 from fairway.accelerators.hami_claims import SOFT, TEMPLATE, hami_claims
 from fairway.accelerators.hami_vendors import VENDORS, Rule, Vendor
-from fairway.accelerators.register import MIG, Registered, numa_node, read_register
+from fairway.accelerators.register import MIG, Registered, numa_node, read_register, text_device
 
 _SOFT_NODE = "hami-vnpu-core"
 _DELETED = "Deleted"
@@ -36,7 +36,7 @@ def _devices(vendor: Vendor, node: NodeFacts) -> Read[tuple[Device, ...]] | None
     text = node.annotations.get(vendor.register)
     if text is None:
         return None
-    read = read_register(vendor.register, text)
+    read = read_register(vendor.register, text, text_device)
     problems = list(read.problems)
     gone = _gone(vendor, node)
     if gone and read.found:
@@ -84,13 +84,13 @@ def _device(vendor: Vendor, registered: Registered, usable: bool, soft: bool) ->
         registered.cores,
         registered.count,
         registered.product,
-        registered.numa,
+        numa_node(registered.numa),
         registered.mode,
         usable,
     )
     if registered.mode == MIG:
-        memory = registered.largest_part or registered.memory
-        return replace(device, memory=memory, cores=_CORES_IN_MIG_MODE, slots=min(1, registered.count))
+        memory, slots = registered.memory_to_cut, min(1, registered.count)
+        return replace(device, memory=memory, cores=_CORES_IN_MIG_MODE, slots=slots)
     match vendor.rule:
         case Rule.SHARE | Rule.SHARE_OF_CORES:
             return device
@@ -100,7 +100,7 @@ def _device(vendor: Vendor, registered: Registered, usable: bool, soft: bool) ->
             # The links that HAMi looks for are within the first four devices and within the last four.
             return replace(device, cores=0, numa=numa_node(registered.index // 4))
         case Rule.TEMPLATE:
-            numa = numa_node(registered.index // 2) if vendor.in_pairs else registered.numa
+            numa = numa_node(registered.index // 2) if vendor.in_pairs else device.numa
             return replace(device, cores=100, numa=numa, mode=SOFT if soft else TEMPLATE)
 
 
@@ -121,6 +121,7 @@ def _scheme(vendor: Vendor) -> Scheme:
     return Scheme(
         f"hami-{vendor.name}",
         vendor.managed,
+        frozenset({vendor.allocated, vendor.to_allocate}),
         devices=partial(_devices, vendor),
         uses=_uses(vendor),
         claims=partial(hami_claims, vendor),
@@ -129,8 +130,3 @@ def _scheme(vendor: Vendor) -> Scheme:
 
 HAMI: tuple[Scheme, ...] = tuple(_scheme(vendor) for vendor in VENDORS)
 """One scheme for each vendor: ``hami-nvidia``, ``hami-amd``, ..."""
-
-MARKS: frozenset[str] = frozenset(
-    name for vendor in VENDORS for name in (vendor.allocated, vendor.to_allocate)
-)
-"""A pod that holds devices of these schemes has one of these annotations."""

@@ -10,7 +10,7 @@ Mirrors MutateAdmission, GenerateResourceRequests and Fit in pkg/device/<vendor>
 quotas that HAMi keeps of its own are not looked at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fairway.accelerators.annotation import MOST, listed, truth
@@ -25,6 +25,9 @@ TEMPLATE = "template"
 _PERCENT = PPM // 100
 _NO_MODE = " "
 
+_Asked = Mapping[str, int]
+_Claims = tuple[DeviceClaim, ...] | str
+
 
 def hami_claims(vendor: Vendor, ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     """The claims on the vendor's devices; None where no container asks. With a problem it fits nowhere."""
@@ -32,17 +35,10 @@ def hami_claims(vendor: Vendor, ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | 
     if not any(name in names for container in ask.containers for name, _ in container):
         return None
     choice = _choice(vendor, dict(ask.annotations))
-    claims: list[DeviceClaim] = []
-    problems: list[str] = []
-    for container in ask.containers:
-        read = _container(vendor, dict(container), choice)
-        if isinstance(read, str):
-            problems.append(read)
-        else:
-            claims += read
-    if problems:
-        return Read((), tuple(dict.fromkeys(problems)))
-    return Read(tuple(claims)) if claims else None
+    each = [_container(vendor, dict(container), choice) for container in ask.containers]
+    problems = tuple(dict.fromkeys(read for read in each if isinstance(read, str)))
+    claims = tuple(claim for read in each if not isinstance(read, str) for claim in read)
+    return Read((), problems) if problems else Read(claims) if claims else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +50,17 @@ class _Choice:
 
 
 def _choice(vendor: Vendor, annotations: Mapping[str, str]) -> _Choice:
-    select = vendor.select
-    mode = annotations.get(select.mode) if select.mode else None
+    mode = annotations.get(vendor.mode) if vendor.mode else None
     return _Choice(
         DeviceFilter(
-            products=_wanted(annotations.get(select.use_type, "")),
-            not_products=listed(annotations.get(select.avoid_type, "")),
-            ids=_ids(annotations, select.use_id),
-            not_ids=tuple(id for name in select.avoid_id for id in listed(annotations.get(name, ""))),
+            products=_wanted(annotations.get(vendor.use_type, "")),
+            not_products=listed(annotations.get(vendor.avoid_type, "")),
+            ids=_ids(annotations, vendor.use_id),
+            not_ids=tuple(id for name in vendor.avoid_id for id in listed(annotations.get(name, ""))),
             # An empty mode is one that no device is in.
             mode="" if mode is None else mode or _NO_MODE,
         ),
-        same_numa=truth(annotations.get(select.same_numa, "")) is True,
+        same_numa=truth(annotations.get(vendor.same_numa, "")) is True,
         untouched="mutex" in listed(annotations.get(POLICY, "")),
         soft=annotations.get(SOFT_MODE) == SOFT,
     )
@@ -83,7 +78,7 @@ def _ids(annotations: Mapping[str, str], names: tuple[str, ...]) -> tuple[str, .
     return tuple(id for id in lists[0] if all(id in others for others in lists[1:])) or (",",)
 
 
-def _container(vendor: Vendor, asked: Mapping[str, int], choice: _Choice) -> tuple[DeviceClaim, ...] | str:
+def _container(vendor: Vendor, asked: _Asked, choice: _Choice) -> _Claims:
     names = [name for name in (vendor.memory, vendor.percentage, vendor.cores) if name in asked]
     if vendor.count not in asked and not names:
         return ()
@@ -98,20 +93,10 @@ def _container(vendor: Vendor, asked: Mapping[str, int], choice: _Choice) -> tup
         return f"{names[0]} is asked for without {vendor.count}; HAMi gives such a container no device"
     if not count:
         return ()
-    match vendor.rule:
-        case Rule.SHARE:
-            return _share(vendor, asked, count, choice)
-        case Rule.SHARE_OF_CORES:
-            return _share_of_cores(vendor, asked, count, choice)
-        case Rule.SLOT:
-            return _slot(vendor, count, choice)
-        case Rule.SIZE:
-            return _size(vendor, asked, count, choice)
-        case Rule.TEMPLATE:
-            return _template(vendor, asked, count, choice)
+    return _BY_RULE[vendor.rule](vendor, asked, count, choice)
 
 
-def _share(vendor: Vendor, asked: Mapping[str, int], count: int, choice: _Choice) -> tuple[DeviceClaim, ...]:
+def _share(vendor: Vendor, asked: _Asked, count: int, choice: _Choice) -> _Claims:
     memory = asked.get(vendor.memory, 0) * vendor.memory_unit
     percent = asked.get(vendor.percentage)
     cores = asked.get(vendor.cores)
@@ -135,9 +120,7 @@ def _share(vendor: Vendor, asked: Mapping[str, int], count: int, choice: _Choice
     )
 
 
-def _share_of_cores(
-    vendor: Vendor, asked: Mapping[str, int], count: int, choice: _Choice
-) -> tuple[DeviceClaim, ...] | str:
+def _share_of_cores(vendor: Vendor, asked: _Asked, count: int, choice: _Choice) -> _Claims:
     cores = asked.get(vendor.cores, vendor.default_cores)
     if not 1 <= cores <= 100:
         return f"{vendor.cores} is {cores}, expected percent from 1 to 100"
@@ -155,15 +138,13 @@ def _share_of_cores(
     )
 
 
-def _slot(vendor: Vendor, count: int, choice: _Choice) -> tuple[DeviceClaim, ...] | str:
+def _slot(vendor: Vendor, asked: _Asked, count: int, choice: _Choice) -> _Claims:
     if choice.untouched and vendor.mutex_spans_cards:
         return f"annotation {POLICY} is mutex, which for {vendor.count} goes by cards that nodes do not show"
     return (DeviceClaim(count, exclusive=choice.untouched, filter=choice.filter),)
 
 
-def _size(
-    vendor: Vendor, asked: Mapping[str, int], count: int, choice: _Choice
-) -> tuple[DeviceClaim, ...] | str:
+def _size(vendor: Vendor, asked: _Asked, count: int, choice: _Choice) -> _Claims:
     if count not in (1, 2, 4, 8):
         return f"{vendor.count} is {count}, expected 1, 2, 4 or 8, as many as HAMi finds links between"
     memory = asked.get(vendor.memory, 0) or vendor.whole_memory
@@ -172,9 +153,7 @@ def _size(
     return (DeviceClaim(count, size, exclusive=True, same_numa=count in (2, 4), filter=choice.filter),)
 
 
-def _template(
-    vendor: Vendor, asked: Mapping[str, int], count: int, choice: _Choice
-) -> tuple[DeviceClaim, ...] | str:
+def _template(vendor: Vendor, asked: _Asked, count: int, choice: _Choice) -> _Claims:
     memory, cores = asked.get(vendor.memory, 0) or vendor.whole_memory, asked.get(vendor.cores, 0)
     filter = choice.filter
     if choice.soft:
@@ -199,3 +178,12 @@ def _template(
         return f"{vendor.count} is {count}, expected 1 or an even number"
     exclusive |= count > 2
     return (DeviceClaim(2, memory, 0, cores, exclusive, same_numa=True, filter=filter),) * ((count + 1) // 2)
+
+
+_BY_RULE: dict[Rule, Callable[[Vendor, _Asked, int, _Choice], _Claims]] = {
+    Rule.SHARE: _share,
+    Rule.SHARE_OF_CORES: _share_of_cores,
+    Rule.SLOT: _slot,
+    Rule.SIZE: _size,
+    Rule.TEMPLATE: _template,
+}

@@ -9,7 +9,7 @@ that register no devices in an annotation of this form are not here, so that the
 Cambricon, Moore Threads, MetaX, Enflame, AWS Neuron, and whole Kunlunxin devices.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 
 
@@ -29,21 +29,6 @@ class Rule(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The pod annotations that choose devices; empty where the vendor has none.
-
-    ``use_id`` and ``avoid_id`` may be several; a device must pass them all.
-    """
-
-    use_type: str = ""
-    avoid_type: str = ""
-    use_id: tuple[str, ...] = ()
-    avoid_id: tuple[str, ...] = ()
-    mode: str = ""
-    same_numa: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Vendor:
     """One vendor's names and defaults.
 
@@ -57,6 +42,9 @@ class Vendor:
     In MiB of one device: ``templates``, the parts that memory is rounded up to; ``whole_memory``, what a pod
     gets that asks for none; ``largest_memory``, the most that can be asked for and means the whole device.
     ``in_pairs``: two devices are one module, and several devices are given as whole modules.
+
+    The pod annotations that choose devices, empty where the vendor has none: ``use_type`` to ``same_numa``. A
+    device must pass all of ``use_id`` and ``avoid_id``.
     """
 
     name: str
@@ -81,7 +69,12 @@ class Vendor:
     whole_memory: int = 0
     largest_memory: int = 0
     in_pairs: bool = False
-    select: Selection = field(default_factory=Selection)
+    use_type: str = ""
+    avoid_type: str = ""
+    use_id: tuple[str, ...] = ()
+    avoid_id: tuple[str, ...] = ()
+    mode: str = ""
+    same_numa: str = ""
 
     @property
     def to_allocate(self) -> str:
@@ -108,14 +101,12 @@ NVIDIA = Vendor(
     others=("nvidia.com/priority",),
     default_count=1,
     whole_takes_cores=True,
-    select=Selection(
-        use_type="nvidia.com/use-gputype",
-        avoid_type="nvidia.com/nouse-gputype",
-        use_id=("nvidia.com/use-gpuuuid",),
-        avoid_id=("nvidia.com/nouse-gpuuuid",),
-        mode="nvidia.com/vgpu-mode",
-        same_numa="nvidia.com/numa-bind",
-    ),
+    use_type="nvidia.com/use-gputype",
+    avoid_type="nvidia.com/nouse-gputype",
+    use_id=("nvidia.com/use-gpuuuid",),
+    avoid_id=("nvidia.com/nouse-gpuuuid",),
+    mode="nvidia.com/vgpu-mode",
+    same_numa="nvidia.com/numa-bind",
 )
 
 AMD = Vendor(
@@ -128,12 +119,10 @@ AMD = Vendor(
     cores="amd.com/gpucores",
     rule=Rule.SHARE_OF_CORES,
     default_cores=100,
-    select=Selection(
-        use_type="amd.com/use-gputype",
-        avoid_type="amd.com/nouse-gputype",
-        use_id=("amd.com/use-gpu-uuid",),
-        avoid_id=("amd.com/nouse-gpu-uuid",),
-    ),
+    use_type="amd.com/use-gputype",
+    avoid_type="amd.com/nouse-gputype",
+    use_id=("amd.com/use-gpu-uuid",),
+    avoid_id=("amd.com/nouse-gpu-uuid",),
 )
 
 HYGON = Vendor(
@@ -146,12 +135,10 @@ HYGON = Vendor(
     memory="hygon.com/dcumem",
     cores="hygon.com/dcucores",
     default_cores=100,
-    select=Selection(
-        use_type="hygon.com/use-dcutype",
-        avoid_type="hygon.com/nouse-dcutype",
-        use_id=("hygon.com/use-gpuuuid",),
-        avoid_id=("hygon.com/nouse-gpuuuid",),
-    ),
+    use_type="hygon.com/use-dcutype",
+    avoid_type="hygon.com/nouse-dcutype",
+    use_id=("hygon.com/use-gpuuuid",),
+    avoid_id=("hygon.com/nouse-gpuuuid",),
 )
 
 BIREN = Vendor(
@@ -162,7 +149,8 @@ BIREN = Vendor(
     handshake="hami.io/node-handshake-biren",
     count="birentech.com/gpu",
     rule=Rule.SLOT,
-    select=Selection(use_id=("birentech.com/use-gpuuuid",), avoid_id=("birentech.com/nouse-gpuuuid",)),
+    use_id=("birentech.com/use-gpuuuid",),
+    avoid_id=("birentech.com/nouse-gpuuuid",),
 )
 
 VASTAI = Vendor(
@@ -174,7 +162,8 @@ VASTAI = Vendor(
     count="vastaitech.com/va",
     rule=Rule.SLOT,
     mutex_spans_cards=True,
-    select=Selection(use_id=("vastaitech.com/use-gpuuuid",), avoid_id=("vastaitech.com/nouse-gpuuuid",)),
+    use_id=("vastaitech.com/use-gpuuuid",),
+    avoid_id=("vastaitech.com/nouse-gpuuuid",),
 )
 
 KUNLUNXIN = Vendor(
@@ -188,10 +177,8 @@ KUNLUNXIN = Vendor(
     rule=Rule.SIZE,
     templates=(24576, 49152),
     whole_memory=98304,
-    select=Selection(
-        use_id=("hami.io/use-xpu-uuid", "baidu.com/use-gpuuuid"),
-        avoid_id=("hami.io/no-use-xpu-uuid", "baidu.com/nouse-gpuuuid"),
-    ),
+    use_id=("hami.io/use-xpu-uuid", "baidu.com/use-gpuuuid"),
+    avoid_id=("hami.io/no-use-xpu-uuid", "baidu.com/nouse-gpuuuid"),
 )
 
 
@@ -207,7 +194,8 @@ def _iluvatar(chip: str) -> Vendor:
         cores=f"iluvatar.ai/{chip}.vCore",
         memory_unit=256,
         many_take_cores=True,
-        select=Selection(use_id=(f"hami.io/use-{chip}-uuid",), avoid_id=(f"hami.io/no-use-{chip}-uuid",)),
+        use_id=(f"hami.io/use-{chip}-uuid",),
+        avoid_id=(f"hami.io/no-use-{chip}-uuid",),
     )
 
 
@@ -228,7 +216,8 @@ def _ascend(
         whole_memory=whole,
         largest_memory=largest,
         in_pairs=in_pairs,
-        select=Selection(use_id=(f"hami.io/use-{chip}-uuid",), avoid_id=(f"hami.io/no-use-{chip}-uuid",)),
+        use_id=(f"hami.io/use-{chip}-uuid",),
+        avoid_id=(f"hami.io/no-use-{chip}-uuid",),
     )
 
 

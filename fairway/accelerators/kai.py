@@ -148,6 +148,7 @@ def _refusal(said: Mapping[str, str], ask: PodAsk) -> str:
 KAI = Scheme(
     "kai",
     frozenset(),
+    frozenset({GROUP, NUM_DEVICES}),
     devices=_devices,
     uses=_uses,
     claims=_claims,
@@ -155,6 +156,3 @@ KAI = Scheme(
     new_device=_new_device,
 )
 """A node takes part when it has GPUs that are not cut by MIG; whether KAI runs there, nodes do not show."""
-
-MARKS = frozenset({GROUP, NUM_DEVICES})
-"""A pod that holds devices of this scheme has one of these labels or annotations."""

@@ -140,10 +140,6 @@ _A100_40 = _seven(40, 5, 10, 20)
 _80 = _seven(80, 10, 20, 40)
 _H100_94 = _seven(94, 12, 24, 47)
 _96 = _seven(96, 12, 24, 48)
-_H200_141 = _seven(141, 18, 35, 71)
-_GH200_144 = _seven(144, 18, 36, 72)
-_B200_180 = _seven(180, 23, 45, 90)
-_B300_269 = _seven(269, 34, 67, 135)
 _GB200_186 = _seven(186, 23, 47, 93, **{"3g.95gb": "3g.93gb", "4g.95gb": "4g.93gb", "7g.189gb": "7g.186gb"})
 _GB300_278 = _seven(
     278,
@@ -169,7 +165,6 @@ _A30 = Geometry(
         Profile("4g.24gb", 4, 4, (0,), extension=True),
     ),
 )
-_RTX_PRO_6000 = _rtx_pro_6000()
 
 # By the words that a product's name has.
 _PRODUCTS: tuple[tuple[frozenset[str], tuple[Geometry, ...]], ...] = (
@@ -179,11 +174,11 @@ _PRODUCTS: tuple[tuple[frozenset[str], tuple[Geometry, ...]], ...] = (
     (frozenset({"H100"}), (_80, _H100_94, _96)),
     (frozenset({"H800"}), (_80, _H100_94)),
     (frozenset({"H20"}), (_96,)),
-    (frozenset({"H200"}), (_H200_141,)),
-    (frozenset({"GH200"}), (_96, _GH200_144)),
-    (frozenset({"B200"}), (_B200_180,)),
+    (frozenset({"H200"}), (_seven(141, 18, 35, 71),)),
+    (frozenset({"GH200"}), (_96, _seven(144, 18, 36, 72))),
+    (frozenset({"B200"}), (_seven(180, 23, 45, 90),)),
     (frozenset({"GB200"}), (_GB200_186,)),
-    (frozenset({"B300"}), (_B300_269,)),
+    (frozenset({"B300"}), (_seven(269, 34, 67, 135),)),
     (frozenset({"GB300"}), (_GB300_278,)),
-    (frozenset({"RTX", "PRO", "6000", "BLACKWELL"}), (_RTX_PRO_6000,)),
+    (frozenset({"RTX", "PRO", "6000", "BLACKWELL"}), (_rtx_pro_6000(),)),
 )

@@ -77,15 +77,10 @@ def node_product(
         device_class = DeviceClass.PARTITION
     per_device = 1
     if entry.role is Role.COUNT and device_class in _COUNTED:
-        advertised = _Advertised(
-            entry,
-            labels,
-            allocatable,
-            capacity,
-            # A label that only names the piece says nothing of how many there are of it.
-            counts_pieces=bool(piece) or not (layout and device_class is DeviceClass.PARTITION),
-            shared=shared or device_class is DeviceClass.SHARED,
-        )
+        # A label that only names the piece says nothing of how many there are of it.
+        counts_pieces = bool(piece) or not (layout and device_class is DeviceClass.PARTITION)
+        shared |= device_class is DeviceClass.SHARED
+        advertised = _Advertised(entry, labels, allocatable, capacity, counts_pieces, shared)
         per_device = advertised.per_device(problems)
     if per_device > 1:
         device_class = DeviceClass.SHARED

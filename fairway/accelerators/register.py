@@ -9,8 +9,7 @@ Mirrors pkg/device/devices.go of HAMi 2.4 to 2.10. As there, whatever JSON leave
 a device without ``health`` is unhealthy. Memory is in MiB.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -32,64 +31,21 @@ MIG = "mig"
 _DEFAULT_MODE = "hami-core"
 _UNKNOWN_NUMA = 63
 
-
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """One device as it was registered.
-
-    ``count``: how many pods may share it. ``largest_part``: the memory of the largest part that can be cut
-    out of a device in MIG mode, 0 where the annotation does not say. ``numa``: 63 where it is not known.
-    """
-
-    id: str
-    index: int
-    count: int
-    memory: int
-    cores: int
-    product: str
-    numa: int
-    mode: str
-    healthy: bool
-    largest_part: int = 0
-
-
-def read_register(name: str, text: str) -> Read[tuple[Registered, ...]]:
-    """The devices that the annotation of this name lists, each id once; those unreadable are left out."""
-    found, problems = _read_json(name, text) if is_json(text) else read_text(name, text, _text_device)
-    return distinct(name, found, problems)
-
-
-def is_json(text: str) -> bool:
-    """Whether a register is in the newer form."""
-    return text.lstrip().startswith(("[", "{")) or text.strip() == "null"
-
-
-def read_json_register(name: str, text: str) -> Read[tuple[Registered, ...]]:
-    """As `read_register`, of the newer form alone."""
-    return distinct(name, *_read_json(name, text))
-
-
-def numa_node(number: int) -> int:
-    """The number of a NUMA node; whatever is negative or beyond reason counts as one node by itself."""
-    return number if 0 <= number < _UNKNOWN_NUMA else _UNKNOWN_NUMA
-
-
-def distinct(name: str, found: list[Registered], problems: list[str]) -> Read[tuple[Registered, ...]]:
-    """The devices by id, the first of each; a second of the same id is a problem."""
-    by_id: dict[str, Registered] = {}
-    for device in found:
-        if device.id in by_id:
-            problems.append(f"annotation {name} lists device {shown(device.id)} twice; the first one counts")
-        else:
-            by_id[device.id] = device
-    return Read(tuple(by_id.values()), summed_up(problems, name))
+ReadEntry = Callable[[str, int], "Registered | str"]
+"""The device of an entry of the older form, by its number from 1; or what is wrong with it."""
 
 
 class _Part(msgspec.Struct):
     memory: int = msgspec.field(default=0, name="memoryMB")
 
 
-class _Entry(msgspec.Struct):
+class Registered(msgspec.Struct):
+    """One device as it was registered, in the fields of the newer form.
+
+    ``count``: how many pods may share it. ``parts``: those that can be cut out of a device in MIG mode.
+    ``numa``: to be read by `numa_node`.
+    """
+
     id: str = ""
     index: int = 0
     count: int = 0
@@ -101,45 +57,52 @@ class _Entry(msgspec.Struct):
     healthy: bool = msgspec.field(default=False, name="health")
     parts: list[_Part] | None = msgspec.field(default=None, name="migProfiles")
 
+    @property
+    def memory_to_cut(self) -> int:
+        """The memory of the largest part, or all of it where the annotation does not say."""
+        largest = max((part.memory for part in self.parts or ()), default=0)
+        return min(largest, self.memory) if largest > 0 else self.memory
 
-def _read_json(name: str, text: str) -> tuple[list[Registered], list[str]]:
+
+def read_register(name: str, text: str, read: ReadEntry) -> Read[tuple[Registered, ...]]:
+    """The devices that the annotation of this name lists, each id once; those unreadable are left out."""
+    problems: list[str] = []
+    twice: list[str] = []
+    by_id: dict[str, Registered] = {}
+    is_json = text.lstrip().startswith(("[", "{")) or text.strip() == "null"
+    listed = _json_devices(name, text, problems) if is_json else _text_devices(name, text, read, problems)
+    for where, device in listed:
+        if isinstance(device, str):
+            problems.append(f"annotation {name}, device {where}: {device}; it takes no pods")
+        elif device.id in by_id:
+            twice.append(f"annotation {name} lists device {shown(device.id)} twice; the first one counts")
+        else:
+            by_id[device.id] = device
+    return Read(tuple(by_id.values()), summed_up(problems + twice, name))
+
+
+def numa_node(number: int) -> int:
+    """The number of a NUMA node; whatever is negative or beyond reason counts as one node by itself."""
+    return number if 0 <= number < _UNKNOWN_NUMA else _UNKNOWN_NUMA
+
+
+def _json_devices(name: str, text: str, problems: list[str]) -> Iterator[tuple[str, Registered | str]]:
     try:
         entries = msgspec.json.decode(json_bytes(text), type=list[msgspec.Raw] | None) or []
     except UNDECODABLE as error:
-        return [], [f"annotation {name} is no JSON list of devices ({error}); its devices take no pods"]
-    found: list[Registered] = []
-    problems: list[str] = []
+        problems.append(f"annotation {name} is no JSON list of devices ({error}); its devices take no pods")
+        return
     if len(entries) > MOST_ENTRIES:
         problems.append(f"annotation {name} lists {len(entries)} devices; only {MOST_ENTRIES} are read")
     for number, raw in enumerate(entries[:MOST_ENTRIES], start=1):
         try:
-            entry = msgspec.json.decode(raw, type=_Entry)
+            device = msgspec.json.decode(raw, type=Registered)
+            yield str(number), _fault(device) or device
         except UNDECODABLE as error:
-            problems.append(f"annotation {name}, device {number}: {error}; it takes no pods")
-            continue
-        fault = _fault(entry)
-        if fault:
-            problems.append(f"annotation {name}, device {number}: {fault}; it takes no pods")
-            continue
-        largest = max((part.memory for part in entry.parts or ()), default=0)
-        found.append(
-            Registered(
-                entry.id,
-                entry.index,
-                entry.count,
-                entry.memory,
-                entry.cores,
-                entry.product,
-                numa_node(entry.numa),
-                entry.mode,
-                entry.healthy,
-                min(max(largest, 0), entry.memory),
-            )
-        )
-    return found, problems
+            yield str(number), str(error)
 
 
-def _fault(entry: _Entry) -> str:
+def _fault(entry: Registered) -> str:
     if not entry.id:
         return "it has no id"
     amounts = {"index": entry.index, "count": entry.count, "devmem": entry.memory, "devcore": entry.cores}
@@ -149,29 +112,20 @@ def _fault(entry: _Entry) -> str:
     return ""
 
 
-def read_text(
-    name: str, text: str, read: Callable[[str, int], Registered | str]
-) -> tuple[list[Registered], list[str]]:
-    """The devices of the older form; ``read`` takes an entry and its number from 1, or says what is wrong."""
-    found: list[Registered] = []
-    problems: list[str] = []
+def _text_devices(
+    name: str, text: str, read: ReadEntry, problems: list[str]
+) -> Iterator[tuple[str, Registered | str]]:
     entries = [entry for entry in text.split(":", 4 * MOST_ENTRIES) if entry]
     if not entries:
         problems.append(f"annotation {name} is empty; expected a list of devices")
     if len(entries) > MOST_ENTRIES:
         problems.append(f"annotation {name} lists more than {MOST_ENTRIES} devices; no more are read")
     for number, entry in enumerate(entries[:MOST_ENTRIES], start=1):
-        device = read(entry, number)
-        if isinstance(device, Registered):
-            found.append(device)
-        else:
-            problems.append(
-                f"annotation {name}, device {number} ({shown(entry)}): {device}; it takes no pods"
-            )
-    return found, problems
+        yield f"{number} ({shown(entry)})", read(entry, number)
 
 
-def _text_device(entry: str, number: int) -> Registered | str:
+def text_device(entry: str, number: int) -> Registered | str:
+    """The device of an entry of HAMi's older form."""
     fields = entry.split(",", 16)
     if len(fields) not in (7, 9):
         return f"it has {len(fields)} fields, expected 7 or 9"
@@ -185,5 +139,5 @@ def _text_device(entry: str, number: int) -> Registered | str:
         return f"count, memory, cores and index must be numbers from 0 to {MOST}"
     if numa is None or healthy is None:
         return "its NUMA node must be a number and its health true or false"
-    node = _UNKNOWN_NUMA if fields[5].startswith("-") else numa_node(numa)
+    node = -1 if fields[5].startswith("-") else numa
     return Registered(fields[0], index, count, memory, cores, fields[4], node, mode, healthy)

@@ -16,7 +16,5 @@ SCHEMES: tuple[Scheme, ...] = (
     alnair.ALNAIR,
 )
 
-MARKS: frozenset[str] = frozenset().union(
-    hami.MARKS, volcano_vgpu.MARKS, volcano_gpu.MARKS, gpushare.MARKS, kai.MARKS, alnair.MARKS
-)
+MARKS: frozenset[str] = frozenset().union(*(scheme.marks for scheme in SCHEMES))
 """A pod that holds devices of any scheme has one of these among its annotations or labels."""

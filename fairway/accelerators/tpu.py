@@ -79,11 +79,6 @@ class TpuHost:
     partitions: tuple[TpuPartition, ...] = ()
 
     @property
-    def topology_name(self) -> str:
-        """The topology as in labels, such as ``2x2x4``; empty where it is not known."""
-        return topology_name(self.topology)
-
-    @property
     def healthy(self) -> bool:
         """Whether all chips of the machine are allocatable."""
         return self.chips == self.chips_per_host
@@ -94,7 +89,7 @@ class TpuHost:
 
 
 def topology_name(topology: Topology) -> str:
-    """The shape as labels write it: ``4x4``."""
+    """The shape as labels write it, such as ``2x2x4``; empty where there is none."""
     return "x".join(map(str, topology))
 
 

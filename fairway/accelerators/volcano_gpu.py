@@ -63,8 +63,7 @@ def _claims(ask: PodAsk) -> Read[tuple[DeviceClaim, ...]] | None:
     return Read(tuple(claims)) if claims else None
 
 
-VOLCANO_GPU = Scheme("volcano-gpu", frozenset(), devices=_devices, uses=_uses, claims=_claims)
+VOLCANO_GPU = Scheme(
+    "volcano-gpu", frozenset(), frozenset({INDEX}), devices=_devices, uses=_uses, claims=_claims
+)
 """Both resources are in the node's allocatable; the devices say where a sum fits on none of them."""
-
-MARKS = frozenset({INDEX})
-"""A pod that holds devices of this scheme has one of these annotations."""

@@ -31,7 +31,7 @@ from fairway.accelerators.devices import (
     Read,
     Scheme,
 )
-from fairway.accelerators.register import MIG, Registered, distinct, is_json, read_json_register, read_text
+from fairway.accelerators.register import MIG, Registered, numa_node, read_register
 
 REGISTER = "volcano.sh/node-vgpu-register"
 HANDSHAKE = "volcano.sh/node-vgpu-handshake"
@@ -57,10 +57,7 @@ def _devices(node: NodeFacts) -> Read[tuple[Device, ...]] | None:
     text = node.annotations.get(REGISTER)
     if text is None:
         return None
-    if is_json(text):
-        read = read_json_register(REGISTER, text)
-    else:
-        read = distinct(REGISTER, *read_text(REGISTER, text, _text_device))
+    read = read_register(REGISTER, text, _text_device)
     problems = list(read.problems)
     gone = _gone(node) if read.found else ""
     if gone:
@@ -85,11 +82,11 @@ def _device(registered: Registered, mode: str, present: bool) -> Device:
     is_cut = mode == MIG
     return Device(
         registered.id,
-        (registered.largest_part if is_cut else 0) or registered.memory,
+        registered.memory_to_cut if is_cut else registered.memory,
         _CORES_IN_MIG_MODE if is_cut else 100,
         min(1, registered.count) if is_cut else registered.count,
         registered.product,
-        registered.numa,
+        numa_node(registered.numa),
         mode,
         present and registered.healthy and _WORD in registered.product,
     )
@@ -183,11 +180,9 @@ def _filter(annotations: Mapping[str, str]) -> DeviceFilter | str:
 VOLCANO_VGPU = Scheme(
     "volcano-vgpu",
     frozenset({VGPU_MEMORY, PERCENTAGE, CORES}),
+    frozenset({ALLOCATED}),
     devices=_devices,
     uses=_uses,
     claims=_claims,
 )
 """Newer device plugins advertise memory and cores as well, as sums that say less than the devices do."""
-
-MARKS = frozenset({ALLOCATED})
-"""A pod that holds devices of this scheme has one of these annotations."""

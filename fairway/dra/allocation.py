@@ -14,7 +14,7 @@ k8s.io/dynamic-resource-allocation, Kubernetes 1.36.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairway.dra.candidates import Bundle, Candidate, Choice, Option, comparable
+from fairway.dra.candidates import Bundle, Candidate, Option, comparable
 from fairway.dra.devices import AttributeValue
 from fairway.dra.ledger import Ledger
 from fairway.dra.requests import MAX_RESULTS
@@ -73,7 +73,7 @@ class Allocation:
             (b, c, o): self._still_free(option)
             for b, bundle in enumerate(self._bundles)
             for c, choice in enumerate(bundle.choices)
-            for o, option in enumerate(choice.options)
+            for o, option in enumerate(choice)
         }
         if not self._search():
             return False
@@ -121,9 +121,12 @@ class Allocation:
             return
         choice = bundle.choices[at.choice]
         if at.option is None:
-            yield from self._alternatives(at, choice)
+            for place in range(len(choice)):
+                if self._stopped or self._budget.steps < 0:
+                    break
+                yield _At(at.bundle, at.choice, place)
             return
-        option = choice.options[at.option]
+        option = choice[at.option]
         candidates = self._live[at.bundle, at.choice, at.option]
         needed = len(candidates) if option.count is None else option.count
         if option.blocked or needed == 0 or self._sizes[at.bundle] + needed - at.picked > MAX_RESULTS:
@@ -144,12 +147,6 @@ class Allocation:
                 failed.add(kind)
             if self._stopped or self._budget.steps < 0 or option.count is None:
                 return
-
-    def _alternatives(self, at: _At, choice: Choice) -> Iterator[_At]:
-        for place in range(len(choice.options)):
-            if self._stopped or self._budget.steps < 0:
-                return
-            yield _At(at.bundle, at.choice, place)
 
     def _pick(self, bundle: int, option: Option, candidate: Candidate) -> _Move | None:
         device = self._ledger.devices[candidate.place]
@@ -188,7 +185,7 @@ class Allocation:
 def _kinds(bundles: tuple[Bundle, ...], ledger: Ledger) -> list[int]:
     """A number for each device; devices with the same number are equal to all requests and constraints."""
     wanted: list[list[int]] = [[] for _ in ledger.devices]
-    options = [o for bundle in bundles for choice in bundle.choices for o in choice.options]
+    options = [option for bundle in bundles for option in bundle.options]
     # What administrators look at may be taken or free, which makes a difference to everybody else.
     watched = any(option.admin for option in options)
     for index, option in enumerate(options):

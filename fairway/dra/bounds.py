@@ -50,11 +50,11 @@ def most(bundles: Sequence[Bundle], ledger: Ledger, limit: int) -> int:
     least = requests = 0
     for bundle in bundles:
         for choice in bundle.choices:
-            if any(option.admin for option in choice.options):
+            if any(option.admin for option in choice):
                 continue
             bound = min(bound, _most_of_choice(bundle, choice, ledger, limit))
-            together += [c for option in choice.options for c in option.candidates]
-            least += min(option.least for option in choice.options)
+            together += [c for option in choice for c in option.candidates]
+            least += min(option.least for option in choice)
             requests += 1
     if least:
         # A pod may hold a share for each of its requests.
@@ -64,7 +64,7 @@ def most(bundles: Sequence[Bundle], ledger: Ledger, limit: int) -> int:
 
 
 def _most_of_choice(bundle: Bundle, choice: Choice, ledger: Ledger, limit: int) -> int:
-    options = [option for option in choice.options if not option.blocked]
+    options = [option for option in choice if not option.blocked]
     if not options:
         return 0
     if len(options) == 1:

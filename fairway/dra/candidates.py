@@ -48,12 +48,8 @@ class Option:
         return 1 if self.count is None else self.count
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A request with its alternatives, in order of preference."""
-
-    name: str
-    options: tuple[Option, ...]
+Choice = tuple[Option, ...]
+"""The alternatives of a request, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +59,11 @@ class Bundle:
     claim: str
     choices: tuple[Choice, ...]
     constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def options(self) -> list[Option]:
+        """All alternatives of all requests."""
+        return [option for choice in self.choices for option in choice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,21 +85,14 @@ def settle(
 ) -> Settled:
     """The candidates of every request of the claims on the node; of devices ``held`` no verdict is needed."""
     unknown: dict[str, bool] = {}
-    bundles = tuple(
-        Bundle(
-            claim.name,
-            tuple(
-                Choice(
-                    request.name,
-                    tuple(
-                        _option(claim, request, ask, node, selection, held, unknown)
-                        for ask in request.alternatives
-                    ),
-                )
-                for request in claim.requests
-            ),
-            claim.constraints,
+
+    def choice(claim: Claim, request: Request) -> Choice:
+        return tuple(
+            _option(claim, request, ask, node, selection, held, unknown) for ask in request.alternatives
         )
+
+    bundles = tuple(
+        Bundle(claim.name, tuple(choice(claim, request) for request in claim.requests), claim.constraints)
         for claim in claims
     )
     return Settled(bundles, tuple(unknown), any(unknown.values()))

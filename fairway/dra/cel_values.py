@@ -8,7 +8,7 @@ Mirrors the quantity and semver libraries of k8s.io/apiserver/pkg/cel/library, K
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fairway.dra.devices import AttributeValue, Device, Kind
 from fairway.quantity import NANO, QuantityError, parse_nano
@@ -25,19 +25,13 @@ _VERSION = re.compile(
 )
 
 
-def device_value(device: Device) -> dict[str, CelValue]:
+def device_value(device: Device) -> dict[str, object]:
     """The variable ``device`` of a selector: attributes and capacities by domain and then by name."""
-    attributes: dict[str, CelValue] = {}
-    for name, value in device.attributes:
-        _put(attributes, name, _attribute(value))
-    capacities: dict[str, CelValue] = {}
-    for name, capacity in device.capacities:
-        _put(capacities, name, _quantity(capacity.value))
     return {
         "driver": device.id.driver,
         "allowMultipleAllocations": device.shared,
-        "attributes": attributes,
-        "capacity": capacities,
+        "attributes": _by_domain((name, _attribute(value)) for name, value in device.attributes),
+        "capacity": _by_domain((name, _quantity(value.value)) for name, value in device.capacities),
     }
 
 
@@ -76,67 +70,11 @@ def compare_to(one: Boxed, other: Boxed) -> int:
     return (mine > theirs) - (mine < theirs)
 
 
-def is_greater_than(one: Boxed, other: Boxed) -> bool:
-    """Whether one is greater. Raises ValueError."""
-    return compare_to(one, other) > 0
-
-
-def is_less_than(one: Boxed, other: Boxed) -> bool:
-    """Whether one is less. Raises ValueError."""
-    return compare_to(one, other) < 0
-
-
-def add(one: Boxed, other: Boxed) -> dict[str, CelValue]:
-    """The sum of two quantities. Raises ValueError."""
-    return _quantity(_nano(one) + _nano(other))
-
-
-def sub(one: Boxed, other: Boxed) -> dict[str, CelValue]:
-    """The difference of two quantities. Raises ValueError."""
-    return _quantity(_nano(one) - _nano(other))
-
-
-def add_int(one: Boxed, other: int) -> dict[str, CelValue]:
-    """The sum of a quantity and whole units. Raises ValueError."""
-    return _quantity(_nano(one) + other * NANO)
-
-
-def sub_int(one: Boxed, other: int) -> dict[str, CelValue]:
-    """The difference of a quantity and whole units. Raises ValueError."""
-    return _quantity(_nano(one) - other * NANO)
-
-
-def sign(one: Boxed) -> int:
-    """-1, 0 or 1, as the quantity is negative, zero or positive. Raises ValueError."""
-    return _sign(_nano(one))
-
-
-def is_integer(one: Boxed) -> bool:
-    """Whether the quantity is a whole number. Raises ValueError."""
-    return _nano(one) % NANO == 0
-
-
-def as_integer(one: Boxed) -> int:
-    """The quantity as a whole number. Raises ValueError where it is none."""
+def _as_integer(one: Boxed) -> int:
     nano = _nano(one)
     if nano % NANO:
         raise ValueError("the quantity is not a whole number")
     return nano // NANO
-
-
-def major(one: Boxed) -> int:
-    """The first number of a version. Raises ValueError."""
-    return _numbers(one)[0]
-
-
-def minor(one: Boxed) -> int:
-    """The second number of a version. Raises ValueError."""
-    return _numbers(one)[1]
-
-
-def patch(one: Boxed) -> int:
-    """The third number of a version. Raises ValueError."""
-    return _numbers(one)[2]
 
 
 def _attribute(value: AttributeValue) -> CelValue:
@@ -149,11 +87,12 @@ def _attribute(value: AttributeValue) -> CelValue:
     return value.value
 
 
-def _put(domains: dict[str, CelValue], name: str, value: CelValue) -> None:
-    domain, _, local = name.partition("/")
-    names = domains.setdefault(domain, {})
-    if isinstance(names, dict):
-        names[local] = value
+def _by_domain(values: Iterable[tuple[str, CelValue]]) -> dict[str, dict[str, CelValue]]:
+    domains: dict[str, dict[str, CelValue]] = {}
+    for name, value in values:
+        domain, _, local = name.partition("/")
+        domains.setdefault(domain, {})[local] = value
+    return domains
 
 
 def _quantity(nano: int) -> dict[str, CelValue]:
@@ -192,3 +131,29 @@ def _version_key(boxed: Boxed) -> tuple[tuple[int, int, int], bool, list[tuple[b
         for part in (before.split(".") if before else ())
     ]
     return _numbers(boxed), before is None, parts
+
+
+FUNCTIONS: dict[str, list[tuple[Callable[..., object], str, str]]] = {
+    "quantity": [(quantity, "any", "text")],
+    "isQuantity": [(is_quantity, "bool", "text")],
+    "semver": [(semver, "any", "text")],
+    "isSemver": [(is_semver, "bool", "text")],
+    "compareTo": [(compare_to, "int", "boxed boxed")],
+    "isGreaterThan": [(lambda one, other: compare_to(one, other) > 0, "bool", "boxed boxed")],
+    "isLessThan": [(lambda one, other: compare_to(one, other) < 0, "bool", "boxed boxed")],
+    "add": [
+        (lambda one, other: _quantity(_nano(one) + _nano(other)), "any", "boxed boxed"),
+        (lambda one, whole: _quantity(_nano(one) + whole * NANO), "any", "boxed int"),
+    ],
+    "sub": [
+        (lambda one, other: _quantity(_nano(one) - _nano(other)), "any", "boxed boxed"),
+        (lambda one, whole: _quantity(_nano(one) - whole * NANO), "any", "boxed int"),
+    ],
+    "sign": [(lambda one: _sign(_nano(one)), "int", "boxed")],
+    "isInteger": [(lambda one: _nano(one) % NANO == 0, "bool", "boxed")],
+    "asInteger": [(_as_integer, "int", "boxed")],
+    "major": [(lambda one: _numbers(one)[0], "int", "boxed")],
+    "minor": [(lambda one: _numbers(one)[1], "int", "boxed")],
+    "patch": [(lambda one: _numbers(one)[2], "int", "boxed")],
+}
+"""By name the overloads of each function: what does it, and the types of its result and its parameters."""

@@ -13,7 +13,7 @@ from fairway.dra.bounds import by_value, free_slots, most, rounds
 from fairway.dra.candidates import Bundle, settle
 from fairway.dra.in_use import InUse
 from fairway.dra.ledger import Ledger, ledger_of
-from fairway.dra.parts import apart, independent, likeness
+from fairway.dra.parts import apart, independent, likeness, only_option
 from fairway.dra.pools import NodeDevices
 from fairway.dra.requests import Claim
 from fairway.dra.selection import Selection
@@ -42,11 +42,6 @@ class Copies:
     beyond_node: bool = False
     gives_up: bool = False
 
-    @property
-    def exact(self) -> bool:
-        """Whether no choice of devices would serve more pods."""
-        return self.value == self.upper_bound
-
 
 def count_copies(
     claims: Sequence[Claim],
@@ -68,9 +63,7 @@ def count_copies(
     settled = settle(tuple(claims), node, selection, in_use.whole)
     ledger = ledger_of(node, in_use)
     parts = independent(settled.bundles, ledger)
-    upper = limit
-    for part in parts:
-        upper = min(upper, most(part, ledger, limit))
+    upper = min((most(part, ledger, limit) for part in parts), default=limit)
     beyond = _beyond_node(settled.bundles, node)
     reasons = list(node.problems)
     if settled.unknown:
@@ -140,9 +133,9 @@ def _search(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget
 
 def _formula(part: tuple[Bundle, ...], ledger: Ledger, limit: int) -> int | None:
     """The exact number for one request for a count, with equal values at most; None for anything else."""
-    if len(part) != 1 or len(part[0].choices) != 1 or len(part[0].choices[0].options) != 1:
+    option = only_option(part)
+    if option is None:
         return None
-    option = part[0].choices[0].options[0]
     constraints = [part[0].constraints[place] for place in option.constraints]
     if option.admin or option.count is None or any(constraint.distinct for constraint in constraints):
         return None
@@ -157,14 +150,8 @@ def _formula(part: tuple[Bundle, ...], ledger: Ledger, limit: int) -> int | None
 
 def _beyond_node(bundles: tuple[Bundle, ...], node: NodeDevices) -> bool:
     several = {pool.id for pool in node.pools if not pool.node}
-    places = {
-        candidate.place
-        for bundle in bundles
-        for choice in bundle.choices
-        for option in choice.options
-        for candidate in option.candidates
-    }
-    devices = [node.devices[place] for place in places]
+    options = [option for bundle in bundles for option in bundle.options]
+    devices = [node.devices[place] for place in {c.place for option in options for c in option.candidates}]
     return any(
         not device.reach.node or (bool(device.counters) and device.id[:2] in several) for device in devices
     )
@@ -176,7 +163,7 @@ def _reasons(
     reasons: list[str] = []
     attaching = False
     for bundle in bundles:
-        for option in (option for choice in bundle.choices for option in choice.options):
+        for option in bundle.options:
             attaching |= any(node.devices[c.place].attaches_later for c in option.candidates)
             if option.blocked:
                 reasons.append(f"claim {bundle.claim}: {option.blocked}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from fairway.dra.devices import CounterId, DeviceId, full_name
 from fairway.dra.pools import Pool
-from fairway.kube.objects import object_key
 from fairway.kube.resource_slices import DeviceResult, ResourceClaim
 from fairway.quantity import QuantityError, parse_nano
 
@@ -21,25 +20,21 @@ class InUse:
     """What is held of a cluster's devices.
 
     ``whole``: devices that nobody else can have. ``shares``: of the devices that several hold, how much of
-    each capacity is taken, by full name in nano-units. ``problems``: a sentence for each result that could
-    not be read.
+    each capacity is taken, by full name in nano-units.
     """
 
     whole: frozenset[DeviceId] = frozenset()
     shares: Mapping[DeviceId, Mapping[str, int]] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
 
-    def holds(self, device: DeviceId) -> bool:
-        """Whether anybody holds the device or a share of it."""
-        return device in self.whole or device in self.shares
-
-    def free_counters(self, pool: Pool) -> dict[CounterId, int]:
-        """What is left of the pool's counters, in nano-units; below zero where more is held than exists."""
-        free = dict(pool.counters)
-        for device in pool.devices:
-            if device.counters and self.holds(device.id):
-                for counter, amount in device.counters:
-                    free[counter] = free.get(counter, 0) - amount
+    def free_counters(self, pools: Iterable[Pool]) -> dict[CounterId, int]:
+        """What is left of the pools' counters, in nano-units; below zero where more is held than exists."""
+        free: dict[CounterId, int] = {}
+        for pool in pools:
+            free |= pool.counters
+            for device in pool.devices:
+                if device.counters and (device.id in self.whole or device.id in self.shares):
+                    for counter, amount in device.counters:
+                        free[counter] = free.get(counter, 0) - amount
         return free
 
 
@@ -72,7 +67,7 @@ def read_holdings(key: str, claim: ResourceClaim) -> tuple[tuple[Holding, ...], 
     return tuple(found), tuple(problems)
 
 
-def held_by(holdings: Iterable[Holding], problems: tuple[str, ...] = ()) -> InUse:
+def held_by(holdings: Iterable[Holding]) -> InUse:
     """What all of these are together."""
     whole: set[DeviceId] = set()
     shares: dict[DeviceId, dict[str, int]] = {}
@@ -83,18 +78,7 @@ def held_by(holdings: Iterable[Holding], problems: tuple[str, ...] = ()) -> InUs
         held = shares.setdefault(holding.device, {})
         for name, amount in holding.share:
             held[name] = held.get(name, 0) + amount
-    return InUse(frozenset(whole), shares, problems)
-
-
-def in_use(claims: Iterable[ResourceClaim]) -> InUse:
-    """What these claims hold together; a claim that comes twice counts as it came last."""
-    holdings: list[Holding] = []
-    problems: list[str] = []
-    for key, claim in {object_key(claim.metadata): claim for claim in claims}.items():
-        found, wrong = read_holdings(key, claim)
-        holdings += found
-        problems += wrong
-    return held_by(holdings, tuple(problems))
+    return InUse(frozenset(whole), shares)
 
 
 def _consumed(result: DeviceResult) -> dict[str, int]:

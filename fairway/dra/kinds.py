@@ -16,7 +16,7 @@ class Asked:
     __slots__ = ("claims", "compared", "cost", "for_all", "looks_at")
 
     def __init__(self, claims: tuple[Claim, ...], selection: Selection) -> None:
-        asks = [ask for claim in claims for request in claim.requests for ask in request.alternatives]
+        asks = [ask for claim in claims for ask in claim.asks]
         self.claims = claims
         self.cost = sum(1 + len(ask.selectors) for ask in asks)
         """About how many steps it takes to find out whether one device will do."""

@@ -8,7 +8,7 @@ k8s.io/dynamic-resource-allocation, Kubernetes 1.36. Difference: counters are ke
 the pool's name alone there.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from fairway.dra.candidates import Candidate
 from fairway.dra.devices import CounterId, Device
@@ -24,7 +24,7 @@ class Ledger:
     counters: dict[CounterId, int]
     whole: set[int]
     shares: dict[int, dict[str, int]]
-    held: set[int] = field(default_factory=set)
+    held: set[int]
     """Shared devices of which somebody holds a share, so that their counters are taken already."""
 
     def fits(self, candidate: Candidate, *, admin: bool) -> bool:
@@ -87,14 +87,7 @@ class Ledger:
 
 def ledger_of(node: NodeDevices, in_use: InUse) -> Ledger:
     """What is free on the node, given what claims hold in the whole cluster."""
-    counters: dict[CounterId, int] = {}
-    for pool in node.pools:
-        counters |= in_use.free_counters(pool)
-    ledger = Ledger(node.devices, counters, set(), {})
-    for place, device in enumerate(node.devices):
-        if device.id in in_use.whole:
-            ledger.whole.add(place)
-        if device.id in in_use.shares:
-            ledger.shares[place] = dict(in_use.shares[device.id])
-            ledger.held.add(place)
-    return ledger
+    places = list(enumerate(node.devices))
+    whole = {place for place, device in places if device.id in in_use.whole}
+    shares = {place: dict(in_use.shares[one.id]) for place, one in places if one.id in in_use.shares}
+    return Ledger(node.devices, in_use.free_counters(node.pools), whole, shares, set(shares))

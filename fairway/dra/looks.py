@@ -34,12 +34,12 @@ def looked_at(expression: str) -> frozenset[str] | None:
 
     def by_field(match: re.Match[str]) -> str:
         domain, identifier, literal = match.groups()
-        found.add(f"{_plain(domain)}/{identifier or _plain(literal)}")
+        found.add(f"{domain[1:-1]}/{identifier or literal[1:-1]}")
         return " 0 "
 
     def by_content(match: re.Match[str]) -> str:
         literal, domain = match.groups()
-        found.add(f"{_plain(domain)}/{_plain(literal)}")
+        found.add(f"{domain[1:-1]}/{literal[1:-1]}")
         return " 0 "
 
     left = _PLAIN.sub(" 0 ", _CONTAINS.sub(by_content, _FIELD.sub(by_field, expression)))
@@ -54,7 +54,3 @@ def is_too_much(expression: str) -> bool:
     """
     parts = 1 + len(_MULTIPLIES.findall(expression))
     return (len(expression) / parts) ** parts > _MOST_WORK
-
-
-def _plain(literal: str) -> str:
-    return literal[1:-1]

@@ -5,32 +5,24 @@ wants a single device, neither do devices that have no counter in common. What i
 looks like something that has been searched before, whatever the names.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
-from fairway.dra.candidates import Bundle, Candidate, Choice, comparable
+from fairway.dra.candidates import Bundle, Choice, Option, comparable
 from fairway.dra.ledger import Ledger
 from fairway.dra.requests import MAX_RESULTS
+
+_T = TypeVar("_T", bound=Hashable)
 
 
 def independent(bundles: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundle, ...]]:
     """The claims cut into parts that have nothing in common, each request in one of them."""
-    requests = [(b, c) for b, bundle in enumerate(bundles) for c in range(len(bundle.choices))]
-    parent = {request: request for request in requests}
-
-    def root(request: tuple[int, int]) -> tuple[int, int]:
-        while parent[request] != request:
-            parent[request] = request = parent[parent[request]]
-        return request
-
-    owner: dict[object, tuple[int, int]] = {}
-    for request in requests:
-        b, c = request
-        for key in _keys(b, bundles[b].choices[c], ledger, whole_claim=_may_be_too_large(bundles[b])):
-            parent[root(request)] = root(owner.setdefault(key, request))
-    parts: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for request in requests:
-        parts.setdefault(root(request), set()).add(request)
+    keys = {
+        (b, c): _keys(b, choice, ledger, whole_claim=_may_be_too_large(bundle))
+        for b, bundle in enumerate(bundles)
+        for c, choice in enumerate(bundle.choices)
+    }
     return [
         tuple(
             replace(
@@ -39,8 +31,14 @@ def independent(bundles: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundl
             for b, bundle in enumerate(bundles)
             if any(b == at for at, _ in part)
         )
-        for part in parts.values()
+        for part in _joined(keys)
     ]
+
+
+def only_option(part: tuple[Bundle, ...]) -> Option | None:
+    """The one alternative of the one request of the part; None where there is more."""
+    options = [option for bundle in part for option in bundle.options]
+    return options[0] if len(options) == 1 else None
 
 
 def apart(part: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundle, ...]]:
@@ -48,55 +46,47 @@ def apart(part: tuple[Bundle, ...], ledger: Ledger) -> list[tuple[Bundle, ...]]:
 
     Such a pod takes from one group and leaves the others as they are, so that their numbers add up.
     """
-    if len(part) != 1 or len(part[0].choices) != 1 or len(part[0].choices[0].options) != 1:
+    option = only_option(part)
+    if option is None or option.count != 1 or option.admin or option.constraints:
         return [part]
-    bundle, choice = part[0], part[0].choices[0]
-    option = choice.options[0]
-    if option.count != 1 or option.admin or option.constraints:
-        return [part]
+    candidates = {candidate.place: candidate for candidate in option.candidates}
+    sets = {place: [counter[:3] for counter, _ in ledger.devices[place].counters] for place in candidates}
+    options = (
+        replace(option, candidates=tuple(candidates[place] for place in places)) for places in _joined(sets)
+    )
+    return [(replace(part[0], choices=((one,),)),) for one in options]
+
+
+def _joined(keys: Mapping[_T, Iterable[Hashable]]) -> list[list[_T]]:
+    """Things grouped so that those of different groups have no key in common, all in order of appearance."""
     parent: dict[Hashable, Hashable] = {}
 
-    def root(key: Hashable) -> Hashable:
-        while parent.setdefault(key, key) != key:
-            parent[key] = key = parent[parent[key]]
-        return key
+    def root(one: Hashable) -> Hashable:
+        while parent.setdefault(one, one) != one:
+            parent[one] = one = parent[parent[one]]
+        return one
 
-    for candidate in option.candidates:
-        for counter, _ in ledger.devices[candidate.place].counters:
-            parent[root(counter[:3])] = root(candidate.place)
-    groups: dict[Hashable, list[Candidate]] = {}
-    for candidate in option.candidates:
-        groups.setdefault(root(candidate.place), []).append(candidate)
-    return [
-        (
-            replace(
-                bundle,
-                choices=(replace(choice, options=(replace(option, candidates=tuple(candidates)),)),),
-            ),
-        )
-        for candidates in groups.values()
-    ]
+    for thing, of_thing in keys.items():
+        for key in of_thing:
+            parent[root(thing)] = root(key)
+    groups: dict[Hashable, list[_T]] = {}
+    for thing in keys:
+        groups.setdefault(root(thing), []).append(thing)
+    return list(groups.values())
 
 
 def likeness(part: tuple[Bundle, ...], ledger: Ledger) -> Hashable:
     """All that a search of the part looks at; devices, names and values as numbers, in order."""
-    places = sorted(
-        {
-            candidate.place
-            for bundle in part
-            for choice in bundle.choices
-            for option in choice.options
-            for candidate in option.candidates
-        }
-    )
+    options = [option for bundle in part for option in bundle.options]
+    places = sorted({candidate.place for option in options for candidate in option.candidates})
     return _numbered(part, places), _devices(part, ledger, places)
 
 
-def _keys(claim: int, choice: Choice, ledger: Ledger, *, whole_claim: bool) -> Iterable[object]:
+def _keys(claim: int, choice: Choice, ledger: Ledger, *, whole_claim: bool) -> Iterable[Hashable]:
     """All that the request may have in common with another one."""
     if whole_claim:
         yield ("claim", claim)
-    for option in choice.options:
+    for option in choice:
         for constraint in option.constraints:
             yield ("constraint", claim, constraint)
         for candidate in option.candidates:
@@ -107,7 +97,7 @@ def _keys(claim: int, choice: Choice, ledger: Ledger, *, whole_claim: bool) -> I
 
 def _may_be_too_large(bundle: Bundle) -> bool:
     total = sum(
-        max(len(option.candidates) if option.count is None else option.count for option in choice.options)
+        max(len(option.candidates) if option.count is None else option.count for option in choice)
         for choice in bundle.choices
     )
     return total > MAX_RESULTS
@@ -116,23 +106,13 @@ def _may_be_too_large(bundle: Bundle) -> bool:
 def _numbered(part: tuple[Bundle, ...], places: list[int]) -> tuple[Bundle, ...]:
     """The part with its devices numbered among themselves."""
     number = {place: index for index, place in enumerate(places)}
+
+    def numbered(option: Option) -> Option:
+        candidates = tuple(replace(one, place=number[one.place]) for one in option.candidates)
+        return replace(option, candidates=candidates)
+
     return tuple(
-        replace(
-            bundle,
-            choices=tuple(
-                replace(
-                    choice,
-                    options=tuple(
-                        replace(
-                            option,
-                            candidates=tuple(replace(c, place=number[c.place]) for c in option.candidates),
-                        )
-                        for option in choice.options
-                    ),
-                )
-                for choice in bundle.choices
-            ),
-        )
+        replace(bundle, choices=tuple(tuple(map(numbered, choice)) for choice in bundle.choices))
         for bundle in part
     )
 
@@ -145,7 +125,7 @@ def _devices(part: tuple[Bundle, ...], ledger: Ledger, places: list[int]) -> Has
         return numbers.setdefault(name, len(numbers))
 
     attributes = [constraint.attribute for bundle in part for constraint in bundle.constraints]
-    devices = tuple(
+    return tuple(
         (
             place in ledger.whole,
             place in ledger.held,
@@ -156,4 +136,3 @@ def _devices(part: tuple[Bundle, ...], ledger: Ledger, places: list[int]) -> Has
         )
         for place, device in ((place, ledger.devices[place]) for place in places)
     )
-    return devices

@@ -7,6 +7,7 @@ Mirrors structured/internal/incubating/pools_incubating.go of k8s.io/dynamic-res
 1.36, except that a pool is judged as a whole: a mistake in a slice for another node counts too.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -40,30 +41,16 @@ class NodeDevices:
     devices of other nodes may hold their counters.
     """
 
-    node: str
     devices: tuple[Device, ...]
     pools: tuple[Pool, ...]
     problems: tuple[str, ...]
 
 
-EVERYWHERE = Reach(everywhere=True)
-
-
 def pool_of(pool: PoolId, parts: Iterable[Published]) -> Pool:
     """The pool in its newest generation, of all slices that there are of it, in whatever generation."""
-    newest = newest_of(parts)
-    return _pool(pool, sorted(newest, key=lambda part: part.name))
-
-
-def newest_of(parts: Iterable[Published]) -> list[Published]:
-    """Those of the highest generation."""
-    newest: list[Published] = []
-    for part in parts:
-        if newest and part.generation > newest[0].generation:
-            newest.clear()
-        if not newest or part.generation == newest[0].generation:
-            newest.append(part)
-    return newest
+    known = sorted(parts, key=lambda part: part.name)
+    newest = max((part.generation for part in known), default=0)
+    return _pool(pool, [part for part in known if part.generation == newest])
 
 
 def by_node(pool: Pool) -> tuple[dict[str, Pool], Pool | None]:
@@ -73,31 +60,25 @@ def by_node(pool: Pool) -> tuple[dict[str, Pool], Pool | None]:
     """
     if pool.node:
         return {pool.node: pool}, None
-    alone = [device for device in pool.devices if device.reach.node and not device.counters]
-    own: dict[str, list[Device]] = {}
-    for device in alone:
-        own.setdefault(device.reach.node, []).append(device)
-    unread: dict[str, list[Reach]] = {}
+    own: dict[str, list[Device]] = defaultdict(list)
+    for device in pool.devices:
+        own["" if device.counters else device.reach.node].append(device)
+    unread: dict[str, list[Reach]] = defaultdict(list)
     for reach in pool.unread:
-        if reach.node:
-            unread.setdefault(reach.node, []).append(reach)
-    nodes = {
-        node: replace(
-            pool, devices=tuple(own.get(node, ())), unread=tuple(unread.get(node, ())), counters={}, node=node
-        )
+        unread[reach.node].append(reach)
+    parts = {
+        node: replace(pool, devices=tuple(own[node]), unread=tuple(unread[node]), counters={}, node=node)
         for node in dict.fromkeys((*own, *unread))
     }
-    rest = tuple(device for device in pool.devices if not device.reach.node or device.counters)
-    beyond = tuple(reach for reach in pool.unread if not reach.node)
-    return nodes, replace(pool, devices=rest, unread=beyond) if rest or beyond else None
+    rest = parts.pop("", None)
+    return parts, rest and replace(rest, counters=pool.counters)
 
 
 def within_reach(pool: Pool) -> Pool:
     """The pool as if every node could use what only nodes of some labels can: never less than is true."""
-    devices = tuple(
-        replace(device, reach=EVERYWHERE) if device.reach.terms else device for device in pool.devices
-    )
-    return replace(pool, devices=devices)
+    everywhere = Reach(everywhere=True)
+    devices = (replace(one, reach=everywhere) if one.reach.terms else one for one in pool.devices)
+    return replace(pool, devices=tuple(devices))
 
 
 def node_devices(pools: Iterable[Pool], node: str, labels: Mapping[str, str]) -> NodeDevices:
@@ -114,7 +95,6 @@ def node_devices(pools: Iterable[Pool], node: str, labels: Mapping[str, str]) ->
     # kube-scheduler keeps what must be attached first for when nothing else will do.
     usable.sort(key=lambda entry: any(device.attaches_later for device in entry[1]))
     return NodeDevices(
-        node=node,
         devices=tuple(device for _, reached in usable for device in reached),
         pools=tuple(pool for pool, _ in usable),
         problems=tuple(problems),
@@ -139,15 +119,15 @@ def _pool(pool: PoolId, parts: list[Published]) -> Pool:
             problems.append(f"{where}: {part.problem}")
             unread.append(part.unread)
             continue
-        for device in part.content.devices:
+        for device in part.devices:
             if device.id.name in seen:
                 problems.append(f"{where}: spec.devices has {device.id.name} twice: expected unique names")
             seen.add(device.id.name)
-        devices += part.content.devices
-        stated = {counter.counter_set for counter, _ in part.content.counters}
+        devices += part.devices
+        stated = {counter.counter_set for counter, _ in part.counters}
         problems += [f"{where}: spec.sharedCounters has {name} twice in the pool" for name in stated & sets]
         sets |= stated
-        counters.update(part.content.counters)
+        counters.update(part.counters)
     unknown = next((c for device in devices for c, _ in device.counters if c not in counters), None)
     if unknown is not None:
         problems.append(
@@ -155,9 +135,6 @@ def _pool(pool: PoolId, parts: list[Published]) -> Pool:
             "but no slice of the pool states it in spec.sharedCounters"
         )
     problem = f"pool {pool.name} of {pool.driver} is not used: {problems[0]}" if problems else ""
-    return Pool(pool, tuple(devices), counters, problem, tuple(unread), _only_node(devices, unread))
-
-
-def _only_node(devices: list[Device], unread: list[Reach]) -> str:
     nodes = {reach.node for reach in (*(device.reach for device in devices), *unread)}
-    return nodes.pop() if len(nodes) == 1 else ""
+    only = nodes.pop() if len(nodes) == 1 else ""
+    return Pool(pool, tuple(devices), counters, problem, tuple(unread), only)

@@ -6,7 +6,7 @@ device class and of the request stand in one list, because a device must satisfy
 Mirrors the checks at the start of Allocate in k8s.io/dynamic-resource-allocation/structured, Kubernetes 1.36.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
 
 from fairway.kube.objects import RawResources
@@ -24,10 +24,8 @@ from fairway.taints import Toleration
 MAX_RESULTS = 32
 """The most devices that one claim can hold."""
 
-_MAX_REQUESTS = 32
+_MAX_ENTRIES = 32
 _MAX_ALTERNATIVES = 8
-_MAX_RULES = 32
-_MAX_CAPACITIES = 32
 
 
 class ClaimError(ValueError):
@@ -92,6 +90,11 @@ class Claim:
     requests: tuple[Request, ...]
     constraints: tuple[Constraint, ...] = ()
 
+    @property
+    def asks(self) -> list[Ask]:
+        """All alternatives of all requests."""
+        return [ask for request in self.requests for ask in request.alternatives]
+
 
 def stated_claim(name: str, spec: ResourceClaimSpec) -> Claim:
     """What the claim asks for beyond what its device classes say, whatever cluster it is for.
@@ -100,8 +103,7 @@ def stated_claim(name: str, spec: ResourceClaimSpec) -> Claim:
     """
     where = f"claim {name}: spec.devices"
     stated = spec.devices.requests or []
-    if len(stated) > _MAX_REQUESTS:
-        raise ClaimError(f"{where}.requests has {len(stated)} entries: expected at most {_MAX_REQUESTS}")
+    _check_number(f"{where}.requests", stated)
     requests = tuple(_request(f"{where}.requests[{index}]", request) for index, request in enumerate(stated))
     names = [request.name for request in requests]
     if len(set(names)) < len(names):
@@ -110,8 +112,7 @@ def stated_claim(name: str, spec: ResourceClaimSpec) -> Claim:
     if least > MAX_RESULTS:
         raise ClaimError(f"{where}.requests asks for {least} devices: one claim can hold {MAX_RESULTS}")
     rules = spec.devices.constraints or []
-    if len(rules) > _MAX_RULES:
-        raise ClaimError(f"{where}.constraints has {len(rules)} entries: expected at most {_MAX_RULES}")
+    _check_number(f"{where}.constraints", rules)
     constraints = tuple(
         _constraint(f"{where}.constraints[{index}]", constraint) for index, constraint in enumerate(rules)
     )
@@ -133,11 +134,13 @@ def with_classes(claim: Claim, classes: Mapping[str, DeviceClass]) -> Claim:
             )
         return replace(ask, selectors=(*selectors_of(device_class), *ask.selectors))
 
-    requests = tuple(
-        Request(request.name, tuple(of_class(ask) for ask in request.alternatives))
-        for request in claim.requests
-    )
-    return replace(claim, requests=requests)
+    requests = (Request(one.name, tuple(map(of_class, one.alternatives))) for one in claim.requests)
+    return replace(claim, requests=tuple(requests))
+
+
+def _check_number(where: str, entries: Sized, most: int = _MAX_ENTRIES) -> None:
+    if len(entries) > most:
+        raise ClaimError(f"{where} has {len(entries)} entries: expected at most {most}")
 
 
 def _request(where: str, stated: DeviceRequest) -> Request:
@@ -147,18 +150,12 @@ def _request(where: str, stated: DeviceRequest) -> Request:
     if alternatives:
         if stated.exactly is not None:
             raise ClaimError(f"{where} has exactly and firstAvailable: expected one of them")
-        if len(alternatives) > _MAX_ALTERNATIVES:
-            raise ClaimError(
-                f"{where}.firstAvailable has {len(alternatives)} entries: "
-                f"expected at most {_MAX_ALTERNATIVES}"
-            )
-        return Request(
-            stated.name,
-            tuple(
-                _ask(f"{where}.firstAvailable[{index}]", f"{stated.name}/{sub.name}", sub, admin=False)
-                for index, sub in enumerate(alternatives)
-            ),
+        _check_number(f"{where}.firstAvailable", alternatives, _MAX_ALTERNATIVES)
+        asks = (
+            _ask(f"{where}.firstAvailable[{index}]", f"{stated.name}/{sub.name}", sub, admin=False)
+            for index, sub in enumerate(alternatives)
         )
+        return Request(stated.name, tuple(asks))
     exact = stated.exactly or stated  # v1beta1 states the fields in the request itself
     if stated.exactly is not None:
         where = f"{where}.exactly"
@@ -169,8 +166,7 @@ def _ask(where: str, name: str, stated: ExactDeviceRequest, *, admin: bool) -> A
     if not stated.device_class_name:
         raise ClaimError(f"{where}.deviceClassName is missing: expected the name of a DeviceClass")
     tolerations = stated.tolerations or []
-    if len(tolerations) > _MAX_RULES:
-        raise ClaimError(f"{where}.tolerations has {len(tolerations)} entries: expected at most {_MAX_RULES}")
+    _check_number(f"{where}.tolerations", tolerations)
     return Ask(
         name=name,
         device_class=stated.device_class_name,
@@ -193,8 +189,7 @@ def selectors_of(device_class: DeviceClass) -> tuple[str, ...]:
 
 
 def _expressions(where: str, selectors: list[DeviceSelector] | None) -> tuple[str, ...]:
-    if len(selectors or ()) > _MAX_RULES:
-        raise ClaimError(f"{where} has {len(selectors or ())} entries: expected at most {_MAX_RULES}")
+    _check_number(where, selectors or ())
     expressions: list[str] = []
     for index, selector in enumerate(selectors or ()):
         if selector.cel is None:
@@ -218,10 +213,7 @@ def _count(where: str, stated: ExactDeviceRequest) -> int | None:
 
 
 def _capacities(where: str, stated: RawResources | None) -> tuple[tuple[str, int], ...]:
-    if len(stated or ()) > _MAX_CAPACITIES:
-        raise ClaimError(
-            f"{where}.capacity.requests has {len(stated or ())} entries: expected at most {_MAX_CAPACITIES}"
-        )
+    _check_number(f"{where}.capacity.requests", stated or ())
     asked: list[tuple[str, int]] = []
     for name, raw in (stated or {}).items():
         field = f"{where}.capacity.requests[{name}]"
@@ -236,14 +228,11 @@ def _capacities(where: str, stated: RawResources | None) -> tuple[tuple[str, int
 
 
 def _constraint(where: str, stated: DeviceConstraint) -> Constraint:
-    requests = frozenset(stated.requests or ())
-    match stated.match_attribute, stated.distinct_attribute:
-        case str(attribute), None:
-            distinct = False
-        case None, str(attribute):
-            distinct = True
-        case _:
-            raise ClaimError(f"{where}: expected one of matchAttribute and distinctAttribute")
+    attributes = [one for one in (stated.match_attribute, stated.distinct_attribute) if one is not None]
+    if len(attributes) != 1:
+        raise ClaimError(f"{where}: expected one of matchAttribute and distinctAttribute")
+    attribute = attributes[0]
     if "/" not in attribute:
         raise ClaimError(f"{where}: {attribute[:40]!r} has no domain: expected domain/name")
-    return Constraint(attribute, distinct, requests)
+    distinct = stated.distinct_attribute is not None
+    return Constraint(attribute, distinct, frozenset(stated.requests or ()))

@@ -55,11 +55,7 @@ class Undecided:
     """A selector that has the same answer for every device."""
 
     verdict: Unknown
-
-    @property
-    def looks_at(self) -> frozenset[str]:
-        """Nothing at all."""
-        return frozenset()
+    looks_at: frozenset[str] = frozenset()
 
     def matches(self, device: Device) -> Verdict:
         """The verdict, whatever the device is."""
@@ -68,10 +64,13 @@ class Undecided:
 
 def without_cel(expression: str) -> Selector:
     """The selector where no CEL engine is installed."""
-    shown = expression if len(expression) <= 80 else expression[:77] + "..."
-    return Undecided(
-        Unknown(f"selector {shown!r} cannot be evaluated: install fairway with the extra [dra] to have CEL")
-    )
+    reason = "cannot be evaluated: install fairway with the extra [dra] to have CEL"
+    return Undecided(Unknown(f"selector {shown(expression)} {reason}"))
+
+
+def shown(expression: str) -> str:
+    """The expression as a message can show it."""
+    return repr(expression if len(expression) <= 80 else expression[:77] + "...")
 
 
 _Content = tuple[str, bool, tuple[tuple[str, AttributeValue], ...], tuple[tuple[str, Capacity], ...]]
@@ -93,7 +92,7 @@ class Selection:
     def matches(self, selectors: tuple[str, ...], device: Device) -> Verdict:
         """Whether the device satisfies all selectors, asked in order up to the first that it does not."""
         for expression in selectors:
-            selector = self._selectors.get(expression) or self._compiled(expression)
+            selector = self._selector(expression)
             key = (expression, _content(selector.looks_at, device))
             verdict = self._verdicts.get(key)
             if verdict is None:
@@ -110,13 +109,16 @@ class Selection:
         """Full names of all attributes and capacities that any of these can depend on; None: anything."""
         names: set[str] = set()
         for expression in expressions:
-            selector = self._selectors.get(expression) or self._compiled(expression)
+            selector = self._selector(expression)
             if selector.looks_at is None:
                 return None
             names |= selector.looks_at
         return frozenset(names)
 
-    def _compiled(self, expression: str) -> Selector:
+    def _selector(self, expression: str) -> Selector:
+        found = self._selectors.get(expression)
+        if found is not None:
+            return found
         if len(expression) > _MAX_EXPRESSION_LENGTH:
             return Undecided(Unknown("a selector is longer than 10 KiB, which Kubernetes does not allow"))
         if is_too_much(expression):

@@ -4,7 +4,8 @@ The API server checks all of this, so a mistake here comes from a dump or from a
 A slice with a mistake cannot be half right: its pool is left alone, and the message says where to look.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -33,6 +34,7 @@ from fairway.quantity import QuantityError, parse_nano
 from fairway.selectors import SelectorError, Term, field_requirement, label_requirement
 from fairway.taints import Taint
 
+_S = TypeVar("_S")
 _T = TypeVar("_T")
 
 NOWHERE = Reach()
@@ -44,51 +46,39 @@ class SliceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class SliceContent:
-    """What a slice offers: devices in their order, and the counters with their amounts in nano-units."""
-
-    devices: tuple[Device, ...]
-    counters: tuple[tuple[CounterId, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """A slice reduced to what its pool is made of: which pool in which generation of how many slices.
 
-    With a ``problem`` it could not be read, and ``unread`` says whose devices are then missing.
+    It offers devices in their order, and the counters with their amounts in nano-units. With a ``problem`` it
+    could not be read and offers nothing, and ``unread`` says whose devices are then missing.
     """
 
     name: str
     pool: PoolId
     generation: int
     slices: int
-    content: SliceContent
+    devices: tuple[Device, ...] = ()
+    counters: tuple[tuple[CounterId, int], ...] = ()
     problem: str = ""
     unread: Reach = NOWHERE
 
 
 def read_slice(published: ResourceSlice) -> Published:
-    """The slice as its pool needs it; a mistake in it becomes the ``problem``, and its content empty."""
+    """The slice as its pool needs it; a mistake in it becomes the ``problem``."""
     spec = published.spec
-    problem, unread, content = "", NOWHERE, SliceContent((), ())
-    try:
-        content = slice_content(published)
-    except SliceError as error:
-        problem = str(error)
-        unread = Reach(node=spec.node_name or "", everywhere=not spec.node_name)
-    return Published(
-        published.metadata.name,
-        PoolId(spec.driver, spec.pool.name),
-        spec.pool.generation,
-        spec.pool.resource_slice_count,
-        content,
-        problem,
-        unread,
+    pool = spec.pool
+    read = Published(
+        published.metadata.name, PoolId(spec.driver, pool.name), pool.generation, pool.resource_slice_count
     )
+    try:
+        devices, counters = _content(published)
+    except SliceError as error:
+        unread = Reach(node=spec.node_name or "", everywhere=not spec.node_name)
+        return replace(read, problem=str(error), unread=unread)
+    return replace(read, devices=devices, counters=counters)
 
 
-def slice_content(published: ResourceSlice) -> SliceContent:
-    """What the slice offers. Raises SliceError."""
+def _content(published: ResourceSlice) -> tuple[tuple[Device, ...], tuple[tuple[CounterId, int], ...]]:
     spec = published.spec
     reach = _reach("spec", spec.node_name, spec.node_selector, spec.all_nodes)
     per_device = bool(spec.per_device_node_selection)
@@ -101,7 +91,7 @@ def slice_content(published: ResourceSlice) -> SliceContent:
         for index, counter_set in enumerate(spec.shared_counters or ())
         for name, amount in _amounts(f"spec.sharedCounters[{index}].counters", counter_set.counters)
     )
-    return SliceContent(devices, counters)
+    return devices, counters
 
 
 def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Reach | None) -> Device:
@@ -115,17 +105,8 @@ def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Re
     return Device(
         id=DeviceId(spec.driver, spec.pool.name, stated.name),
         reach=reach,
-        attributes=_by_full_name(
-            {
-                name: _attribute(f"{where}.attributes[{name}]", attribute)
-                for name, attribute in attributes.items()
-            },
-            spec.driver,
-        ),
-        capacities=_by_full_name(
-            {name: _capacity(f"{where}.capacity[{name}]", value) for name, value in capacities.items()},
-            spec.driver,
-        ),
+        attributes=_by_full_name(f"{where}.attributes", attributes, _attribute, spec.driver),
+        capacities=_by_full_name(f"{where}.capacity", capacities, _capacity, spec.driver),
         counters=tuple(
             (CounterId(spec.driver, spec.pool.name, use.counter_set, name), amount)
             for index, use in enumerate(stated.consumes_counters or ())
@@ -137,40 +118,34 @@ def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Re
     )
 
 
-def _by_full_name(stated: dict[str, _T], driver: str) -> tuple[tuple[str, _T], ...]:
+def _by_full_name(
+    where: str, stated: Mapping[str, _S], read: Callable[[str, _S], _T], driver: str
+) -> tuple[tuple[str, _T], ...]:
     # What is stated with the domain counts, should a driver state a name both with and without it.
-    full = {full_name(name, driver): value for name, value in stated.items() if "/" not in name}
-    full |= {name: value for name, value in stated.items() if "/" in name}
-    return tuple(_kept(item) for item in sorted(full.items(), key=lambda item: item[0]))
+    names = sorted(stated, key=lambda name: "/" in name)
+    full = {full_name(name, driver): read(f"{where}[{name}]", stated[name]) for name in names}
+    return tuple(_kept((name, full[name])) for name in sorted(full))
 
 
-def _kept_once(item: tuple[str, _T]) -> tuple[str, _T]:
-    """The same pair; what thousands of devices say alike is held once."""
+@lru_cache(maxsize=4096)
+def _kept(item: _T) -> _T:
+    """The same; what thousands of devices say alike is held once."""
     return item
 
 
-_kept = lru_cache(maxsize=4096)(_kept_once)
-
-
 def _attribute(where: str, stated: DeviceAttribute) -> AttributeValue:
-    plain: list[tuple[Kind, int | bool | str | None]] = [
-        (Kind.INT, stated.int_value),
-        (Kind.BOOL, stated.bool_value),
-        (Kind.STRING, stated.string_value),
-        (Kind.VERSION, stated.version_value),
+    stated_as: list[tuple[Kind, int | bool | str | None, Sequence[int | bool | str] | None]] = [
+        (Kind.INT, stated.int_value, stated.int_values),
+        (Kind.BOOL, stated.bool_value, stated.bool_values),
+        (Kind.STRING, stated.string_value, stated.string_values),
+        (Kind.VERSION, stated.version_value, stated.version_values),
     ]
-    lists: list[tuple[Kind, list[int] | list[bool] | list[str] | None]] = [
-        (Kind.INT, stated.int_values),
-        (Kind.BOOL, stated.bool_values),
-        (Kind.STRING, stated.string_values),
-        (Kind.VERSION, stated.version_values),
-    ]
-    found = [AttributeValue(kind, value) for kind, value in plain if value is not None]
-    found += [
-        AttributeValue(Kind.LIST, tuple(AttributeValue(kind, value) for value in values))
-        for kind, values in lists
-        if values is not None
-    ]
+    found: list[AttributeValue] = []
+    for kind, value, values in stated_as:
+        if value is not None:
+            found.append(AttributeValue(kind, value))
+        if values is not None:
+            found.append(AttributeValue(Kind.LIST, tuple(AttributeValue(kind, one) for one in values)))
     if len(found) != 1:
         raise SliceError(f"{where} has {len(found)} values: expected one of int, bool, string or version")
     return found[0]
@@ -216,12 +191,8 @@ def _amount(where: str, raw: RawQuantity) -> int:
 
 
 def _reach(where: str, node: str | None, selector: NodeSelector | None, everywhere: bool | None) -> Reach:
-    if node:
-        return Reach(node=node)
-    if everywhere:
-        return Reach(everywhere=True)
-    if selector is None:
-        return NOWHERE
+    if node or everywhere or selector is None:
+        return Reach(node=node or "", everywhere=bool(everywhere and not node))
     return Reach(terms=node_terms(selector, f"{where}."))
 
 

@@ -10,15 +10,16 @@ in the bound.
 """
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import count
 from typing import TypeVar
 
 from fairway.dra.allocation import Budget
 from fairway.dra.candidates import comparable
 from fairway.dra.counting import Copies, Known, allocate, count_copies
-from fairway.dra.devices import CounterId, Device
+from fairway.dra.devices import Device
 from fairway.dra.in_use import InUse
 from fairway.dra.kinds import Asked, Kinds
 from fairway.dra.pools import NodeDevices, Pool, node_devices
@@ -84,18 +85,12 @@ class Judgement:
         Up to `MOST_PODS`. ``budget`` is that of the whole answer; once it is spent, nothing new is promised.
         """
         key = (self.kind(stock), asked)
-        found = self._copies.get(key)
-        if found is None:
-            if not budget.spend(asked.cost * (1 + stock.size)):
-                return Copies(0, MOST_PODS, (_OUT_OF_STEPS,))
-            granted = min(_STEPS_A_NODE, budget.steps)
-            own = Budget(granted)
-            found = stock.copies(asked, self.selection, self._searches, own)
-            budget.steps -= granted - own.steps
-            if own.steps >= 0 or granted == _STEPS_A_NODE:
-                _make_room(self._copies)
-                self._copies[key] = found
-        return found
+        if key not in self._copies and not budget.spend(asked.cost * (1 + stock.size)):
+            return Copies(0, MOST_PODS, (_OUT_OF_STEPS,))
+        selection, searches = self.selection, self._searches
+        return _remembered(
+            self._copies, key, lambda own: stock.copies(asked, selection, searches, own), budget
+        )
 
     def after(self, stock: "NodeStock", asked: Asked, pods: int, budget: Budget) -> "NodeStock":
         """A stock of the kind that is left once so many pods with these claims have got their devices.
@@ -103,16 +98,9 @@ class Judgement:
         As kube-scheduler gives them; where that cannot be followed, one that promises nothing more.
         """
         key = (self.kind(stock), asked, pods)
-        found = self._after.get(key)
-        if found is None:
-            granted = min(_STEPS_A_NODE, max(0, budget.steps))
-            own = Budget(granted)
-            found = stock.after(asked, pods, self.selection, own)
-            budget.steps -= granted - own.steps
-            if own.steps >= 0 or granted == _STEPS_A_NODE:
-                _make_room(self._after)
-                self._after[key] = found
-        return found
+        return _remembered(
+            self._after, key, lambda own: stock.after(asked, pods, self.selection, own), budget
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,40 +116,32 @@ class Wider:
         return sum(len(pool.devices) for pool in self.pools) > _MOST_WIDER
 
 
+@dataclass(eq=False)
 class NodeStock:
-    """What a node may use: the pools of its own, the ``wider`` ones beside, and what is held of both."""
+    """What a node may use: the pools of its own, the ``wider`` ones beside, and what is held of both.
 
-    __slots__ = ("_blocked", "_in_use", "_kind", "_node", "_pools", "_usable", "_wider")
+    ``blocked``: it is not known what is left, so that nothing is promised.
+    """
 
-    def __init__(
-        self, node: str, own: Sequence[Pool], wider: Wider, in_use: InUse, *, blocked: bool = False
-    ) -> None:
-        self._node = node
-        self._pools = tuple(own)
-        self._wider = wider
-        self._in_use = in_use
-        self._blocked = blocked
-        self._usable: tuple[NodeDevices, NodeDevices] | None = None
-        self._kind: tuple[Kinds, int] | None = None
+    node: str
+    pools: Sequence[Pool]
+    wider: Wider
+    in_use: InUse
+    blocked: bool = False
+    _kind: tuple[Kinds, int] | None = field(default=None, init=False)
 
-    @property
+    @cached_property
     def _own(self) -> NodeDevices:
         """What it has for itself."""
-        return self._devices()[0]
+        return node_devices(self.pools, self.node, {})
 
-    @property
+    @cached_property
     def _near(self) -> NodeDevices:
         """The same with what several nodes may use, unless that is too much."""
-        return self._devices()[1]
-
-    def _devices(self) -> tuple[NodeDevices, NodeDevices]:
-        if self._usable is None:
-            own = near = node_devices(self._pools, self._node, {})
-            if self._wider.pools and not self._wider.is_too_much:
-                pools = sorted((*self._pools, *self._wider.pools), key=lambda pool: pool.id)
-                near = node_devices(pools, self._node, {})
-            self._usable = own, near
-        return self._usable
+        if not self.wider.pools or self.wider.is_too_much:
+            return self._own
+        pools = sorted((*self.pools, *self.wider.pools), key=lambda pool: pool.id)
+        return node_devices(pools, self.node, {})
 
     @property
     def size(self) -> int:
@@ -171,7 +151,7 @@ class NodeStock:
     @property
     def is_empty(self) -> bool:
         """Whether the node may use nothing at all."""
-        return not self._pools and not self._wider.pools
+        return not self.pools and not self.wider.pools
 
     def kind(self, kinds: Kinds, numbers: "count[int]") -> int:
         """The number of all stocks that these kinds cannot tell from this one; a new one for the first."""
@@ -188,32 +168,27 @@ class NodeStock:
 
         def counted(node: NodeDevices) -> Copies:
             return count_copies(
-                asked.claims, node, self._in_use, selection, limit=MOST_PODS, budget=budget, known=searches
+                asked.claims, node, self.in_use, selection, limit=MOST_PODS, budget=budget, known=searches
             )
 
         found = counted(self._near)
-        if self._wider.is_too_much:
+        if self.wider.is_too_much:
             found = replace(found, upper_bound=MOST_PODS, beyond_node=True)
         if found.beyond_node:
             sure = 0 if asked.for_all or found.gives_up else counted(self._own).value
             found = replace(found, value=sure, reasons=(*found.reasons, _BEYOND))
-        return replace(found, value=0) if self._blocked else found
+        return replace(found, value=0) if self.blocked else found
 
     def after(self, asked: Asked, pods: int, selection: Selection, budget: Budget) -> "NodeStock":
         """What is left of it once so many pods with these claims have got their devices."""
-        left = allocate(asked.claims, self._own, self._in_use, selection, pods=pods, budget=budget)
-        in_use = self._in_use if left is None else left
-        blocked = self._blocked or left is None
-        return NodeStock(self._node, self._pools, self._wider, in_use, blocked=blocked)
+        left = allocate(asked.claims, self._own, self.in_use, selection, pods=pods, budget=budget)
+        return replace(self, blocked=True) if left is None else replace(self, in_use=left)
 
     def _likeness(self, kinds: Kinds) -> Hashable:
         """All that counts with attributes of these names; other names as numbers, in order of appearance."""
-        node, in_use = self._own, self._in_use
+        node, in_use = self._own, self.in_use
         numbers: dict[Hashable, int] = {}
-        free: dict[CounterId, int] = {}
-        for pool in node.pools:
-            if pool.counters:
-                free |= in_use.free_counters(pool)
+        free = in_use.free_counters(pool for pool in node.pools if pool.counters)
 
         def number(name: Hashable) -> int:
             return numbers.setdefault(name, len(numbers))
@@ -238,7 +213,24 @@ class NodeStock:
                 ),
             )
 
-        return self._wider.version, self._blocked, node.problems, tuple(map(of, node.devices))
+        return self.wider.version, self.blocked, node.problems, tuple(map(of, node.devices))
+
+
+def _remembered(
+    known: dict[_Key, _Value], key: _Key, work: Callable[[Budget], _Value], budget: Budget
+) -> _Value:
+    """What ``work`` finds with a node's part of the budget; kept unless it was the budget that ended it."""
+    found = known.get(key)
+    if found is not None:
+        return found
+    granted = min(_STEPS_A_NODE, max(0, budget.steps))
+    own = Budget(granted)
+    found = work(own)
+    budget.steps -= granted - own.steps
+    if own.steps >= 0 or granted == _STEPS_A_NODE:
+        _make_room(known)
+        known[key] = found
+    return found
 
 
 def _make_room(known: dict[_Key, _Value]) -> None:

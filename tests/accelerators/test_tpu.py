@@ -65,7 +65,7 @@ def test_a_slice_spans_its_chips_divided_by_those_of_a_host(
         )
     )
     assert problems == ()
-    assert (found.accelerator, found.topology_name, found.hosts) == (accelerator, topology, hosts)
+    assert (found.accelerator, topology_name(found.topology), found.hosts) == (accelerator, topology, hosts)
     assert (found.chips, found.chips_per_host, found.pool) == (chips, chips, "pool-1")
     assert found.healthy
     assert not found.dynamic

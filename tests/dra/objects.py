@@ -10,11 +10,12 @@ import msgspec
 from fairway.dra.allocation import Budget
 from fairway.dra.counting import Copies, count_copies
 from fairway.dra.devices import Device, PoolId
-from fairway.dra.in_use import in_use
+from fairway.dra.in_use import InUse, held_by, read_holdings
 from fairway.dra.pools import NodeDevices, Pool, node_devices, pool_of
 from fairway.dra.requests import Claim, stated_claim, with_classes
 from fairway.dra.selection import Selection, Selector, Unknown, Verdict
 from fairway.dra.slices import Published, read_slice
+from fairway.kube.objects import object_key
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceSlice
 
 DRIVER = "gpu.example.com"
@@ -163,6 +164,12 @@ def held(name: str, *results: Mapping[str, object]) -> ResourceClaim:
         {"metadata": {"name": name, "namespace": "default"}, "status": {"allocation": allocation}},
         ResourceClaim,
     )
+
+
+def in_use(claims: Iterable[ResourceClaim]) -> InUse:
+    """What these claims hold together; a claim that comes twice counts as it came last."""
+    known = {object_key(claim.metadata): claim for claim in claims}
+    return held_by(one for key, claim in known.items() for one in read_holdings(key, claim)[0])
 
 
 @dataclass(frozen=True)

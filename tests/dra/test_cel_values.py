@@ -31,8 +31,8 @@ def test_versions_are_ordered_as_semver_orders_them() -> None:
         "2.0.0",
     ]
     for low, high in pairwise(ascending):
-        assert cel.is_less_than(cel.semver(low), cel.semver(high)), (low, high)
-        assert cel.is_greater_than(cel.semver(high), cel.semver(low)), (low, high)
+        assert cel.compare_to(cel.semver(low), cel.semver(high)) == -1, (low, high)
+        assert cel.compare_to(cel.semver(high), cel.semver(low)) == 1, (low, high)
     assert cel.compare_to(cel.semver("1.0.0+a"), cel.semver("1.0.0+b")) == 0
 
 

@@ -5,11 +5,21 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from fairway.dra.in_use import in_use
+from fairway.dra.in_use import read_holdings
 from fairway.dra.pools import Pool, by_node, node_devices
 from fairway.dra.slices import read_slice
 from fairway.kube.resource_slices import ResourceSlice
-from tests.dra.objects import DRIVER, Fields, device, devices, gather_pools, held, node_selector, published
+from tests.dra.objects import (
+    DRIVER,
+    Fields,
+    device,
+    devices,
+    gather_pools,
+    held,
+    in_use,
+    node_selector,
+    published,
+)
 
 
 def gathered(slices: Iterable[ResourceSlice]) -> tuple[Pool, ...]:
@@ -133,7 +143,7 @@ def test_counters_of_a_pool_are_taken_by_devices_of_all_nodes() -> None:
         ]
     )
     holds = in_use([held("c", {"device": "y"})])
-    assert list(holds.free_counters(pools[0]).values()) == [2 * 10**9]
+    assert list(holds.free_counters(pools).values()) == [2 * 10**9]
     assert pools[0].node == ""
 
 
@@ -188,7 +198,7 @@ def test_devices_of_v1beta1_are_read() -> None:
 
 def test_what_a_claim_holds_that_cannot_be_read_is_told() -> None:
     claim = held("x", {"device": "s", "shareID": "1", "consumedCapacity": {"memory": "lots"}})
-    told = in_use([claim]).problems
+    _, told = read_holdings("default/x", claim)
     assert len(told) == 1
     assert told[0].startswith(
         "ResourceClaim default/x: status.allocation.devices.results[0].consumedCapacity: 'lots' is not"

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from fairway.dra.allocation import Budget
-from fairway.dra.in_use import InUse, in_use
+from fairway.dra.in_use import InUse
 from fairway.dra.kinds import Kinds
 from fairway.dra.pools import within_reach
 from fairway.dra.requests import Claim
@@ -22,6 +22,7 @@ from tests.dra.objects import (
     equals,
     gather_pools,
     held,
+    in_use,
     published,
     read_claim,
     request,

@@ -37,6 +37,7 @@ def scheme(opens: str = "", memory: int = 10) -> Scheme:
     return Scheme(
         "test",
         frozenset({"example.com/mem"}),
+        frozenset(),
         devices=lambda node: None,
         uses=lambda pod: Read(()),
         claims=lambda ask: None,

@@ -238,10 +238,9 @@ def test_annotations_about_devices_are_kept_in_order_and_others_are_not() -> Non
 
 
 def test_all_annotations_by_which_hami_selects_are_kept() -> None:
-    selects = [vendor.select for vendor in VENDORS]
     names = {
         name
-        for s in selects
+        for s in VENDORS
         for name in (*s.use_id, *s.avoid_id, s.use_type, s.avoid_type, s.mode, s.same_numa)
     }
     assert names - {""} <= set(DEVICE_ANNOTATIONS)

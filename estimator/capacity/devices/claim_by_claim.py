@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from estimator.capacity.devices.state import UNLIMITED, DeviceState
-from estimator.cluster.devices import BoolVector, IntVector
+from estimator.cluster.columns import BoolVector, IntVector
 from fairway.accelerators.devices import DeviceClaim
 
 MOST_CLAIMS = 1024

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.cluster.devices import BoolVector, IntVector
+from estimator.cluster.columns import BoolVector, IntVector
 
 
 def dealt_side_by_side(shares: IntVector, count: int) -> IntVector:

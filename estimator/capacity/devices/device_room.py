@@ -8,6 +8,7 @@ ask separately are placed one by one instead, which is a number that surely fits
 
 from collections import Counter
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,8 +25,8 @@ from estimator.capacity.devices.dealing import (
     units_to_open,
 )
 from estimator.capacity.devices.state import UNLIMITED, DeviceState, new_shares
-from estimator.cluster.arrangement import Block
-from estimator.cluster.devices import BoolVector, DeviceColumns, IntVector
+from estimator.cluster.columns import BoolVector, IntVector
+from estimator.cluster.devices import DeviceColumns
 from fairway.accelerators.devices import ANY_DEVICE, DeviceClaim, DeviceFilter, PodAsk, Read, Scheme
 
 Claims = tuple[DeviceClaim, ...]
@@ -62,11 +63,8 @@ class DeviceRoom:
 
     def fork(self) -> "DeviceRoom":
         """A copy to try something on."""
-        twin = DeviceRoom.__new__(DeviceRoom)
-        twin._table, twin._node, twin._state = self._table, self._node, self._state
-        self._is_own = twin._is_own = False
-        twin._is_taken_from = self._is_taken_from
-        return twin
+        self._is_own = False
+        return copy(self)
 
     def limit(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         """How many pods with these claims each node row takes; `UNLIMITED` on rows outside the scheme.
@@ -142,10 +140,7 @@ class DeviceRoom:
         if len(set(claims)) == 1 and (len(claims) == 1 or openable is None):
             opened = self._take_alike(claims[0], placed * len(claims), openable)
         else:
-            for block in self._table.arrangement().layout():
-                part = self._state.at(block.devices.T)
-                claim_by_claim(part, claims, self._allowed_in(block, claims), placed[block.nodes])
-                self._state.put(block.devices.T, part)
+            self._one_by_one(claims, placed, keep=True)
         return Opened(self.scheme.opens, opened) if openable is not None else None
 
     def _shares(self, claim: DeviceClaim) -> IntVector:
@@ -159,8 +154,17 @@ class DeviceRoom:
         known = self._table.arrangement().allowed(filter)
         return np.concatenate([known, np.ones(len(self._node) - len(known), dtype=np.bool_)])
 
-    def _allowed_in(self, block: Block, claims: Claims) -> list[BoolVector]:
-        return [self._allowed(claim.filter)[block.devices.T] for claim in claims]
+    def _one_by_one(self, claims: Claims, most: IntVector, *, keep: bool = False) -> IntVector:
+        """How many pods each row takes one after the other, ``most[row]`` at most; what they take is kept."""
+        pods = np.zeros_like(most)
+        for block in self._table.arrangement().layout():
+            devices = block.devices.T
+            part = self._state.at(devices)
+            allowed = [self._allowed(claim.filter)[devices] for claim in claims]
+            pods[block.nodes] = claim_by_claim(part, claims, allowed, most[block.nodes])
+            if keep:
+                self._state.put(devices, part)
+        return pods
 
     def _limit_of_one(self, claim: DeviceClaim, rows: int, openable: Openable | None) -> IntVector:
         if openable is not None:
@@ -189,13 +193,7 @@ class DeviceRoom:
 
     def _limit_of_many(self, claims: Claims, rows: int, openable: Openable | None) -> IntVector:
         # Where devices can be opened, only those that are there are counted for such pods.
-        most = self.bound(claims, rows, openable) * self._table.participates(rows)
-        pods = np.zeros(rows, dtype=np.int64)
-        for block in self._table.arrangement().layout():
-            part = self._state.at(block.devices.T)
-            pods[block.nodes] = claim_by_claim(
-                part, claims, self._allowed_in(block, claims), most[block.nodes]
-            )
+        pods = self._one_by_one(claims, self.bound(claims, rows, openable) * self._table.participates(rows))
         return pods if openable is None else np.minimum(pods, openable.slots)
 
     def _take_alike(self, claim: DeviceClaim, pods: IntVector, openable: Openable | None) -> IntVector:

@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from estimator.cluster.dra_state import DraState, NamedClaim, Stated
-from estimator.fit.pod_shape import (
-    PodClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import PodClaim, PodShape
 from fairway.dra.requests import MAX_RESULTS, Ask, Claim, ClaimError, Request, selectors_of, with_classes
 from fairway.kube.resource_slices import DeviceClass
 
@@ -24,7 +21,8 @@ class SharedClaim:
 
     key: str
     claim: Claim | None
-    named: NamedClaim | None
+    allocated: NamedClaim | None = None
+    """As the cluster has it, once it is allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def demand_of(state: DraState, shape: PodShape) -> Demand:
             continue
         claim = _bound(_stated(state, pod_claim, named), f"c{index}", state.classes, problems)
         if pod_claim.is_shared:
-            shared.append(SharedClaim(pod_claim.key, claim, named))
+            shared.append(SharedClaim(pod_claim.key, claim))
         elif claim is not None:
             own.append(claim)
     resources = tuple(
@@ -86,25 +84,23 @@ def demand_of(state: DraState, shape: PodShape) -> Demand:
         for name, amount in shape.requests
         if (device_class := state.served.get(name)) is not None
     )
-    classes = {ask.device_class for ask in _asks(own, shared, resources)}
+    claims = [*own, *(one.claim for one in shared if one.claim is not None)]
+    claims += [Claim(name, found) for name, found in resources if not isinstance(found, str)]
+    classes = {ask.device_class for claim in claims for ask in claim.asks}
     return Demand(tuple(own), resources, tuple(shared), tuple(problems), tuple(sorted(classes)))
 
 
 def _stated(state: DraState, pod_claim: PodClaim, named: NamedClaim | None) -> Stated:
     """What the claim asks for: as the cluster itself says, else as Karmada does, whose copy it will get."""
-    if pod_claim.is_shared:
-        here = None if named is None else named.stated
-    else:
+    here = named.stated if named is not None else None
+    if not pod_claim.is_shared:
         here = state.templates.get(pod_claim.key)
     if here is not None:
         return here
     if pod_claim.stated is not None or pod_claim.problem:
         return Stated(pod_claim.stated, pod_claim.problem)
     kind = "ResourceClaim" if pod_claim.is_shared else "ResourceClaimTemplate"
-    return Stated(
-        None,
-        f"{kind} {pod_claim.key} is known neither from the cluster nor from Karmada",
-    )
+    return Stated(None, f"{kind} {pod_claim.key} is known neither from the cluster nor from Karmada")
 
 
 def _bound(
@@ -137,14 +133,3 @@ def _requests(
         Request(f"{index}/{name}", (Ask(f"{index}/{name}", device_class.metadata.name, selectors, count),))
         for index, count in enumerate(each)
     )
-
-
-def _asks(
-    own: Sequence[Claim],
-    shared: Sequence[SharedClaim],
-    resources: Sequence[tuple[str, tuple[Request, ...] | str]],
-) -> list[Ask]:
-    claims = [*own, *(one.claim for one in shared if one.claim is not None)]
-    requests = [request for claim in claims for request in claim.requests]
-    requests += [request for _, found in resources if not isinstance(found, str) for request in found]
-    return [ask for request in requests for ask in request.alternatives]

@@ -9,20 +9,17 @@ is not allocated yet, one node is chosen for it, the first time it is asked for,
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from estimator.capacity.devices.dra_demand import Demand, SharedClaim, demand_of, draws
-from estimator.capacity.devices.dra_history import Histories, Taken, and_also
 from estimator.capacity.devices.dra_tally import ClaimLimit, Tally
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.dra_state import NamedClaim
 from estimator.fit.eligibility import eligibility
-from estimator.fit.pod_shape import (
-    NodeClaim,
-    PodShape,
-)
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from fairway.dra.allocation import Budget
 from fairway.dra.counting import Copies
 from fairway.dra.kinds import Asked, Kinds
@@ -32,6 +29,9 @@ from fairway.taints import Toleration
 
 MOST_USERS = 256
 """The most pods that can use one claim."""
+
+Taken = tuple[tuple[Asked, int], ...]
+"""What has been taken of a row, in order: claims, and how many pods with these have been placed."""
 
 _STEPS = 2_000_000
 _ANY_TAINT = Toleration(operator="Exists")
@@ -48,13 +48,17 @@ class _Base:
 
 @dataclass(slots=True)
 class _Common:
-    """What all copies of one room have in common; ``homes``: the row that each shared claim is counted on."""
+    """What all copies of one room have in common; ``homes``: the row that each shared claim is counted on.
 
-    base: _Base | None
-    demands: dict[PodShape, Demand]
-    homes: dict[str, int]
-    histories: Histories
-    budget: Budget
+    ``histories``: all that has been taken of some row, and ``numbers`` their places in it; 0 is nothing.
+    """
+
+    base: _Base | None = None
+    demands: dict[PodShape, Demand] = field(default_factory=dict)
+    homes: dict[str, int] = field(default_factory=dict)
+    histories: list[Taken] = field(default_factory=lambda: [()])
+    numbers: dict[Taken, int] = field(default_factory=lambda: {(): 0})
+    budget: Budget = field(default_factory=lambda: Budget(_STEPS))
 
 
 class DraRoom:
@@ -63,16 +67,14 @@ class DraRoom:
     def __init__(self, nodes: NodeColumns) -> None:
         self._nodes = nodes
         self._state = nodes.dra
-        self._common = _Common(None, {}, {}, Histories(), Budget(_STEPS))
-        self._history: IntVector | None = None
+        self._common = _Common()
+        self._history: IntVector = np.zeros(len(nodes.rows), dtype=np.int64)
         self._allocated: dict[str, int] = {}
         self._users: dict[str, int] = {}
 
     def fork(self) -> "DraRoom":
         """A copy to try something on."""
-        twin = DraRoom.__new__(DraRoom)
-        twin._nodes, twin._state, twin._common = self._nodes, self._state, self._common
-        twin._history = self._history
+        twin = copy(self)
         twin._allocated, twin._users = dict(self._allocated), dict(self._users)
         return twin
 
@@ -109,8 +111,8 @@ class DraRoom:
                 self._count(tally, where, self._asked(claims))
         pending: list[SharedClaim] = []
         for shared in demand.shared:
-            if shared.named is not None and shared.named.is_allocated:
-                self._confine(tally, shared.key, shared.named)
+            if shared.allocated is not None:
+                self._confine(tally, shared.key, shared.allocated)
             else:
                 pending.append(shared)
         if pending:
@@ -138,13 +140,17 @@ class DraRoom:
 
     def _note(self, rows: BoolVector, asked: Asked, pods: IntVector) -> None:
         """So many pods with these claims have been placed on each of the rows."""
-        history = np.zeros_like(pods) if self._history is None else self._history.copy()
-        known = self._common.histories
+        history, known = self._history.copy(), self._common.histories
         pairs, pair = np.unique(np.stack([history[rows], pods[rows]]), axis=1, return_inverse=True)
         after: list[int] = []
         for before, placed in pairs.T.tolist():
-            taken = and_also(known.list[before], asked, placed)
-            after.append(known.number(taken))
+            taken = known[before]
+            if taken and taken[-1][0] is asked:
+                placed, taken = placed + taken[-1][1], taken[:-1]
+            taken = (*taken, (asked, placed))
+            after.append(self._common.numbers.setdefault(taken, len(known)))
+            if after[-1] == len(known):
+                known.append(taken)
         history[rows] = np.array(after, dtype=np.int64)[pair.reshape(-1)]
         self._history = history
 
@@ -188,8 +194,8 @@ class DraRoom:
 
     def _count(self, tally: Tally, where: BoolVector, asked: Asked) -> None:
         base, rows = self._base(), np.flatnonzero(where)
-        history = np.zeros_like(rows) if self._history is None else self._history[rows]
-        states, state = np.unique(np.stack([base.kinds[rows], history]), axis=1, return_inverse=True)
+        both = np.stack([base.kinds[rows], self._history[rows]])
+        states, state = np.unique(both, axis=1, return_inverse=True)
         state = state.reshape(-1)
         found = [self._copies(base.stocks[kind], taken, asked) for kind, taken in states.T.tolist()]
         looked_at = np.unique(state[tally.usable[rows]]).tolist()
@@ -198,7 +204,7 @@ class DraRoom:
     def _copies(self, stock: NodeStock, history: int, asked: Asked) -> Copies:
         """How many pods with these claims the stock serves after what has been taken of it."""
         judgement, budget = self._state.judgement, self._common.budget
-        taken = self._common.histories.list[history]
+        taken = self._common.histories[history]
         if len(taken) == 1 and taken[0][0] is asked:
             found, pods = judgement.copies(stock, asked, budget), taken[0][1]
             bound = found.upper_bound
@@ -216,8 +222,7 @@ class DraRoom:
     def _now(self, row: int) -> NodeStock:
         """The stock of the row after what has been taken."""
         base = self._base()
-        history = 0 if self._history is None else int(self._history[row])
-        return self._left(base.stocks[int(base.kinds[row])], self._common.histories.list[history])
+        return self._left(base.stocks[int(base.kinds[row])], self._common.histories[self._history[row]])
 
     def _confine(self, tally: Tally, key: str, named: NamedClaim) -> None:
         """Keep the pods to where their allocated claim can be used."""
@@ -230,11 +235,7 @@ class DraRoom:
             tally.refuse(here, f"claim {key} is allocated for several nodes, of which none is counted on")
 
     def _unallocated(self, claims: Iterable[SharedClaim]) -> list[SharedClaim]:
-        return [
-            one
-            for one in claims
-            if one.key not in self._allocated and not (one.named is not None and one.named.is_allocated)
-        ]
+        return [one for one in claims if one.key not in self._allocated and one.allocated is None]
 
     def _settle(
         self, tally: Tally, demand: Demand, pending: list[SharedClaim], most: Callable[[], IntVector]

@@ -54,7 +54,9 @@ class Tally:
         self.pods[rows] = np.minimum(self.pods[rows], surely[which])
         self.at_most[rows] = np.minimum(self.at_most[rows], np.array(bounds, dtype=np.int64)[which])
         for index in looked_at:
-            self._explain(found[index])
+            for reason in found[index].reasons if found[index].value == 0 else ():
+                self._tell(reason)
+            self.gives_up |= found[index].gives_up
 
     def refuse(self, rows: BoolVector, why: str = "") -> None:
         """Nothing is promised on these rows, though it may be that something fits."""
@@ -84,17 +86,7 @@ class Tally:
 
     def only(self, row: int | None, why: str) -> None:
         """Promise nothing but what this row serves."""
-        self.limits = True
-        others = np.ones(len(self.pods), dtype=np.bool_)
-        if row is not None:
-            others[row] = False
-        self.refuse(others, why)
-
-    def _explain(self, found: Copies) -> None:
-        if found.value == 0:
-            for reason in found.reasons:
-                self._tell(reason)
-        self.gives_up |= found.gives_up
+        self.refuse(np.arange(len(self.pods)) != (-1 if row is None else row), why)
 
     def _tell(self, why: str) -> None:
         if len(self.details) < _SHOWN:

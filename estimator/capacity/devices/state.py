@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from estimator.cluster.devices import DeviceColumns, IntVector
+from estimator.cluster.columns import IntVector
+from estimator.cluster.devices import DeviceColumns
 from fairway.accelerators.devices import PPM, DeviceClaim
 
 UNLIMITED = 2**31 - 1

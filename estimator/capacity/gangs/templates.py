@@ -48,12 +48,12 @@ DEVICE_ANNOTATIONS: tuple[str, ...] = tuple(
             name
             for vendor in VENDORS
             for name in (
-                vendor.select.use_type,
-                vendor.select.avoid_type,
-                vendor.select.mode,
-                vendor.select.same_numa,
-                *vendor.select.use_id,
-                *vendor.select.avoid_id,
+                vendor.use_type,
+                vendor.avoid_type,
+                vendor.mode,
+                vendor.same_numa,
+                *vendor.use_id,
+                *vendor.avoid_id,
             )
             if name
         )

@@ -150,9 +150,10 @@ def _host(facts: NodeFacts, groups: Sequence[str], partition: Topology | None, p
         return _Host(barred=read.problems[0] if read.problems else "its chips are not stated")
     if host.hosts == 1:
         return _PLAIN
+    shape = topology_name(host.topology)
     if partition is not None and not (pools and host.topology == partition):
-        return _Host(barred=f"its node pool is a slice of {host.topology_name} and not of another shape")
-    kind = SliceKind(NODE_POOL_LABEL, host.accelerator, host.topology_name, host.hosts)
+        return _Host(barred=f"its node pool is a slice of {shape} and not of another shape")
+    kind = SliceKind(NODE_POOL_LABEL, host.accelerator, shape, host.hosts)
     return _Host(kind, host.chips_per_host, host.healthy)
 
 
