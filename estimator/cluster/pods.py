@@ -23,7 +23,6 @@ from fairway.kube.objects import Pod, object_key
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
 from fairway.selectors import SelectorError
-from fairway.taints import Toleration
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
@@ -220,8 +219,7 @@ def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
     }
     if not names:
         return ()
-    tolerations = (Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ())
-    return device_tolerations(names, tolerations)
+    return device_tolerations(names, spec.tolerations or ())
 
 
 def _extended(pod: Pod) -> tuple[dict[str, int], ...]:
