@@ -60,7 +60,7 @@ def surroundings(mirror: ClusterMirror, cache: EligibilityCache, shape: PodShape
     company = inter_pod_affinity(nodes, pod, mirror.admission.namespaces)
     limits = (
         node_ports(nodes, shape),
-        *volume_limits(nodes, mirror.volumes, nodes.occupancy.claims(), shape.volumes),
+        *volume_limits(nodes, mirror.volumes, shape.volumes),
         pod_topology_spread(nodes, cache, shape, running),
         *company.limits,
     )

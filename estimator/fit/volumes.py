@@ -5,23 +5,23 @@ from collections.abc import Sequence
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.volumes import VolumesMirror
 from estimator.fit.limits import Limit
-from estimator.fit.pod_volumes import ClaimUses, PodVolume
+from estimator.fit.pod_volumes import PodVolume
 from estimator.fit.volume_binding import volume_binding, volume_zone
 from estimator.fit.volume_counts import node_volume_limits, volume_restrictions
 
 
 def volume_limits(
-    nodes: NodeColumns, known: VolumesMirror, uses: ClaimUses, volumes: Sequence[PodVolume]
+    nodes: NodeColumns, known: VolumesMirror, volumes: Sequence[PodVolume]
 ) -> tuple[Limit, ...]:
     """What each filter that has something to say allows, in the order in which the scheduler asks them.
 
-    ``uses``: which claims are in use where. O(rows) for each volume; attach limits also O(claims in use).
+    O(rows) for each volume; attach limits also O(claims in use) once after each change.
     """
     if not volumes:
         return ()
     found = (
-        volume_restrictions(known, uses, volumes),
-        node_volume_limits(nodes, known, uses, volumes),
+        volume_restrictions(nodes, known, volumes),
+        node_volume_limits(nodes, known, volumes),
         volume_binding(nodes, known, volumes),
         volume_zone(nodes, known, volumes),
     )
