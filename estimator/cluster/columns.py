@@ -103,23 +103,19 @@ class NodeColumns:
 
     def free(self, resource: str) -> IntVector:
         """Free amount per row, never negative, zero where there is no node. Not to be written or kept."""
-        column = self._free.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._free, resource)
 
     def allocatable(self, resource: str) -> IntVector:
         """Allocatable amount per row, zero where there is no node. Not to be written or kept."""
-        column = self._allocatable.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._allocatable, resource)
 
     def unhealthy(self, resource: str) -> IntVector:
         """What each row has of the resource and cannot give: capacity less allocatable. Not to be written."""
-        column = self._unhealthy.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._unhealthy, resource)
 
     def held_exclusively(self, level: str) -> BoolVector:
         """On which rows pods run that want the level's whole domain for their gang. A fresh vector."""
-        column = self._exclusive.get(level)
-        return np.zeros(len(self.rows), dtype=np.bool_) if column is None else column[: len(self.rows)] > 0
+        return self._read(self._exclusive, level) > 0
 
     def row_of(self, node_name: str) -> int | None:
         """The row of the node of this name, if it is present."""
@@ -137,22 +133,19 @@ class NodeColumns:
         """A node appeared or changed; ``unhealthy`` is what it has of a resource beyond ``allocatable``."""
         index = self._claim_row(name)
         row = self._row(index)
-        if not row.present:
+        is_new = not row.present
+        if is_new:
             row.present = True
             self._present[index] = True
             self._node_count += 1
             insort(self._names, name)
             self._by_name = None
+        if is_new or row.labels != labels:
             self._labels_changed(index, row, labels)
+            self._touch()
+        if is_new or row.taints != taints:
             self._taints_changed(index, row, taints)
             self._touch()
-        else:
-            if row.labels != labels:
-                self._labels_changed(index, row, labels)
-                self._touch()
-            if row.taints != taints:
-                self._taints_changed(index, row, taints)
-                self._touch()
         changed = row.allocatable.keys() | allocatable.keys()
         row.allocatable = allocatable
         for resource in changed:
@@ -232,16 +225,15 @@ class NodeColumns:
         twin._taint_codes = self._taint_codes.copy()
         twin.taint_sets = list(self.taint_sets)
         twin.labels = self.labels.copy()
-        twin.occupancy = Occupancy(
-            0
-        )  # what of it matters to a question is worked out before, see `surroundings`
+        # What of it matters to a question is worked out before, see `surroundings`.
+        twin.occupancy = Occupancy(0)
         twin.devices = tuple(table.copy() for table in self.devices)
         twin.dra = self.dra.copy()
         twin.eligibility_version = self.eligibility_version
-        twin._free = {name: column.copy() for name, column in self._free.items()}
-        twin._allocatable = {name: column.copy() for name, column in self._allocatable.items()}
-        twin._unhealthy = {name: column.copy() for name, column in self._unhealthy.items()}
-        twin._exclusive = {level: column.copy() for level, column in self._exclusive.items()}
+        twin._free, twin._allocatable, twin._unhealthy, twin._exclusive = (
+            {name: column.copy() for name, column in columns.items()}
+            for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive)
+        )
         twin._row_of = dict(self._row_of)
         twin._vacant = []
         twin._taint_code_of = {}
@@ -250,6 +242,10 @@ class NodeColumns:
         twin._zones, twin._zone_code_of = self._zones[:0], {}
         twin._order = (self.eligibility_version, self.first_fit_order())
         return twin
+
+    def _read(self, columns: Mapping[str, IntVector], name: str) -> IntVector:
+        column = columns.get(name)
+        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
 
     @property
     def _capacity(self) -> int:
@@ -289,10 +285,8 @@ class NodeColumns:
         self._zones = _grown(self._zones, size)
         self.labels.grow(size)
         self.occupancy.grow(size)
-        self._free = {name: _grown(column, size) for name, column in self._free.items()}
-        self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
-        self._unhealthy = {name: _grown(column, size) for name, column in self._unhealthy.items()}
-        self._exclusive = {level: _grown(column, size) for level, column in self._exclusive.items()}
+        for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive):
+            columns.update({name: _grown(column, size) for name, column in columns.items()})
 
     def _set_unhealthy(self, index: int, unhealthy: Mapping[str, int]) -> None:
         for resource, amount in unhealthy.items():
