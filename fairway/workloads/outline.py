@@ -6,7 +6,7 @@ the coscheduling plugin) mean the same on every kind, so they are applied afterw
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
 
@@ -87,7 +87,5 @@ class Outline:
 
     def set_minimums(self, minimums: tuple[int, ...]) -> None:
         """How many pods of each set are needed."""
-        self.pod_sets = [
-            PodSet(one.name, one.count, minimum, one.template, one.topology)
-            for one, minimum in zip(self.pod_sets, minimums, strict=True)
-        ]
+        sets = zip(self.pod_sets, minimums, strict=True)
+        self.pod_sets = [replace(one, minimum=minimum) for one, minimum in sets]
