@@ -47,11 +47,7 @@ class PodMirror:
     """The pods of one cluster; the reflector's sink for them, and the only writer of what they hold."""
 
     def __init__(
-        self,
-        columns: NodeColumns,
-        controllers: Controllers,
-        tolerations: DeviceTolerations,
-        report: Report,
+        self, columns: NodeColumns, controllers: Controllers, tolerations: DeviceTolerations, report: Report
     ) -> None:
         self._columns = columns
         self._controllers = controllers

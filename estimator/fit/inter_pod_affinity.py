@@ -31,10 +31,7 @@ class Company:
 def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceMirror) -> Company:
     """What pods that run already leave of the rows to further pods like this one."""
     labels = dict(pod.labels)
-    limits = [
-        _repelled(nodes, pod, labels, namespaces),
-        _apart(nodes, pod, namespaces),
-    ]
+    limits = [_repelled(nodes, pod, labels, namespaces), _apart(nodes, pod, namespaces)]
     together: tuple[str, ...] = ()
     if pod.affinity:
         near, together = _near(nodes, pod, labels, namespaces)

@@ -49,10 +49,7 @@ def defaulted(spec: TemplateSpec, items: Iterable[LimitItem]) -> TemplateSpec:
     if all(new is old for new, old in zip((*containers, *init_containers), before, strict=True)):
         return spec
     return replace(
-        spec,
-        containers=containers,
-        init_containers=init_containers or None,
-        resources=_pod_level(spec),
+        spec, containers=containers, init_containers=init_containers or None, resources=_pod_level(spec)
     )
 
 

@@ -14,9 +14,7 @@ from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.inter_pod_affinity import inter_pod_affinity
 from estimator.fit.limits import Limit
 from estimator.fit.node_ports import node_ports
-from estimator.fit.pod_shape import (
-    PodShape,
-)
+from estimator.fit.pod_shape import PodShape
 from estimator.fit.pod_topology_spread import pod_topology_spread, running_pods
 from estimator.fit.volumes import volume_limits
 

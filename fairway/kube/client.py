@@ -17,23 +17,9 @@ import aiohttp
 import msgspec
 
 from fairway.kube.access import Access, AccessKeeper
-from fairway.kube.credentials import (
-    CredentialSource,
-    InClusterSource,
-    KubeconfigSource,
-    UrlSource,
-)
+from fairway.kube.credentials import CredentialSource, InClusterSource, KubeconfigSource, UrlSource
 from fairway.kube.denials import Denials
-from fairway.kube.errors import (
-    BadObject,
-    Conflict,
-    Denied,
-    Invalid,
-    NotFound,
-    Refused,
-    Silent,
-    Unreachable,
-)
+from fairway.kube.errors import BadObject, Conflict, Denied, Invalid, NotFound, Refused, Silent, Unreachable
 from fairway.kube.lines import LineSplitter, LineTooLong
 from fairway.kube.pace import take_turn
 from fairway.kube.request_attributes import attributes

@@ -12,14 +12,7 @@ from types import MappingProxyType
 
 from fairway.kube.objects import ObjectMeta
 from fairway.kube.templates import PodTemplate
-from fairway.workloads.fields import (
-    Problems,
-    RawCount,
-    TemplateFields,
-    WorkloadMeta,
-    read_count,
-    template_at,
-)
+from fairway.workloads.fields import Problems, RawCount, TemplateFields, WorkloadMeta, read_count, template_at
 from fairway.workloads.gang import PodSet, TopologyRequest
 
 Metadata = WorkloadMeta | ObjectMeta
