@@ -8,7 +8,7 @@ that are open go on undisturbed.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self, TypedDict, TypeVar, Unpack
@@ -193,24 +193,19 @@ class KubeClient:
         """Delete; ``body`` may be DeleteOptions (preconditions, propagation)."""
         return await self._typed(_Request("DELETE", path, params or {}, body=_encoded(body)), type)
 
-    def stream(
+    @asynccontextmanager
+    async def stream(
         self, path: str, params: Params | None = None, *, idle_timeout_s: float, accept: str = JSON
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """The lines of a GET that the server keeps open, as they arrive; entering waits for the headers.
 
         The iterator ends when the server ends the answer. It raises Silent when nothing was read for
         ``idle_timeout_s``, Unreachable when the connection breaks, BadObject for a line above 64 MiB. Lines
         that arrived together follow each other without giving way to other tasks: that is up to the caller.
         """
-        return self._stream(path, params or {}, idle_timeout_s, accept)
-
-    @asynccontextmanager
-    async def _stream(
-        self, path: str, params: Params, idle_timeout_s: float, accept: str
-    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=idle_timeout_s)
         patience_s = min(_HEADERS_TIMEOUT_S, idle_timeout_s)
-        request = _Request("GET", path, params, limits, patience_s, "identity", accept=accept)
+        request = _Request("GET", path, params or {}, limits, patience_s, "identity", accept=accept)
         response = await self._accepted(request)
         try:
             async with aclosing(_lines(response, self._where(request), idle_timeout_s)) as lines:

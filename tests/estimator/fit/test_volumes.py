@@ -13,7 +13,7 @@ from estimator.cluster.report import Report
 from estimator.cluster.volumes import VolumesMirror
 from estimator.fit.limits import ENDLESS, Limit
 from estimator.fit.pod_volumes import PodVolume, pod_volumes
-from estimator.fit.volumes import volume_limits
+from estimator.fit.surroundings import volume_limits
 from fairway.kube.member_kinds import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.kube.objects import VolumeClaimSpec
 from fairway.kube.templates import PodTemplate
