@@ -13,11 +13,7 @@ import msgspec
 import yaml
 
 from fairway.kube.dump_document import Document, MalformedDump, kind_of_items
-
-try:
-    from yaml import CSafeLoader as _Loader
-except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+from fairway.kube.yaml_text import Loader
 
 Value = str | bool | msgspec.Raw | dict[str, "Value"] | list["Value"] | None
 
@@ -43,7 +39,7 @@ def yaml_documents(data: bytes) -> Iterator[Document]:
 
 def _documents(data: bytes) -> Iterator[Document]:
     builder = _Builder()
-    for event in yaml.parse(data, Loader=_Loader):
+    for event in yaml.parse(data, Loader=Loader):
         match event:
             case yaml.ScalarEvent():
                 builder.scalar(event)

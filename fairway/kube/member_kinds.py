@@ -5,7 +5,7 @@ PersistentVolumeClaim, StorageClass and CSINode where it can go. Same rules as i
 every field optional, wrong types are located errors, unknown fields are skipped.
 """
 
-from fairway.kube.objects import ApiObject, KubeStruct, RawResources, VolumeClaimSpec
+from fairway.kube.objects import ApiObject, KubeStruct, RawResources, SelectorRequirement, VolumeClaimSpec
 from fairway.kube.resource import ResourceKind
 from fairway.kube.templates import NodeSelector
 from fairway.taints import Toleration
@@ -93,13 +93,8 @@ class PersistentVolume(ApiObject, frozen=True):
     status: VolumePhase = VolumePhase()
 
 
-class TopologySelectorRequirement(KubeStruct, frozen=True):
-    key: str = ""
-    values: list[str] | None = None
-
-
 class TopologySelectorTerm(KubeStruct, frozen=True):
-    match_label_expressions: list[TopologySelectorRequirement] | None = None
+    match_label_expressions: list[SelectorRequirement] | None = None
 
 
 class StorageClass(ApiObject, frozen=True):

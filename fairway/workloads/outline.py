@@ -5,7 +5,7 @@ the coscheduling plugin) mean the same on every kind, so they are applied afterw
 `fairway.workloads.annotated`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
@@ -14,6 +14,8 @@ from fairway.kube.objects import ObjectMeta
 from fairway.kube.templates import PodTemplate
 from fairway.workloads.fields import Problems, RawCount, TemplateFields, WorkloadMeta, read_count, template_at
 from fairway.workloads.gang import PodSet, TopologyRequest
+
+ANNOTATIONS = "metadata.annotations"
 
 Metadata = WorkloadMeta | ObjectMeta
 """The metadata of a workload, as whoever decoded it has it."""
@@ -53,6 +55,12 @@ class Outline:
     def annotations(self) -> Mapping[str, str]:
         """The workload's own."""
         return self.meta.annotations or {}
+
+    def by_set(self) -> Iterator[tuple[PodSet, Mapping[str, str], str]]:
+        """Each pod set with the annotations of its pods, and the field at which these stand."""
+        for pod_set, at in zip(self.pod_sets, self.fields, strict=True):
+            field = f"{at}.{ANNOTATIONS}" if at else ANNOTATIONS
+            yield pod_set, pod_set.template.metadata.annotations or {}, field
 
     def count(self, raw: RawCount, field: str, default: int) -> int:
         """The count at ``field``; see `read_count`."""
