@@ -5,6 +5,7 @@ Mirrors framework.AffinityTerm and NewPodInfo of kube-scheduler 1.36, the API se
 nothing, an empty one everything.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,6 +57,29 @@ class HostPort:
 def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether these labels satisfy all of the selector."""
     return all(requirement.allows(labels.get(requirement.key)) for requirement in selector)
+
+
+def by_label(selectors: Iterable[Selector]) -> Mapping[str, Requirement]:
+    """All of these selectors as one requirement for each label, so that a pod costs as much as its labels.
+
+    Linear in what they state, which may be a thousand requirements on one label.
+    """
+    parts: defaultdict[str, list[Requirement]] = defaultdict(list)
+    for selector in selectors:
+        for requirement in selector:
+            parts[requirement.key].append(requirement)
+    return {key: stated[0] if len(stated) == 1 else _all_of(stated) for key, stated in parts.items()}
+
+
+def _all_of(parts: Sequence[Requirement]) -> Requirement:
+    listed = [part.values for part in parts if not part.complement]
+    excluded = frozenset[str]().union(*(part.values for part in parts if part.complement))
+    return Requirement(
+        parts[0].key,
+        frozenset.intersection(*listed) - excluded if listed else excluded,
+        complement=not listed,
+        allows_absent=all(part.allows_absent for part in parts),
+    )
 
 
 def label_selector(selector: LabelSelector) -> Selector:

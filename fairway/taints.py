@@ -1,23 +1,24 @@
 """Taints and tolerations: which nodes a pod may not be placed on.
 
 Mirrors Toleration.ToleratesTaint and the TaintToleration and NodeUnschedulable plugins of Kubernetes 1.36.
-The numeric operators Lt and Gt (1.35, alpha) tolerate nothing, as with their feature gate off.
+The numeric operators Lt and Gt (1.35, alpha) tolerate nothing, as with their feature gate off. Both are as
+objects state them, so that they are decoded into what is compared.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Taint:
+class Taint(msgspec.Struct, frozen=True, order=True, gc=False):
     """A taint as a node states it."""
 
-    key: str
-    value: str
-    effect: str
+    key: str = ""
+    value: str = ""
+    effect: str = ""
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
@@ -27,8 +28,7 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
 """What a cordoned node is treated as carrying: a pod that tolerates it may be placed all the same."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Toleration:
+class Toleration(msgspec.Struct, frozen=True, order=True, gc=False):
     """A toleration as a pod states it; an empty field is a wildcard, except that no operator means Equal."""
 
     key: str = ""

@@ -16,7 +16,8 @@ import msgspec
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.objects import KubeStruct, RawResources
-from fairway.kube.templates import NodeSelector, TemplateToleration
+from fairway.kube.templates import NodeSelector
+from fairway.taints import Toleration
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import KNOWN_KINDS, read_workload
 from queue_dispatcher.bindings.binding import Binding
@@ -44,7 +45,7 @@ class Question:
 class _NodeClaim(KubeStruct, frozen=True):
     hard_node_affinity: NodeSelector | None = None
     node_selector: dict[str, str] | None = None
-    tolerations: list[TemplateToleration] | None = None
+    tolerations: list[Toleration] | None = None
 
 
 class _Requirements(KubeStruct, frozen=True):

@@ -30,7 +30,7 @@ from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.pod_shape import PodShape
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets
-from fairway.kube.objects import Deployment, KubeObject, Node, Pod, ReplicaSet, ResourceQuota, object_key
+from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.resources import Amounts
 
 Quantity = str | int | float | None
@@ -416,6 +416,7 @@ def replica_set(
 
 # --- clusters --------------------------------------------------------------------------------------------
 
+KubeObject = Node | Pod | ResourceQuota | Deployment | ReplicaSet
 Thing = KubeObject | NodeBuilder | PodBuilder | QuotaBuilder
 
 

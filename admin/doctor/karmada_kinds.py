@@ -13,7 +13,7 @@ from admin.doctor.kinds import Kind
 from fairway.kube.lease import LEASES
 from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources
 from fairway.kube.resource import ResourceKind
-from fairway.kube.templates import TemplateToleration
+from fairway.taints import Toleration
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -64,7 +64,7 @@ class PolicyPlacement(KubeStruct, frozen=True):
 
     cluster_affinity: ClusterAffinitySpec | None = None
     cluster_affinities: list[ClusterAffinityTerm] | None = None
-    cluster_tolerations: list[TemplateToleration] | None = None
+    cluster_tolerations: list[Toleration] | None = None
     spread_constraints: list[SpreadBounds] | None = None
     replica_scheduling: ReplicaScheduling | None = None
 

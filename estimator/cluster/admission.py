@@ -4,13 +4,13 @@ What `estimator.fit.admission` makes of it mirrors the admission plugins of Kube
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from estimator.cluster.kind_mirror import KindMirror
+from estimator.cluster.kind_mirror import KindMirror, NamespacedMirror
 from estimator.cluster.report import Report
-from fairway.kube.member_kinds import LimitRange, LimitRangeItem, Namespace, RuntimeClass
-from fairway.kube.objects import RawQuantity, RawResources, object_key
+from fairway.kube.member_kinds import LimitRange, LimitRangeItem, Namespace, RuntimeClass, RuntimeScheduling
+from fairway.kube.objects import RawResources, object_key
 from fairway.resources import ResourceError, parse_nano_list
 from fairway.taints import Toleration
 
@@ -20,33 +20,37 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """A quantity that a LimitRange states: in nano-units, and as it is written."""
+class Stated:
+    """A quantity in nano-units, and as it is written."""
 
     nano: int
     text: str
+
+
+Quantities = dict[str, Stated]
+"""By the resource's name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitItem:
     """One entry of a LimitRange for pods or containers, defaulted as the API server stores it.
 
-    What it gives to containers that state nothing, as quantities are written, and what it holds all to.
+    What it gives to containers that state nothing, and what it holds all to; each by name.
     """
 
     type: str
-    default: tuple[tuple[str, RawQuantity], ...] = ()
-    default_request: tuple[tuple[str, RawQuantity], ...] = ()
-    min: tuple[tuple[str, Bound], ...] = ()
-    max: tuple[tuple[str, Bound], ...] = ()
-    ratio: tuple[tuple[str, Bound], ...] = ()
+    default: Quantities
+    default_request: Quantities
+    min: Quantities
+    max: Quantities
+    ratio: Quantities
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRules:
-    """What a RuntimeClass adds to its pods; ``overhead`` as written, None where it states none at all."""
+    """What a RuntimeClass adds to its pods; ``overhead`` None where it states none at all."""
 
-    overhead: tuple[tuple[str, RawQuantity], ...] | None = None
+    overhead: Quantities | None = None
     node_selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
 
@@ -56,34 +60,23 @@ class RuntimeClassMirror(KindMirror[RuntimeRules]):
 
     def upsert(self, stated: RuntimeClass) -> None:
         """A RuntimeClass appeared or changed."""
-        key = stated.metadata.name
-        scheduling = stated.scheduling
+        key, scheduling = stated.metadata.name, stated.scheduling or RuntimeScheduling()
+
+        def tell(problem: str) -> None:
+            self._report("runtimeclasses", key[:_SHOWN], f"overhead.podFixed.{problem}; the entry is ignored")
+
         self._set(
             key,
             RuntimeRules(
-                None if stated.overhead is None else self._overhead(key, stated.overhead.pod_fixed),
-                tuple(sorted(((scheduling.node_selector if scheduling else None) or {}).items())),
-                tuple(
-                    Toleration(t.key, t.operator, t.value, t.effect)
-                    for t in (scheduling.tolerations if scheduling else None) or ()
-                ),
+                None if stated.overhead is None else _readable(stated.overhead.pod_fixed, tell),
+                tuple(sorted((scheduling.node_selector or {}).items())),
+                tuple(scheduling.tolerations or ()),
             ),
         )
 
-    def _overhead(self, key: str, raw: RawResources | None) -> tuple[tuple[str, RawQuantity], ...]:
-        read = _readable(raw, lambda problem: self._tell(key, f"overhead.podFixed.{problem}"))
-        return tuple((name, value) for name, value, _ in read)
 
-    def _tell(self, key: str, problem: str) -> None:
-        self._report("runtimeclasses", key[:_SHOWN], f"{problem}; the entry is ignored")
-
-
-class LimitRangeMirror(KindMirror[tuple[LimitItem, ...]]):
+class LimitRangeMirror(NamespacedMirror[tuple[LimitItem, ...]]):
     """The LimitRanges of one cluster, by namespace."""
-
-    def __init__(self, report: Report) -> None:
-        super().__init__(report)
-        self._by_namespace: dict[str, dict[str, tuple[LimitItem, ...]]] = {}
 
     def upsert(self, limit_range: LimitRange) -> None:
         """A LimitRange appeared or changed."""
@@ -93,28 +86,19 @@ class LimitRangeMirror(KindMirror[tuple[LimitItem, ...]]):
             for index, item in enumerate((limit_range.spec.limits or ())[:_MAX_ENTRIES])
             if item.type in (CONTAINER, POD)
         )
-        if self._set(key, items):
-            self._by_namespace.setdefault(limit_range.metadata.namespace, {})[key] = items
+        self._set(key, items)
 
     def of(self, namespace: str) -> tuple[LimitItem, ...]:
         """What holds in a namespace: of its LimitRanges by name, as the API server's own order is any."""
-        found = self._by_namespace.get(namespace)
-        return tuple(item for key in sorted(found) for item in found[key]) if found else ()
-
-    def _forget(self, key: str, value: tuple[LimitItem, ...]) -> None:
-        namespace = key.rpartition("/")[0]
-        siblings = self._by_namespace[namespace]
-        del siblings[key]
-        if not siblings:
-            del self._by_namespace[namespace]
+        return tuple(item for _, items in sorted(self.within(namespace).items()) for item in items)
 
     def _item(self, key: str, index: int, item: LimitRangeItem) -> LimitItem:
-        def read(name: str, raw: RawResources | None) -> dict[str, tuple[RawQuantity, Bound]]:
+        def read(name: str, raw: RawResources | None) -> Quantities:
             def tell(problem: str) -> None:
                 where = f"spec.limits[{index}].{name}.{problem}"
                 self._report("limitranges", key[:_SHOWN], f"{where}; the entry is ignored")
 
-            return {name: (value, Bound(nano, str(value))) for name, value, nano in _readable(raw, tell)}
+            return _readable(raw, tell)
 
         least, most = read("min", item.min), read("max", item.max)
         ratio = read("maxLimitRequestRatio", item.max_limit_request_ratio)
@@ -123,9 +107,7 @@ class LimitRangeMirror(KindMirror[tuple[LimitItem, ...]]):
             # SetDefaults_LimitRangeItem: stored objects have had it, hand-written ones have not.
             default = {**most, **default}
             request = {**least, **default, **request}
-        return LimitItem(
-            item.type, _raw(default), _raw(request), _bounds(least), _bounds(most), _bounds(ratio)
-        )
+        return LimitItem(item.type, default, request, least, most, ratio)
 
 
 class NamespaceMirror(KindMirror[dict[str, str]]):
@@ -205,23 +187,12 @@ class AdmissionMirror:
         return sum(kind.version for kind in kinds)
 
 
-def _readable(
-    raw: RawResources | None, tell: Callable[[str], None]
-) -> Iterator[tuple[str, RawQuantity, int]]:
-    """Name, quantity as written, nano-units of all entries that are quantities."""
-    for name, value in list((raw or {}).items())[:_MAX_ENTRIES]:
+def _readable(raw: RawResources | None, tell: Callable[[str], None]) -> Quantities:
+    """All entries that are quantities, by name."""
+    read: Quantities = {}
+    for name, value in sorted(list((raw or {}).items())[:_MAX_ENTRIES]):
         try:
-            nano = parse_nano_list({name: value}).get(name)
+            read.update((name, Stated(nano, str(value))) for nano in parse_nano_list({name: value}).values())
         except ResourceError as error:
             tell(str(error))
-            continue
-        if nano is not None:
-            yield name, value, nano
-
-
-def _raw(entries: Mapping[str, tuple[RawQuantity, Bound]]) -> tuple[tuple[str, RawQuantity], ...]:
-    return tuple((name, value) for name, (value, _) in sorted(entries.items()))
-
-
-def _bounds(entries: Mapping[str, tuple[RawQuantity, Bound]]) -> tuple[tuple[str, Bound], ...]:
-    return tuple((name, bound) for name, (_, bound) in sorted(entries.items()))
+    return read

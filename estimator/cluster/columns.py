@@ -9,11 +9,11 @@ Only names that some node has allocatable get a column, so a hostile pod cannot 
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from sys import intern
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,6 @@ class NodeColumns:
 
     def __init__(self, schemes: Iterable[Scheme] = (), compile_selector: Compile | None = None) -> None:
         self.rows: list[NodeRow | None] = []
-        self.taint_sets: list[tuple[Taint, ...]] = [()]
         self.labels = LabelColumns(_INITIAL_ROWS)
         self.occupancy = Occupancy(_INITIAL_ROWS)
         self.devices = tuple(DeviceColumns(scheme) for scheme in schemes)
@@ -66,19 +65,17 @@ class NodeColumns:
         """Changes whenever a row is added, or a node comes, goes or changes its labels or taints."""
         # Vectors have room to spare; readers see as much of them as there are rows.
         self._present: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
-        self._taint_codes: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
+        self._taints: _Coded[tuple[Taint, ...]] = _Coded((), _INITIAL_ROWS)
+        self._zones = _Coded(zone_of({}), _INITIAL_ROWS)
         self._free: dict[str, IntVector] = {}
         self._allocatable: dict[str, IntVector] = {}
         self._unhealthy: dict[str, IntVector] = {}
         self._exclusive: dict[str, IntVector] = {}
         self._row_of: dict[str, int] = {}
         self._vacant: list[int] = []
-        self._taint_code_of: dict[tuple[Taint, ...], int] = {(): 0}
         self._node_count = 0
         self._names: list[str] = []
         self._by_name: IntVector | None = None
-        self._zones: NDArray[np.int32] = np.zeros(_INITIAL_ROWS, dtype=np.int32)
-        self._zone_code_of: dict[tuple[str, ...], int] = {}
         self._order: tuple[int, IntVector] | None = None
 
     @property
@@ -94,7 +91,12 @@ class NodeColumns:
     @property
     def taint_codes(self) -> NDArray[np.int32]:
         """Which of ``taint_sets`` each row carries. Not to be written or kept."""
-        return self._taint_codes[: len(self.rows)]
+        return self._taints.codes[: len(self.rows)]
+
+    @property
+    def taint_sets(self) -> Sequence[tuple[Taint, ...]]:
+        """What the codes of ``taint_codes`` stand for."""
+        return self._taints.values
 
     @property
     def resource_names(self) -> tuple[str, ...]:
@@ -103,23 +105,19 @@ class NodeColumns:
 
     def free(self, resource: str) -> IntVector:
         """Free amount per row, never negative, zero where there is no node. Not to be written or kept."""
-        column = self._free.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._free, resource)
 
     def allocatable(self, resource: str) -> IntVector:
         """Allocatable amount per row, zero where there is no node. Not to be written or kept."""
-        column = self._allocatable.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._allocatable, resource)
 
     def unhealthy(self, resource: str) -> IntVector:
         """What each row has of the resource and cannot give: capacity less allocatable. Not to be written."""
-        column = self._unhealthy.get(resource)
-        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
+        return self._read(self._unhealthy, resource)
 
     def held_exclusively(self, level: str) -> BoolVector:
         """On which rows pods run that want the level's whole domain for their gang. A fresh vector."""
-        column = self._exclusive.get(level)
-        return np.zeros(len(self.rows), dtype=np.bool_) if column is None else column[: len(self.rows)] > 0
+        return self._read(self._exclusive, level) > 0
 
     def row_of(self, node_name: str) -> int | None:
         """The row of the node of this name, if it is present."""
@@ -137,22 +135,19 @@ class NodeColumns:
         """A node appeared or changed; ``unhealthy`` is what it has of a resource beyond ``allocatable``."""
         index = self._claim_row(name)
         row = self._row(index)
-        if not row.present:
+        is_new = not row.present
+        if is_new:
             row.present = True
             self._present[index] = True
             self._node_count += 1
             insort(self._names, name)
             self._by_name = None
+        if is_new or row.labels != labels:
             self._labels_changed(index, row, labels)
+            self._touch()
+        if is_new or row.taints != taints:
             self._taints_changed(index, row, taints)
             self._touch()
-        else:
-            if row.labels != labels:
-                self._labels_changed(index, row, labels)
-                self._touch()
-            if row.taints != taints:
-                self._taints_changed(index, row, taints)
-                self._touch()
         changed = row.allocatable.keys() | allocatable.keys()
         row.allocatable = allocatable
         for resource in changed:
@@ -229,27 +224,28 @@ class NodeColumns:
         twin = NodeColumns.__new__(NodeColumns)
         twin.rows = list(self.rows)
         twin._present = self._present.copy()
-        twin._taint_codes = self._taint_codes.copy()
-        twin.taint_sets = list(self.taint_sets)
+        twin._taints = self._taints.copy()
         twin.labels = self.labels.copy()
-        twin.occupancy = Occupancy(
-            0
-        )  # what of it matters to a question is worked out before, see `surroundings`
+        # What of it matters to a question is worked out before, see `surroundings`.
+        twin.occupancy = Occupancy(0)
         twin.devices = tuple(table.copy() for table in self.devices)
         twin.dra = self.dra.copy()
         twin.eligibility_version = self.eligibility_version
-        twin._free = {name: column.copy() for name, column in self._free.items()}
-        twin._allocatable = {name: column.copy() for name, column in self._allocatable.items()}
-        twin._unhealthy = {name: column.copy() for name, column in self._unhealthy.items()}
-        twin._exclusive = {level: column.copy() for level, column in self._exclusive.items()}
+        twin._free, twin._allocatable, twin._unhealthy, twin._exclusive = (
+            {name: column.copy() for name, column in columns.items()}
+            for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive)
+        )
         twin._row_of = dict(self._row_of)
         twin._vacant = []
-        twin._taint_code_of = {}
         twin._node_count = self._node_count
         twin._names, twin._by_name = [], None
-        twin._zones, twin._zone_code_of = self._zones[:0], {}
+        twin._zones = _Coded((), 0)
         twin._order = (self.eligibility_version, self.first_fit_order())
         return twin
+
+    def _read(self, columns: Mapping[str, IntVector], name: str) -> IntVector:
+        column = columns.get(name)
+        return np.zeros(len(self.rows), dtype=np.int64) if column is None else column[: len(self.rows)]
 
     @property
     def _capacity(self) -> int:
@@ -285,14 +281,12 @@ class NodeColumns:
     def _grow(self) -> None:
         size = self._capacity * 2
         self._present = _grown(self._present, size)
-        self._taint_codes = _grown(self._taint_codes, size)
-        self._zones = _grown(self._zones, size)
+        self._taints.grow(size)
+        self._zones.grow(size)
         self.labels.grow(size)
         self.occupancy.grow(size)
-        self._free = {name: _grown(column, size) for name, column in self._free.items()}
-        self._allocatable = {name: _grown(column, size) for name, column in self._allocatable.items()}
-        self._unhealthy = {name: _grown(column, size) for name, column in self._unhealthy.items()}
-        self._exclusive = {level: _grown(column, size) for level, column in self._exclusive.items()}
+        for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive):
+            columns.update({name: _grown(column, size) for name, column in columns.items()})
 
     def _set_unhealthy(self, index: int, unhealthy: Mapping[str, int]) -> None:
         for resource, amount in unhealthy.items():
@@ -323,37 +317,11 @@ class NodeColumns:
     def _labels_changed(self, index: int, row: NodeRow, labels: Mapping[str, str]) -> None:
         row.labels = labels
         self.labels.set_row(index, labels)
-        zone = zone_of(labels)
-        code = self._zone_code_of.get(zone)
-        if code is None:
-            if len(self._zone_code_of) > 2 * self._capacity:
-                self._forget_unused_zones()
-            code = self._zone_code_of[zone] = len(self._zone_code_of)
-        self._zones[index] = code
-
-    def _forget_unused_zones(self) -> None:
-        # Zones that change without end must not make the table grow without end.
-        used, codes = np.unique(self._zones, return_inverse=True)
-        self._zones = codes.astype(np.int32)
-        named = {code: zone for zone, code in self._zone_code_of.items()}
-        self._zone_code_of = {named[code]: number for number, code in enumerate(used.tolist())}
+        self._zones.put(index, zone_of(labels))
 
     def _taints_changed(self, index: int, row: NodeRow, taints: tuple[Taint, ...]) -> None:
         row.taints = taints
-        code = self._taint_code_of.get(taints)
-        if code is None:
-            if len(self.taint_sets) > 2 * self._capacity:
-                self._forget_unused_taint_sets()
-            code = self._taint_code_of[taints] = len(self.taint_sets)
-            self.taint_sets.append(taints)
-        self._taint_codes[index] = code
-
-    def _forget_unused_taint_sets(self) -> None:
-        # Taints whose values change without end must not make the table grow without end.
-        used, codes = np.unique(self._taint_codes, return_inverse=True)
-        self.taint_sets = [self.taint_sets[code] for code in used.tolist()]
-        self._taint_codes = codes.astype(np.int32)
-        self._taint_code_of = {taints: code for code, taints in enumerate(self.taint_sets)}
+        self._taints.put(index, taints)
 
     def _touch(self) -> None:
         self.eligibility_version += 1
@@ -364,7 +332,7 @@ class NodeColumns:
         rows = self._by_name
         if not len(rows):
             return rows
-        _, first, zone = np.unique(self._zones[rows], return_index=True, return_inverse=True)
+        _, first, zone = np.unique(self._zones.codes[rows], return_index=True, return_inverse=True)
         # Zones count in the order of their first nodes; each in its turn gives its next one.
         zone = np.argsort(np.argsort(first))[zone]
         by_zone = np.argsort(zone, kind="stable")
@@ -379,6 +347,7 @@ def zone_of(labels: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(labels.get(beta) or labels.get(stable) or "" for stable, beta in _ZONE_LABELS)
 
 
+_Value = TypeVar("_Value", bound=Hashable)
 _Item = TypeVar("_Item", np.bool_, np.int32, np.int64)
 
 
@@ -386,3 +355,37 @@ def _grown(column: NDArray[_Item], size: int) -> NDArray[_Item]:
     grown = np.zeros(size, dtype=column.dtype)
     grown[: len(column)] = column
     return grown
+
+
+class _Coded(Generic[_Value]):
+    """A column of few distinct values, each row with the code of its own; those that are unused may go."""
+
+    def __init__(self, first: _Value, size: int) -> None:
+        self.values = [first]
+        self.codes: NDArray[np.int32] = np.zeros(size, dtype=np.int32)
+        self._code_of = {first: 0}
+
+    def put(self, index: int, value: _Value) -> None:
+        code = self._code_of.get(value)
+        if code is None:
+            if len(self.values) > 2 * len(self.codes):
+                self._forget_unused()
+            code = self._code_of[value] = len(self.values)
+            self.values.append(value)
+        self.codes[index] = code
+
+    def grow(self, size: int) -> None:
+        self.codes = _grown(self.codes, size)
+
+    def copy(self) -> "_Coded[_Value]":
+        """To be read alone."""
+        twin = _Coded(self.values[0], 0)
+        twin.values, twin.codes = list(self.values), self.codes.copy()
+        return twin
+
+    def _forget_unused(self) -> None:
+        # Values that change without end must not make the table grow without end.
+        used, codes = np.unique(self.codes, return_inverse=True)
+        self.values = [self.values[code] for code in used.tolist()]
+        self.codes = codes.astype(np.int32)
+        self._code_of = {value: code for code, value in enumerate(self.values)}

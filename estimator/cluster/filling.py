@@ -1,6 +1,6 @@
 """Which sink of a mirror takes the objects of which type, and a mirror filled from what a dump holds."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 from estimator.cluster.kind_mirror import KindMirror
@@ -27,14 +27,8 @@ _T_contra = TypeVar("_T_contra", contravariant=True)
 class Sink(Protocol[_T_contra]):
     """Takes the objects of one type."""
 
-    def keys(self) -> Collection[str]:
-        """Keys of all that are known."""
-
     def upsert(self, obj: _T_contra, /) -> None:
         """One appeared or changed."""
-
-    def delete(self, key: str, /) -> None:
-        """One is gone."""
 
 
 def _filled(

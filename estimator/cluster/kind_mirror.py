@@ -4,12 +4,21 @@
 it is false, what the cluster has of the kind is not known, which is not the same as none.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Generic, TypeVar
 
 from estimator.cluster.report import Report
 
 T = TypeVar("T")
+_Outer = TypeVar("_Outer")
+_Inner = TypeVar("_Inner")
+
+
+def discard(tables: dict[_Outer, dict[_Inner, T]], outer: _Outer, inner: _Inner) -> None:
+    """Take an entry out of its table, and the table away where that was the last one."""
+    del tables[outer][inner]
+    if not tables[outer]:
+        del tables[outer]
 
 
 class KindMirror(Generic[T]):
@@ -47,19 +56,39 @@ class KindMirror(Generic[T]):
             self._forget(key, self._values.pop(key))
             self._touch()
 
-    def _set(self, key: str, value: T) -> bool:
-        """Whether that is anything new."""
+    def _set(self, key: str, value: T) -> None:
         before = self._values.get(key)
         if before is not None:
             if before == value:
-                return False
+                return
             self._forget(key, before)
         self._values[key] = value
+        self._remember(key, value)
         self._touch()
-        return True
+
+    def _remember(self, key: str, value: T) -> None:
+        """The value holds from now on; for indexes."""
 
     def _forget(self, key: str, value: T) -> None:
-        """The value no longer holds; for indexes."""
+        """The value no longer holds."""
 
     def _touch(self) -> None:
         self.version += 1
+
+
+class NamespacedMirror(KindMirror[T]):
+    """What is known of a kind whose objects are asked for by namespace."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self._by_namespace: dict[str, dict[str, T]] = {}
+
+    def within(self, namespace: str) -> Mapping[str, T]:
+        """The values of one namespace, by object key."""
+        return self._by_namespace.get(namespace, {})
+
+    def _remember(self, key: str, value: T) -> None:
+        self._by_namespace.setdefault(key.rpartition("/")[0], {})[key] = value
+
+    def _forget(self, key: str, value: T) -> None:
+        discard(self._by_namespace, key.rpartition("/")[0], key)

@@ -28,7 +28,7 @@ class ClusterMirror:
         self, report: Report, schemes: Iterable[Scheme] = SCHEMES, compile_selector: Compile | None = None
     ) -> None:
         self.columns = NodeColumns(schemes, compile_selector)
-        self.controllers = Controllers()
+        self.controllers = Controllers(report)
         self.nodes = NodeMirror(self.columns, report)
         self.admission = AdmissionMirror(report)
         self.pods = PodMirror(self.columns, self.controllers, self.admission.device_tolerations, report)

@@ -110,11 +110,7 @@ def _labels(node: Node) -> Mapping[str, str]:
 
 
 def _taints(node: Node) -> tuple[Taint, ...]:
-    taints = [
-        Taint(t.key, t.value, t.effect)
-        for t in node.spec.taints or ()
-        if t.effect in (NO_SCHEDULE, NO_EXECUTE)
-    ]
+    taints = [taint for taint in node.spec.taints or () if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     if node.spec.unschedulable and UNSCHEDULABLE not in taints:
         taints.append(UNSCHEDULABLE)
     # A cordon is the first cause, as kube-scheduler's filters have it.

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.pod_terms import HostPort, PodTerm, Selector, matches
+from estimator.cluster.kind_mirror import discard
+from fairway.pod_terms import HostPort, PodTerm, Selector, by_label
+from fairway.selectors import Requirement
 
 IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
@@ -50,15 +52,28 @@ class Selected:
     selectors: tuple[Selector, ...]
     leaving: bool = True
     promised: bool = True
+    _rules: Mapping[str, Requirement] = field(init=False, repr=False, compare=False)
+    _needed: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rules = by_label(self.selectors)
+        object.__setattr__(self, "_rules", rules)
+        object.__setattr__(self, "_needed", sum(not rule.allows_absent for rule in rules.values()))
 
     def selects(self, traits: PodTraits) -> bool:
-        """Whether such pods are meant."""
+        """Whether such pods are meant. O(their labels), however much the selectors say."""
         if self.namespaces is not None and traits.namespace not in self.namespaces:
             return False
         if (traits.is_leaving and not self.leaving) or (traits.is_promised and not self.promised):
             return False
-        labels = dict(traits.labels)
-        return all(matches(selector, labels) for selector in self.selectors)
+        needed = self._needed
+        for name, value in traits.labels:
+            rule = self._rules.get(name)
+            if rule is not None:
+                if not rule.allows(value):
+                    return False
+                needed -= not rule.allows_absent
+        return not needed
 
 
 @dataclass(slots=True, eq=False)
@@ -84,10 +99,12 @@ class Occupancy:
         self._columns: dict[Selected, IntVector] = {}
         self._version = 0
         self._repelling: dict[PodTerm, dict[int, int]] = {}
-        self._repelling_in: dict[str, set[PodTerm]] = {}
+        self._repelling_in: dict[str, dict[PodTerm, None]] = {}
         self._repelling_chosen: set[PodTerm] = set()
         self._ports: dict[int, dict[HostPort, dict[int, int]]] = {}
         self._claims: dict[str, dict[int, int]] = {}
+        self.claims_version = 0
+        """Changes with every change of what `claims` answers."""
 
     @property
     def namespaces(self) -> Iterable[str]:
@@ -118,6 +135,7 @@ class Occupancy:
             _add(self._ports.setdefault(port.port, {}).setdefault(port, {}), row)
         for claim in traits.claims:
             _add(self._claims.setdefault(claim, {}), row)
+            self.claims_version += 1
 
     def release(self, row: int, group: PodGroup) -> None:
         """One of them is there no more."""
@@ -127,20 +145,15 @@ class Occupancy:
             column[row] -= 1
         if not group.rows:
             del self._groups[traits]
-            alike = self._by_namespace[traits.namespace]
-            del alike[group]
-            if not alike:
-                del self._by_namespace[traits.namespace]
+            discard(self._by_namespace, traits.namespace, group)
         for term in traits.repels:
             self._stop_repelling(term, row)
         for port in traits.ports:
-            taken = self._ports[port.port]
-            _subtract(taken[port], row)
-            if not taken[port]:
-                del taken[port]
-            if not taken:
-                del self._ports[port.port]
+            _subtract(self._ports[port.port][port], row)
+            if not self._ports[port.port][port]:
+                discard(self._ports, port.port, port)
         for claim in traits.claims:
+            self.claims_version += 1
             _subtract(self._claims[claim], row)
             if not self._claims[claim]:
                 del self._claims[claim]
@@ -196,21 +209,22 @@ class Occupancy:
         return group.columns
 
     def _count(self, selected: Selected) -> IntVector:
-        column = np.zeros(self._size, dtype=np.int64)
+        rows: list[int] = []
+        pods: list[int] = []
         namespaces = self._by_namespace if selected.namespaces is None else selected.namespaces
         for namespace in namespaces:
             for group in self._by_namespace.get(namespace, ()):
                 if selected.selects(group.traits):
-                    for row, pods in group.rows.items():
-                        column[row] += pods
-        return column
+                    rows += group.rows
+                    pods += group.rows.values()
+        return np.bincount(np.array(rows, dtype=np.int64), pods, self._size).astype(np.int64)
 
     def _repel(self, term: PodTerm, row: int) -> None:
         rows = self._repelling.get(term)
         if rows is None:
             rows = self._repelling[term] = {}
             for namespace in term.namespaces:
-                self._repelling_in.setdefault(namespace, set()).add(term)
+                self._repelling_in.setdefault(namespace, {})[term] = None
             if term.namespace_selector is not None:
                 self._repelling_chosen.add(term)
         _add(rows, row)
@@ -223,10 +237,7 @@ class Occupancy:
         del self._repelling[term]
         self._repelling_chosen.discard(term)
         for namespace in term.namespaces:
-            terms = self._repelling_in[namespace]
-            terms.discard(term)
-            if not terms:
-                del self._repelling_in[namespace]
+            discard(self._repelling_in, namespace, term)
 
 
 def _add(rows: dict[int, int], row: int) -> None:

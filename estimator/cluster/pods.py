@@ -23,7 +23,6 @@ from fairway.kube.objects import Pod, object_key
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
 from fairway.selectors import SelectorError
-from fairway.taints import Toleration
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
@@ -48,11 +47,7 @@ class PodMirror:
     """The pods of one cluster; the reflector's sink for them, and the only writer of what they hold."""
 
     def __init__(
-        self,
-        columns: NodeColumns,
-        controllers: Controllers,
-        tolerations: DeviceTolerations,
-        report: Report,
+        self, columns: NodeColumns, controllers: Controllers, tolerations: DeviceTolerations, report: Report
     ) -> None:
         self._columns = columns
         self._controllers = controllers
@@ -220,8 +215,7 @@ def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
     }
     if not names:
         return ()
-    tolerations = (Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ())
-    return device_tolerations(names, tolerations)
+    return device_tolerations(names, spec.tolerations or ())
 
 
 def _extended(pod: Pod) -> tuple[dict[str, int], ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from estimator.cluster.report import Report
+from estimator.cluster.kind_mirror import NamespacedMirror
 from fairway.kube.objects import RawResources, ResourceQuota, object_key
 from fairway.resources import PODS, Amounts, ResourceError, is_scheduled, parse_amounts
 
@@ -45,17 +45,8 @@ def quota_free(hard: Amounts, used: Amounts) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(free.items()))
 
 
-class QuotaMirror:
+class QuotaMirror(NamespacedMirror[Quota]):
     """The ResourceQuotas of one cluster; the reflector's sink for them."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._quotas: dict[str, Quota] = {}
-        self._by_namespace: dict[str, dict[str, Quota]] = {}
-
-    def keys(self) -> Collection[str]:
-        """Keys of all quotas known."""
-        return self._quotas.keys()
 
     def upsert(self, quota: ResourceQuota) -> None:
         """A quota appeared or changed."""
@@ -74,21 +65,11 @@ class QuotaMirror:
                 self._amounts(key, "hard", quota.status.hard), self._amounts(key, "used", quota.status.used)
             ),
         )
-        self._quotas[key] = parsed
-        self._by_namespace.setdefault(parsed.namespace, {})[key] = parsed
-
-    def delete(self, key: str) -> None:
-        """A quota is gone."""
-        quota = self._quotas.pop(key, None)
-        if quota is not None:
-            siblings = self._by_namespace[quota.namespace]
-            del siblings[key]
-            if not siblings:
-                del self._by_namespace[quota.namespace]
+        self._set(key, parsed)
 
     def of(self, namespace: str) -> Collection[Quota]:
         """The quotas of a namespace."""
-        return self._by_namespace.get(namespace, {}).values()
+        return self.within(namespace).values()
 
     def _amounts(self, key: str, part: str, raw: RawResources | None) -> Amounts:
         found: Amounts = {}

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fairway.kube.objects import LabelSelector, RawResources, VolumeClaimSpec
+from fairway.kube.objects import RawResources, VolumeClaimSpec
+from fairway.pod_terms import Selector, label_selector, matches
 from fairway.resources import ResourceError, parse_amounts
-from fairway.selectors import Requirement, SelectorError, Term, equality, label_requirement
+from fairway.selectors import SelectorError, Term
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
 BLOCK = "Block"
@@ -26,7 +27,7 @@ class VolumeAsk:
     size_bytes: int = 0
     access_modes: frozenset[str] = frozenset()
     is_block: bool = False
-    selector: tuple[Requirement, ...] | None = ()
+    selector: Selector | None = ()
 
     def suits(self, volume: "Volume") -> bool:
         """Whether a volume that is kept for the claim is large enough and of its mode."""
@@ -38,14 +39,14 @@ class VolumeAsk:
             self.selector is not None
             and self.suits(volume)
             and self.access_modes <= volume.access_modes
-            and all(requirement.allows(volume.labels.get(requirement.key)) for requirement in self.selector)
+            and matches(self.selector, volume.labels)
         )
 
 
 def read_ask(spec: VolumeClaimSpec, tell: Tell) -> VolumeAsk:
     """What a claim's spec asks for; what cannot be read is told."""
     try:
-        selector = _selector(spec.selector)
+        selector = () if spec.selector is None else label_selector(spec.selector)
     except SelectorError as error:
         tell(f"spec.selector: {error}; no volume matches it")
         selector = None
@@ -117,15 +118,3 @@ def size_bytes(raw: RawResources | None, field: str, tell: Tell) -> int:
     except ResourceError as error:
         tell(f"{field}.{error}; it counts as none")
         return 0
-
-
-def _selector(stated: LabelSelector | None) -> tuple[Requirement, ...]:
-    if stated is None:
-        return ()
-    return (
-        *(equality(key, value) for key, value in (stated.match_labels or {}).items()),
-        *(
-            label_requirement(one.key, one.operator, tuple(one.values or ()))
-            for one in stated.match_expressions or ()
-        ),
-    )

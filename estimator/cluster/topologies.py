@@ -1,8 +1,8 @@
 """Kueue's Topology objects of one cluster, reduced to the label keys of their levels, the coarsest first."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from estimator.cluster.report import Report
+from estimator.cluster.kind_mirror import KindMirror
 from fairway.kube.objects import object_key
 from fairway.kube.topologies import KueueTopology
 from fairway.selectors import is_label_key
@@ -13,23 +13,13 @@ MOST_LEVELS = 16
 _SHOWN = 60
 
 
-class TopologyMirror:
-    """The Topology objects of one cluster; the reflector's sink for them."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._keys: dict[str, tuple[str, ...]] = {}
-        self.version = 0
-        """Changes with every change of what `levels` answers."""
-
-    def keys(self) -> Collection[str]:
-        """Names of all Topology objects known, whether or not they could be read."""
-        return self._keys.keys()
+class TopologyMirror(KindMirror[tuple[str, ...]]):
+    """The Topology objects of one cluster; the reflector's sink for them. Empty is what could not be read."""
 
     @property
     def levels(self) -> Mapping[str, tuple[str, ...]]:
         """By name the label keys of each, the coarsest first; left out what could not be read."""
-        return {name: keys for name, keys in self._keys.items() if keys}
+        return {name: keys for name, keys in self._values.items() if keys}
 
     def upsert(self, topology: KueueTopology) -> None:
         """A Topology appeared or changed."""
@@ -39,14 +29,7 @@ class TopologyMirror:
         if problem:
             self._report("topologies", name, f"{problem}; the Topology is not heeded")
             keys = ()
-        if self._keys.get(name) != keys:
-            self._keys[name] = keys
-            self.version += 1
-
-    def delete(self, key: str) -> None:
-        """A Topology is gone."""
-        if self._keys.pop(key, None) is not None:
-            self.version += 1
+        self._set(name, keys)
 
 
 def _problem(keys: tuple[str, ...]) -> str:

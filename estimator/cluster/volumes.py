@@ -3,11 +3,14 @@
 Only volumes behind claims count, as kube-scheduler sees them; in-tree volumes without a claim do not.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from estimator.cluster.kind_mirror import KindMirror
+import numpy as np
+
+from estimator.cluster.kind_mirror import KindMirror, discard
+from estimator.cluster.occupancy import IntVector, Occupancy
 from estimator.cluster.report import Report
 from estimator.cluster.storage import BLOCK, Claim, ClassRules, Tell, Volume, VolumeAsk, read_ask, size_bytes
 from fairway.dra.slices import SliceError, node_terms
@@ -118,8 +121,7 @@ class VolumeMirror(KindMirror[Volume]):
             is_available,
             labels if is_available else {},
         )
-        if self._set(name, volume) and is_available:
-            self._available.setdefault(volume.storage_class, {})[name] = volume
+        self._set(name, volume)
 
     def available(self, storage_class: str) -> Collection[Volume]:
         """Volumes of the class that are in no claim's hands, some of them kept for one."""
@@ -138,12 +140,13 @@ class VolumeMirror(KindMirror[Volume]):
             known = self._fitting[1][storage_class, ask] = Counter(one.terms for one in found)
         return known
 
+    def _remember(self, key: str, value: Volume) -> None:
+        if value.is_available:
+            self._available.setdefault(value.storage_class, {})[key] = value
+
     def _forget(self, key: str, value: Volume) -> None:
         if value.is_available:
-            siblings = self._available[value.storage_class]
-            del siblings[key]
-            if not siblings:
-                del self._available[value.storage_class]
+            discard(self._available, value.storage_class, key)
 
 
 class StorageClassMirror(KindMirror[ClassRules]):
@@ -203,6 +206,30 @@ class CsiNodeMirror(KindMirror[dict[str, int]]):
                 yield node, limits[driver]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Attached:
+    """The volumes of one driver that pods use, and on which rows: each pair of the two vectors once.
+
+    ``numbers``: what stands for each volume.
+    """
+
+    numbers: Mapping[Handle, int]
+    volumes: IntVector
+    rows: IntVector
+
+    def counts(self, size: int) -> IntVector:
+        """How many volumes there are on each of so many rows."""
+        return np.bincount(self.rows, minlength=size)
+
+    def only(self, wanted: Iterable[Handle]) -> "Attached":
+        """The same of these volumes alone."""
+        these = np.isin(self.volumes, [self.numbers[handle] for handle in wanted if handle in self.numbers])
+        return Attached(self.numbers, self.volumes[these], self.rows[these])
+
+
+_NONE_ATTACHED = Attached({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
 class VolumesMirror:
     """Everything known of one cluster's volumes."""
 
@@ -212,17 +239,28 @@ class VolumesMirror:
         self.classes = StorageClassMirror(report)
         self.csi_nodes = CsiNodeMirror(report)
         self._handles: tuple[tuple[int, ...], dict[str, Handle]] = ((), {})
+        self._attached: tuple[tuple[int, ...], dict[str, Attached]] = ((), {})
 
     def handles(self) -> Mapping[str, Handle]:
         """By claim the volume behind it, or the one that its class will make; only those that are counted.
 
         O(claims) once after each change. Not to be kept.
         """
-        version = (self.claims.version, self.volumes.version, self.classes.version)
-        if self._handles[0] != version:
+        if self._handles[0] != self._handles_version:
             found = ((key, self._handle(key)) for key in tuple(self.claims.keys()))
-            self._handles = version, {key: handle for key, handle in found if handle is not None}
+            self._handles = self._handles_version, {key: one for key, one in found if one is not None}
         return self._handles[1]
+
+    def attached(self, driver: str, occupancy: Occupancy) -> Attached:
+        """Which volumes of the driver the cluster's pods use. O(claims in use) once after each change."""
+        version = (*self._handles_version, occupancy.claims_version)
+        if self._attached[0] != version:
+            self._attached = version, _attached(self.handles(), occupancy)
+        return self._attached[1].get(driver, _NONE_ATTACHED)
+
+    @property
+    def _handles_version(self) -> tuple[int, ...]:
+        return (self.claims.version, self.volumes.version, self.classes.version)
 
     def _handle(self, claim_key: str) -> Handle | None:
         claim = self.claims.get(claim_key)
@@ -239,6 +277,24 @@ class VolumesMirror:
         """Changes with everything that can change where pods with volumes go."""
         kinds = (self.claims, self.volumes, self.classes, self.csi_nodes)
         return sum(kind.version for kind in kinds)
+
+
+def _attached(handles: Mapping[str, Handle], occupancy: Occupancy) -> dict[str, Attached]:
+    rows_of: defaultdict[str, dict[Handle, Collection[int]]] = defaultdict(dict)
+    for key, rows in occupancy.claims().items():
+        handle = handles.get(key)
+        if handle is not None:
+            volumes = rows_of[handle[0]]
+            # Several claims may lead to one volume.
+            volumes[handle] = {*volumes[handle], *rows} if handle in volumes else rows
+    return {
+        driver: Attached(
+            {handle: number for number, handle in enumerate(by_volume)},
+            np.repeat(np.arange(len(by_volume)), [len(rows) for rows in by_volume.values()]),
+            np.array([row for rows in by_volume.values() for row in rows], dtype=np.int64),
+        )
+        for driver, by_volume in rows_of.items()
+    }
 
 
 def _terms(selector: NodeSelector, tell: Tell) -> Iterator[Term]:

@@ -10,6 +10,8 @@ from hashlib import blake2b
 
 import msgspec
 
+from estimator.cluster.kind_mirror import KindMirror, discard
+from estimator.cluster.report import Report
 from fairway.kube.objects import Deployment, ObjectMeta, ReplicaSet, object_key
 
 ControllerKey = tuple[str, str, str, str]
@@ -27,11 +29,10 @@ class _Pods:
 class Controllers:
     """Pods by controller, and ReplicaSets by Deployment."""
 
-    def __init__(self) -> None:
+    def __init__(self, report: Report) -> None:
         self._by_name: dict[tuple[str, str], dict[tuple[str, str], _Pods]] = {}
-        self._replica_sets: dict[tuple[str, str], dict[str, _Template]] = {}
-        self.deployments = DeploymentMirror()
-        self.replica_sets = ReplicaSetMirror(self._replica_sets)
+        self.deployments = DeploymentMirror(report)
+        self.replica_sets = ReplicaSetMirror(report)
 
     def bind(self, key: ControllerKey) -> None:
         """A pod of the controller holds room on a node."""
@@ -56,7 +57,7 @@ class Controllers:
         found: dict[str, int] = {}
         for (kind, _), pods in self._by_name.get((namespace, name), {}).items():
             found[kind] = found.get(kind, 0) + pods.bound
-        replica_sets = self._replica_sets.get((namespace, name))
+        replica_sets = self.replica_sets.of(namespace, name)
         if replica_sets:
             found["Deployment"] = sum(self._bound_of(namespace, replica_set) for replica_set in replica_sets)
         return found
@@ -79,7 +80,7 @@ class Controllers:
         wanted = self.deployments.template_of(namespace, deployment)
         same = [
             (template.created, name)
-            for name, template in self._replica_sets.get((namespace, deployment), {}).items()
+            for name, template in self.replica_sets.of(namespace, deployment).items()
             if template.digest == wanted
         ]
         return min(same)[1] if same else None
@@ -94,77 +95,63 @@ class Controllers:
 
     def _drop_if_empty(self, key: ControllerKey) -> None:
         namespace, name, kind, group = key
-        kinds = self._by_name[namespace, name]
-        pods = kinds[kind, group]
+        pods = self._by_name[namespace, name][kind, group]
         if not pods.bound and not pods.unschedulable_since_s:
-            del kinds[kind, group]
-            if not kinds:
-                del self._by_name[namespace, name]
+            discard(self._by_name, (namespace, name), (kind, group))
 
 
 @dataclass(frozen=True, slots=True)
 class _Template:
+    """That of a ReplicaSet; ``deployment``: namespace and name of its owner, None where it has none."""
+
+    deployment: tuple[str, str] | None
     digest: bytes
     created: str
 
 
-class DeploymentMirror:
+class DeploymentMirror(KindMirror[bytes]):
     """The pod template of every Deployment; the reflector's sink for them."""
-
-    def __init__(self) -> None:
-        self._digests: dict[str, bytes] = {}
-
-    def keys(self) -> Collection[str]:
-        """Keys of all Deployments known."""
-        return self._digests.keys()
 
     def upsert(self, deployment: Deployment) -> None:
         """A Deployment appeared or changed."""
-        self._digests[object_key(deployment.metadata)] = template_digest(deployment.spec.template)
-
-    def delete(self, key: str) -> None:
-        """A Deployment is gone."""
-        self._digests.pop(key, None)
+        self._set(object_key(deployment.metadata), template_digest(deployment.spec.template))
 
     def template_of(self, namespace: str, name: str) -> bytes | None:
         """The identity of its pod template."""
-        return self._digests.get(object_key(ObjectMeta(namespace=namespace, name=name)))
+        return self.get(object_key(ObjectMeta(namespace=namespace, name=name)))
 
 
-class ReplicaSetMirror:
+class ReplicaSetMirror(KindMirror[_Template]):
     """The ReplicaSets of every Deployment; the reflector's sink for them."""
 
-    def __init__(self, by_deployment: dict[tuple[str, str], dict[str, _Template]]) -> None:
-        self._by_deployment = by_deployment
-        self._owner_of: dict[str, tuple[str, str] | None] = {}
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self._by_deployment: dict[tuple[str, str], dict[str, _Template]] = {}
 
-    def keys(self) -> Collection[str]:
-        """Keys of all ReplicaSets known."""
-        return self._owner_of.keys()
+    def of(self, namespace: str, deployment: str) -> Mapping[str, _Template]:
+        """The templates of a Deployment's ReplicaSets, by their names."""
+        return self._by_deployment.get((namespace, deployment), {})
 
     def upsert(self, replica_set: ReplicaSet) -> None:
         """A ReplicaSet appeared or changed."""
         metadata = replica_set.metadata
-        key = object_key(metadata)
-        self.delete(key)
         owner = next(
             (o for o in metadata.owner_references or () if o.controller and o.kind == "Deployment"), None
         )
-        if owner is None:
-            self._owner_of[key] = None
-            return
-        deployment = self._owner_of[key] = (metadata.namespace, owner.name)
-        template = _Template(template_digest(replica_set.spec.template), metadata.creation_timestamp or "")
-        self._by_deployment.setdefault(deployment, {})[metadata.name] = template
+        template = _Template(
+            None if owner is None else (metadata.namespace, owner.name),
+            b"" if owner is None else template_digest(replica_set.spec.template),
+            metadata.creation_timestamp or "",
+        )
+        self._set(object_key(metadata), template)
 
-    def delete(self, key: str) -> None:
-        """A ReplicaSet is gone."""
-        owner = self._owner_of.pop(key, None)
-        if owner is not None:
-            siblings = self._by_deployment[owner]
-            del siblings[key.rpartition("/")[2]]
-            if not siblings:
-                del self._by_deployment[owner]
+    def _remember(self, key: str, value: _Template) -> None:
+        if value.deployment is not None:
+            self._by_deployment.setdefault(value.deployment, {})[key.rpartition("/")[2]] = value
+
+    def _forget(self, key: str, value: _Template) -> None:
+        if value.deployment is not None:
+            discard(self._by_deployment, value.deployment, key.rpartition("/")[2])
 
 
 def template_digest(template: msgspec.Raw) -> bytes:

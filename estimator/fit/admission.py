@@ -6,7 +6,7 @@ Kubernetes 1.36 (pkg/kubeapiserver/options/plugins.go; plugin/pkg/admission/runt
 PodNodeSelector and PodTolerationRestriction are not known.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from estimator.cluster.admission import AdmissionMirror, RuntimeRules
 from estimator.fit.device_tolerations import NOTHING_ADDED, TolerationPolicy
 from estimator.fit.limit_ranges import defaulted, refusal
 from fairway.kube.objects import ResourceRequirements
-from fairway.kube.templates import PodTemplate, TemplateSpec, TemplateToleration
+from fairway.kube.templates import PodTemplate, TemplateSpec
 from fairway.resources import CPU, MEMORY, ResourceError, is_extended, parse_nano_list
 from fairway.taints import NO_SCHEDULE, Toleration
 
@@ -101,31 +101,28 @@ def _covers(toleration: Toleration, key: str) -> bool:
 
 
 def _takes_defaults(spec: TemplateSpec) -> bool:
+    return any(not names >= {CPU, MEMORY} for names in _names(spec))
+
+
+def _names(spec: TemplateSpec) -> Iterator[set[str]]:
+    """For each container the resources that it states anything of."""
     for container in (*(spec.containers or ()), *(spec.init_containers or ())):
         stated = container.resources or ResourceRequirements()
-        names = {*(stated.requests or ()), *(stated.limits or ())}
-        if CPU not in names or MEMORY not in names:
-            return True
-    return False
+        yield {*(stated.requests or ()), *(stated.limits or ())}
 
 
 def _tolerating(spec: TemplateSpec, policy: TolerationPolicy, unknown: list[str]) -> TemplateSpec:
     if not policy.added:
         return spec
-    names: set[str] = set()
-    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
-        stated = container.resources or ResourceRequirements()
-        names.update(stated.requests or (), stated.limits or ())
-    has = tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations or ())
-    added, assumed = added_tolerations((n for n in names if is_extended(n)), has, policy)
+    names = filter(is_extended, set().union(*_names(spec)))
+    added, assumed = added_tolerations(names, spec.tolerations or (), policy)
     unknown += assumed
     return _with_tolerations(spec, added)
 
 
 def _with_tolerations(spec: TemplateSpec, added: Iterable[Toleration]) -> TemplateSpec:
     has = spec.tolerations or []
-    more = [TemplateToleration(t.key, t.operator, t.value, t.effect) for t in added]
-    more = [toleration for toleration in more if toleration not in has]
+    more = [toleration for toleration in added if toleration not in has]
     return replace(spec, tolerations=[*has, *more]) if more else spec
 
 
@@ -146,7 +143,7 @@ def _of_its_class(
     if refused:
         return spec, refused
     if rules.overhead and not spec.overhead:
-        spec = replace(spec, overhead=dict(rules.overhead))
+        spec = replace(spec, overhead={name: stated.text for name, stated in rules.overhead.items()})
     selector = {**(spec.node_selector or {}), **dict(rules.node_selector)}
     if selector != (spec.node_selector or {}):
         spec = replace(spec, node_selector=selector)
@@ -171,7 +168,7 @@ def _overhead_refused(spec: TemplateSpec, rules: RuntimeRules) -> str:
     if rules.overhead is None:
         return _OVERHEAD_UNFOUNDED
     try:
-        same = parse_nano_list(dict(rules.overhead)) == parse_nano_list(spec.overhead)
+        same = {n: stated.nano for n, stated in rules.overhead.items()} == parse_nano_list(spec.overhead)
     except ResourceError:
         return ""
     return "" if same else _OVERHEAD_DIFFERS

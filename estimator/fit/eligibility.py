@@ -5,6 +5,7 @@ comes, goes or changes its labels or taints. Mirrors the NodeUnschedulable, Tain
 filters of kube-scheduler 1.36; readiness is not looked at, because Kubernetes states it as taints.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +69,18 @@ def eligibility(nodes: NodeColumns, claim: NodeClaim) -> Eligibility:
     if count < tolerable:
         blocked.append(mismatched(tolerable - count))
     return Eligibility(mask, count, tuple(blocked))
+
+
+def rows_reached(nodes: NodeColumns, terms: Iterable[Term]) -> BoolVector:
+    """The rows of nodes that any of the terms matches; fields are those of a node without a name.
+
+    Mirrors CheckNodeAffinity of component-helpers/storage/volume, which shows the terms nothing but labels.
+    """
+    found = np.zeros(len(nodes.rows), dtype=np.bool_)
+    for term in terms:
+        if all(requirement.allows("") for requirement in term.fields):
+            found |= _term(nodes, Term(term.labels))
+    return found & nodes.present
 
 
 def _untainted(nodes: NodeColumns, claim: NodeClaim, blocked: list[Reason]) -> BoolVector:

@@ -31,10 +31,7 @@ class Company:
 def inter_pod_affinity(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceMirror) -> Company:
     """What pods that run already leave of the rows to further pods like this one."""
     labels = dict(pod.labels)
-    limits = [
-        _repelled(nodes, pod, labels, namespaces),
-        _apart(nodes, pod, namespaces),
-    ]
+    limits = [_repelled(nodes, pod, labels, namespaces), _apart(nodes, pod, namespaces)]
     together: tuple[str, ...] = ()
     if pod.affinity:
         near, together = _near(nodes, pod, labels, namespaces)
@@ -55,7 +52,7 @@ def _repelled(
     nodes: NodeColumns, pod: InterPod, labels: Mapping[str, str], namespaces: NamespaceMirror
 ) -> Limit | None:
     """The rows from which required anti-affinity of running pods does not keep this one."""
-    free: BoolVector | None = None
+    kept_off = np.zeros(len(nodes.rows), dtype=np.bool_)
     unknown: set[str] = set()
     for term, rows in nodes.occupancy.repelling(pod.namespace):
         if not term.selects(labels):
@@ -63,30 +60,28 @@ def _repelled(
         if pod.namespace not in term.namespaces and not _decides(namespaces, term.namespace_selector):
             unknown.add("labels of namespaces, which anti-affinity of running pods selects by")
         if is_own(term, pod.namespace, labels, namespaces):
-            domains = _domains(nodes, term.key, np.fromiter(rows, dtype=np.int64))
-            free = ~domains if free is None else free & ~domains
-    if free is None and not unknown:
-        return None
-    reason = "" if free is None else "didn't satisfy existing pods anti-affinity rules"
-    return Limit(FILTER, free, reason=reason, unknown=tuple(sorted(unknown)))
+            kept_off |= _domains(nodes, term.key, np.fromiter(rows, dtype=np.int64))
+    return _outside(kept_off, "didn't satisfy existing pods anti-affinity rules", tuple(unknown))
 
 
 def _apart(nodes: NodeColumns, pod: InterPod, namespaces: NamespaceMirror) -> Limit | None:
     """The rows in whose domains no pod runs that the pod's anti-affinity is about."""
-    free: BoolVector | None = None
-    unknown = _undecided(pod.anti_affinity, namespaces)
+    kept_off = np.zeros(len(nodes.rows), dtype=np.bool_)
     for term in pod.anti_affinity:
         if term.selector is None:
             continue
         selected = Selected(_namespaces(nodes, (term,), namespaces), (term.selector,))
         found = np.flatnonzero(nodes.occupancy.counts(selected, len(nodes.rows)))
-        if len(found):
-            domains = _domains(nodes, term.key, found)
-            free = ~domains if free is None else free & ~domains
-    if free is None and not unknown:
-        return None
-    reason = "" if free is None else "didn't match pod anti-affinity rules"
-    return Limit(FILTER, free, reason=reason, unknown=unknown)
+        kept_off |= _domains(nodes, term.key, found)
+    unknown = _undecided(pod.anti_affinity, namespaces)
+    return _outside(kept_off, "didn't match pod anti-affinity rules", unknown)
+
+
+def _outside(kept_off: BoolVector, reason: str, unknown: tuple[str, ...]) -> Limit | None:
+    """All other rows; None where these are all and nothing is unknown."""
+    if kept_off.any():
+        return Limit(FILTER, ~kept_off, reason=reason, unknown=unknown)
+    return Limit(FILTER, unknown=unknown) if unknown else None
 
 
 def _near(

@@ -5,13 +5,12 @@ container resources of Kubernetes 1.36, in the API server's order: limits stand 
 stated, then come the defaults of LimitRanges, then the checks. Claims on volumes are not looked at.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
-from typing import TypeVar
 
 from msgspec.structs import replace
 
-from estimator.cluster.admission import CONTAINER, Bound, LimitItem
+from estimator.cluster.admission import CONTAINER, LimitItem, Quantities, Stated
 from fairway.kube.objects import Container, RawResources, ResourceRequirements
 from fairway.kube.templates import TemplateSpec
 from fairway.quantity import MAX_INT64, milli, units
@@ -19,7 +18,6 @@ from fairway.resources import (
     CPU,
     HUGEPAGES_PREFIX,
     MEMORY,
-    Amounts,
     amounts,
     containers_request,
     format_amount,
@@ -30,10 +28,11 @@ from fairway.resources import (
 _MAX_MILLI = MAX_INT64 // 1000
 _SHOWN = 80
 
-_Container = TypeVar("_Container", bound=Container)
+_PARTS = _REQUEST, _LIMIT = "request", "limit"
+_NONE = Stated(0, "0")
 
-_Amount = tuple[int, str]
-"""Nano-units, and how they are written."""
+_Use = Mapping[str, Quantities]
+"""What a container or a pod states of each of `_PARTS`."""
 
 
 def defaulted(spec: TemplateSpec, items: Iterable[LimitItem]) -> TemplateSpec:
@@ -50,26 +49,31 @@ def defaulted(spec: TemplateSpec, items: Iterable[LimitItem]) -> TemplateSpec:
     if all(new is old for new, old in zip((*containers, *init_containers), before, strict=True)):
         return spec
     return replace(
-        spec,
-        containers=containers,
-        init_containers=init_containers or None,
-        resources=_pod_level(spec),
+        spec, containers=containers, init_containers=init_containers or None, resources=_pod_level(spec)
     )
 
 
-def _defaulted(container: _Container, items: Iterable[LimitItem]) -> _Container:
+def _defaulted(container: Container, items: Iterable[LimitItem]) -> Container:
     stated = container.resources or ResourceRequirements()
     limits = _stated(stated.limits)
     requests = {**limits, **_stated(stated.requests)}
     known = len(limits), len(requests)
     for item in items:
-        for name, value in item.default:
-            limits.setdefault(name, value)
-        for name, value in item.default_request:
-            requests.setdefault(name, value)
+        for name, given in item.default.items():
+            limits.setdefault(name, given.text)
+        for name, given in item.default_request.items():
+            requests.setdefault(name, given.text)
     if (len(limits), len(requests)) == known:
         return container
     return replace(container, resources=ResourceRequirements(requests, limits))
+
+
+def _each(spec: TemplateSpec, change: Callable[[Container], Container]) -> TemplateSpec:
+    return replace(
+        spec,
+        containers=[change(container) for container in spec.containers or ()],
+        init_containers=[change(container) for container in spec.init_containers or ()],
+    )
 
 
 def _stated(raw: RawResources | None) -> RawResources:
@@ -80,13 +84,8 @@ def _pod_level(spec: TemplateSpec) -> ResourceRequirements | None:
     """Pod-level requests as they are defaulted from what containers state themselves, before LimitRanges."""
     if spec.resources is None or not spec.resources.limits:
         return spec.resources
-    as_stored = replace(
-        spec,
-        containers=[_with_requests(container) for container in spec.containers or ()],
-        init_containers=[_with_requests(container) for container in spec.init_containers or ()],
-    )
     requests = _stated(spec.resources.requests)
-    for name, nano in containers_request(as_stored).items():
+    for name, nano in containers_request(_each(spec, _with_requests)).items():
         if name in (CPU, MEMORY):
             requests.setdefault(name, f"{nano}n")
     for name, value in _stated(spec.resources.limits).items():
@@ -95,7 +94,7 @@ def _pod_level(spec: TemplateSpec) -> ResourceRequirements | None:
     return replace(spec.resources, requests=requests)
 
 
-def _with_requests(container: _Container) -> _Container:
+def _with_requests(container: Container) -> Container:
     stated = container.resources or ResourceRequirements()
     requests = {**_stated(stated.limits), **_stated(stated.requests)}
     return replace(container, resources=ResourceRequirements(requests, stated.limits))
@@ -109,134 +108,95 @@ def refusal(spec: TemplateSpec, items: Iterable[LimitItem]) -> str:
     items = tuple(items)
     if not items:
         return ""
-    stored = replace(
-        spec,
-        containers=[_with_requests(container) for container in spec.containers or ()],
-        init_containers=[_with_requests(container) for container in spec.init_containers or ()],
-    )
-    containers = (*(stored.containers or ()), *(stored.init_containers or ()))
-    invalid = next(chain.from_iterable(_beyond_limits(stored)), "")
-    if invalid:
-        return invalid
-    found: list[str] = []
-    for item in items:
-        if item.type == CONTAINER:
-            for container in containers:
-                found += _violations(item, _amounts(container, _requests), _amounts(container, _limits))
-        else:
-            found += _violations(item, _together(stored, _requests), _together(stored, _limits))
+    stored = _each(spec, _with_requests)
+    uses = {
+        f"spec.{field}[{index}].resources.requests": {
+            part: _quantities(_part(container.resources, part)) for part in _PARTS
+        }
+        for field, containers in (
+            ("containers", stored.containers),
+            ("initContainers", stored.init_containers),
+        )
+        for index, container in enumerate(containers or ())
+    }
+    for field, use in uses.items():
+        for problem in _beyond_limits(field, use):
+            return problem
+    is_about_pods = any(item.type != CONTAINER for item in items)
+    whole = {part: _together(stored, part) for part in _PARTS if is_about_pods}
+    found = [
+        violation
+        for item in items
+        for use in (uses.values() if item.type == CONTAINER else (whole,))
+        for violation in _violations(item, use)
+    ]
     found = list(dict.fromkeys(found))
     return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
 
 
-def _requests(stated: ResourceRequirements) -> RawResources:
-    return _stated(stated.requests)
+def _part(stated: ResourceRequirements | None, part: str) -> RawResources:
+    if stated is None:
+        return {}
+    return _stated(stated.requests if part == _REQUEST else stated.limits)
 
 
-def _limits(stated: ResourceRequirements) -> RawResources:
-    return _stated(stated.limits)
+def _quantities(raw: RawResources) -> Quantities:
+    return {name: Stated(nano, str(raw[name])) for name, nano in parse_nano_list(raw).items()}
 
 
-_Part = Callable[[ResourceRequirements], RawResources]
-
-
-def _amounts(container: Container, part: _Part) -> dict[str, _Amount]:
-    raw = part(container.resources or ResourceRequirements())
-    return {name: (nano, str(raw[name])) for name, nano in parse_nano_list(raw).items()}
-
-
-def _together(spec: TemplateSpec, part: _Part) -> dict[str, _Amount]:
+def _together(spec: TemplateSpec, part: str) -> Quantities:
     """What the pod has of it as a whole; cpu and memory at pod level replace those of the containers."""
-    total: Amounts = containers_request(
-        replace(
-            spec,
-            containers=[_only(container, part) for container in spec.containers or ()],
-            init_containers=[_only(container, part) for container in spec.init_containers or ()],
-        )
-    )
-    pod_level = parse_nano_list(part(spec.resources)) if spec.resources else {}
+
+    def only(container: Container) -> Container:
+        return replace(container, resources=ResourceRequirements(_part(container.resources, part)))
+
+    total = containers_request(_each(spec, only))
+    pod_level = parse_nano_list(_part(spec.resources, part))
     total.update((name, nano) for name, nano in pod_level.items() if name in (CPU, MEMORY))
     written = amounts(total)
-    return {name: (nano, format_amount(name, written[name])) for name, nano in total.items()}
+    return {name: Stated(nano, format_amount(name, written[name])) for name, nano in total.items()}
 
 
-def _only(container: _Container, part: _Part) -> _Container:
-    stated = container.resources or ResourceRequirements()
-    return replace(container, resources=ResourceRequirements(part(stated)))
-
-
-def _beyond_limits(spec: TemplateSpec) -> Iterator[Iterator[str]]:
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers or ()):
-            yield _requests_beyond_limits(container, f"spec.{field}[{index}].resources.requests")
-
-
-def _requests_beyond_limits(container: Container, field: str) -> Iterator[str]:
-    limits = _amounts(container, _limits)
-    for name, (nano, text) in sorted(_amounts(container, _requests).items()):
-        if name not in limits:
+def _beyond_limits(field: str, use: _Use) -> Iterator[str]:
+    for name, request in sorted(use[_REQUEST].items()):
+        limit, shown = use[_LIMIT].get(name), name[:_SHOWN]
+        if limit is None:
             continue
-        most, limit = limits[name]
-        shown = name[:_SHOWN]
-        if nano != most and (is_extended(name) or name.startswith(HUGEPAGES_PREFIX)):
-            yield f'{field}: Invalid value: "{text}": must be equal to {shown} limit of {limit}'
-        elif nano > most:
-            yield f'{field}: Invalid value: "{text}": must be less than or equal to {shown} limit of {limit}'
+        must = f'{field}: Invalid value: "{request.text}": must be'
+        if request.nano != limit.nano and (is_extended(name) or name.startswith(HUGEPAGES_PREFIX)):
+            yield f"{must} equal to {shown} limit of {limit.text}"
+        elif request.nano > limit.nano:
+            yield f"{must} less than or equal to {shown} limit of {limit.text}"
 
 
-def _violations(
-    item: LimitItem, requests: Mapping[str, _Amount], limits: Mapping[str, _Amount]
-) -> Iterator[str]:
-    for name, bound in item.min:
-        yield from _below_min(item.type, name, bound, requests.get(name), limits.get(name))
-    for name, bound in item.max:
-        yield from _above_max(item.type, name, bound, requests.get(name), limits.get(name))
-    for name, bound in item.ratio:
-        yield from _beyond_ratio(item.type, name, bound, requests.get(name), limits.get(name))
+def _violations(item: LimitItem, use: _Use) -> Iterator[str]:
+    for word, bounds, is_beyond, parts in (
+        ("minimum", item.min, operator.lt, _PARTS),
+        ("maximum", item.max, operator.gt, _PARTS[::-1]),
+    ):
+        for name, bound in bounds.items():
+            says = f"{word} {name[:_SHOWN]} usage per {item.type} is {bound.text}"
+            stated = [(part, use[part][name]) for part in parts if name in use[part]]
+            if name not in use[parts[0]]:
+                yield f"{says}.  No {parts[0]} is specified"
+                continue
+            enforced, *values = _comparable(bound, *(quantity for _, quantity in stated))
+            for (part, quantity), value in zip(stated, values, strict=True):
+                if is_beyond(value, enforced):
+                    yield f"{says}, but {part} is {quantity.text}"
+                    break
+    for name, bound in item.ratio.items():
+        says = f"{name[:_SHOWN]} max limit to request ratio per {item.type} is {bound.text}"
+        asked, capped, _ = _comparable(*(use[part].get(name, _NONE) for part in _PARTS), bound)
+        if not asked:
+            yield f"{says}, but no request is specified or request is 0"
+        elif not capped:
+            yield f"{says}, but no limit is specified or limit is 0"
+        elif capped / asked * 1000 > float(milli(bound.nano)):
+            yield f"{says}, but provided ratio is {capped / asked:f}"
 
 
-def _below_min(
-    kind: str, name: str, bound: Bound, request: _Amount | None, limit: _Amount | None
-) -> Iterator[str]:
-    says = f"minimum {name[:_SHOWN]} usage per {kind} is {bound.text}"
-    asked, capped, least = _comparable(request, limit, bound)
-    if request is None:
-        yield f"{says}.  No request is specified"
-    elif asked < least:
-        yield f"{says}, but request is {request[1]}"
-    elif limit is not None and capped < least:
-        yield f"{says}, but limit is {limit[1]}"
-
-
-def _above_max(
-    kind: str, name: str, bound: Bound, request: _Amount | None, limit: _Amount | None
-) -> Iterator[str]:
-    says = f"maximum {name[:_SHOWN]} usage per {kind} is {bound.text}"
-    asked, capped, most = _comparable(request, limit, bound)
-    if limit is None:
-        yield f"{says}.  No limit is specified"
-    elif capped > most:
-        yield f"{says}, but limit is {limit[1]}"
-    elif request is not None and asked > most:
-        yield f"{says}, but request is {request[1]}"
-
-
-def _beyond_ratio(
-    kind: str, name: str, bound: Bound, request: _Amount | None, limit: _Amount | None
-) -> Iterator[str]:
-    says = f"{name[:_SHOWN]} max limit to request ratio per {kind} is {bound.text}"
-    asked, capped, _ = _comparable(request, limit, bound)
-    if not asked:
-        yield f"{says}, but no request is specified or request is 0"
-    elif not capped:
-        yield f"{says}, but no limit is specified or limit is 0"
-    elif capped / asked * 1000 > float(milli(bound.nano)):
-        yield f"{says}, but provided ratio is {capped / asked:f}"
-
-
-def _comparable(request: _Amount | None, limit: _Amount | None, bound: Bound) -> tuple[int, int, int]:
-    """In milli-units, rounded up, or in whole units where that would be too many; 0 for what is not there."""
-    nano = [amount[0] if amount else 0 for amount in (request, limit)] + [bound.nano]
-    in_milli = all(units(value) <= _MAX_MILLI for value in nano)
-    asked, capped, enforced = ((milli if in_milli else units)(value) for value in nano)
-    return asked, capped, enforced
+def _comparable(*stated: Stated) -> list[int]:
+    """In milli-units, rounded up, or all in whole units where that would be too many."""
+    in_milli = all(units(one.nano) <= _MAX_MILLI for one in stated)
+    return [(milli if in_milli else units)(one.nano) for one in stated]

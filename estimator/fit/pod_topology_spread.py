@@ -13,12 +13,7 @@ from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.occupancy import Selected
 from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.limits import Limit
-from estimator.fit.pod_shape import (
-    MAX_SKEW,
-    NodeClaim,
-    PodShape,
-    Spread,
-)
+from estimator.fit.pod_shape import MAX_SKEW, NodeClaim, PodShape, Spread
 from fairway.taints import Toleration
 
 FILTER = "PodTopologySpread"

@@ -8,9 +8,6 @@ from estimator.cluster.storage import Tell, VolumeAsk, read_ask
 from fairway.kube.objects import VolumeClaimSpec
 from fairway.kube.templates import TemplateSpec
 
-ClaimUses = Mapping[str, Mapping[int, int]]
-"""By claim (``namespace/name``) the rows on which pods use it, and how many do."""
-
 _NO_CLAIMS: Mapping[str, VolumeClaimSpec] = MappingProxyType({})
 
 

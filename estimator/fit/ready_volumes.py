@@ -12,7 +12,7 @@ import numpy as np
 
 from estimator.cluster.columns import IntVector, NodeColumns
 from estimator.cluster.volumes import Reached
-from estimator.fit.node_rows import rows_reached
+from estimator.fit.eligibility import rows_reached
 
 
 @dataclass(frozen=True, slots=True, eq=False)

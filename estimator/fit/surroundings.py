@@ -4,21 +4,23 @@ Worked out where the cluster's state is written, so that a question carried to a
 but what is in here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.cluster.columns import BoolVector, IntVector
+from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.volumes import VolumesMirror
 from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.inter_pod_affinity import inter_pod_affinity
 from estimator.fit.limits import Limit
 from estimator.fit.node_ports import node_ports
-from estimator.fit.pod_shape import (
-    PodShape,
-)
+from estimator.fit.pod_shape import PodShape
 from estimator.fit.pod_topology_spread import pod_topology_spread, running_pods
-from estimator.fit.volumes import volume_limits
+from estimator.fit.pod_volumes import PodVolume
+from estimator.fit.volume_binding import volume_binding, volume_zone
+from estimator.fit.volume_counts import node_volume_limits, volume_restrictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +62,7 @@ def surroundings(mirror: ClusterMirror, cache: EligibilityCache, shape: PodShape
     company = inter_pod_affinity(nodes, pod, mirror.admission.namespaces)
     limits = (
         node_ports(nodes, shape),
-        *volume_limits(nodes, mirror.volumes, nodes.occupancy.claims(), shape.volumes),
+        *volume_limits(nodes, mirror.volumes, shape.volumes),
         pod_topology_spread(nodes, cache, shape, running),
         *company.limits,
     )
@@ -68,3 +70,21 @@ def surroundings(mirror: ClusterMirror, cache: EligibilityCache, shape: PodShape
     if not found and not company.together and not any(counts.any() for counts in running):
         return None
     return Surroundings(found, running, company.together)
+
+
+def volume_limits(
+    nodes: NodeColumns, known: VolumesMirror, volumes: Sequence[PodVolume]
+) -> tuple[Limit, ...]:
+    """What each filter on volumes that has something to say allows, in the order of the scheduler's.
+
+    O(rows) for each volume; attach limits also O(claims in use) once after each change.
+    """
+    if not volumes:
+        return ()
+    found = (
+        volume_restrictions(nodes, known, volumes),
+        node_volume_limits(nodes, known, volumes),
+        volume_binding(nodes, known, volumes),
+        volume_zone(nodes, known, volumes),
+    )
+    return tuple(limit for limit in found if limit.reason or limit.unknown)

@@ -15,8 +15,8 @@ import numpy as np
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.storage import Claim, ClassRules, Volume, VolumeAsk
 from estimator.cluster.volumes import VolumesMirror
+from estimator.fit.eligibility import rows_reached
 from estimator.fit.limits import Limit
-from estimator.fit.node_rows import rows_reached
 from estimator.fit.pod_volumes import PodVolume
 from estimator.fit.ready_volumes import ready_volumes
 

@@ -6,15 +6,15 @@ made by a class, are not counted.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from estimator.cluster.columns import IntVector, NodeColumns
+from estimator.cluster.columns import NodeColumns
 from estimator.cluster.storage import READ_WRITE_ONCE_POD
-from estimator.cluster.volumes import Handle, VolumesMirror
+from estimator.cluster.volumes import VolumesMirror
 from estimator.fit.limits import ENDLESS, Limit
-from estimator.fit.pod_volumes import ClaimUses, PodVolume
+from estimator.fit.pod_volumes import PodVolume
 
 VOLUME_RESTRICTIONS, NODE_VOLUME_LIMITS = "VolumeRestrictions", "NodeVolumeLimits"
 
@@ -25,20 +25,17 @@ _IN_USE = (
 _TOO_MANY = "node(s) exceed max volume count"
 
 
-def volume_restrictions(known: VolumesMirror, uses: ClaimUses, volumes: Iterable[PodVolume]) -> Limit:
+def volume_restrictions(nodes: NodeColumns, known: VolumesMirror, volumes: Iterable[PodVolume]) -> Limit:
     """At most one pod uses a claim with access mode ReadWriteOncePod."""
     total: int | None = None
     for volume in volumes:
         claim = None if volume.own else known.claims.get(volume.key)
         if claim is not None and READ_WRITE_ONCE_POD in claim.ask.access_modes:
-            is_used = any(pods > 0 for pods in uses.get(volume.key, {}).values())
-            total = 0 if is_used or total == 0 else 1
+            total = 0 if nodes.occupancy.using(volume.key) or total == 0 else 1
     return Limit(VOLUME_RESTRICTIONS, total=total, reason="" if total is None else _IN_USE)
 
 
-def node_volume_limits(
-    nodes: NodeColumns, known: VolumesMirror, uses: ClaimUses, volumes: Sequence[PodVolume]
-) -> Limit:
+def node_volume_limits(nodes: NodeColumns, known: VolumesMirror, volumes: Sequence[PodVolume]) -> Limit:
     """How many pods each node has room for the volumes of, by what CSINodes say its drivers attach."""
     handles = known.handles()
     shared = {handles[volume.key] for volume in volumes if not volume.own and volume.key in handles}
@@ -66,36 +63,14 @@ def node_volume_limits(
             continue
         wanted = {handle for handle in shared if handle[0] == driver}
         rows, most = np.array(limited, dtype=np.int64).T
-        attached, has = _attached(known, uses, driver, wanted, len(nodes.rows))
-        new = len(wanted) - has[rows]
-        room = most - attached[rows] - new
+        attached = known.attached(driver, nodes.occupancy)
+        new = len(wanted) - attached.only(wanted).counts(len(nodes.rows))[rows]
+        room = most - attached.counts(len(nodes.rows))[rows] - new
         each = own[driver]
         pods = np.maximum(room, 0) // each if each else np.where(room >= 0, ENDLESS, 0)
         # Pods that bring nothing new go anywhere, however many volumes there are.
         caps[rows] = np.where((new > 0) | (each > 0), np.minimum(caps[rows], pods), caps[rows])
     return Limit(NODE_VOLUME_LIMITS, caps=caps, reason=_TOO_MANY)
-
-
-def _attached(
-    known: VolumesMirror, uses: ClaimUses, driver: str, wanted: Collection[Handle], size: int
-) -> tuple[IntVector, IntVector]:
-    """How many volumes of the driver pods use on each row, and how many of those that are ``wanted``."""
-    handles = known.handles()
-    numbers: dict[Handle, int] = {}
-    places: list[int] = []
-    found: list[int] = []
-    for key, rows in uses.items():
-        handle = handles.get(key)
-        if handle is not None and handle[0] == driver:
-            number = numbers.setdefault(handle, len(numbers))
-            for row in rows:
-                if rows[row] > 0:
-                    places.append(row)
-                    found.append(number)
-    # Several claims may lead to one volume.
-    pairs = np.unique(np.array(found, dtype=np.int64) * size + np.array(places, dtype=np.int64))
-    there = pairs[np.isin(pairs // size, [numbers[handle] for handle in wanted if handle in numbers])]
-    return np.bincount(pairs % size, minlength=size), np.bincount(there % size, minlength=size)
 
 
 def _driver(known: VolumesMirror, volume: PodVolume) -> str:

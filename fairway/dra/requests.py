@@ -173,10 +173,7 @@ def _ask(where: str, name: str, stated: ExactDeviceRequest, *, admin: bool) -> A
         selectors=_expressions(f"{where}.selectors", stated.selectors),
         count=_count(where, stated),
         admin=admin,
-        tolerations=tuple(
-            Toleration(toleration.key, toleration.operator, toleration.value, toleration.effect)
-            for toleration in tolerations
-        ),
+        tolerations=tuple(tolerations),
         capacities=_capacities(where, stated.capacity.requests if stated.capacity else None),
     )
 

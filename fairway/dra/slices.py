@@ -32,7 +32,6 @@ from fairway.kube.resource_slices import (
 from fairway.kube.templates import NodeSelector, NodeSelectorTerm
 from fairway.quantity import QuantityError, parse_nano
 from fairway.selectors import SelectorError, Term, field_requirement, label_requirement
-from fairway.taints import Taint
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -112,7 +111,7 @@ def _device(where: str, stated: SliceDevice, published: ResourceSlice, reach: Re
             for index, use in enumerate(stated.consumes_counters or ())
             for name, amount in _amounts(f"{where}.consumesCounters[{index}].counters", use.counters)
         ),
-        taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in stated.taints or ()),
+        taints=tuple(stated.taints or ()),
         shared=bool(stated.allow_multiple_allocations),
         attaches_later=bool(stated.binding_conditions),
     )

@@ -8,33 +8,18 @@ that are open go on undisturbed.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypedDict, TypeVar, Unpack
 
 import aiohttp
 import msgspec
 
 from fairway.kube.access import Access, AccessKeeper
-from fairway.kube.credentials import (
-    CredentialSource,
-    InClusterSource,
-    KubeconfigSource,
-    UrlSource,
-    check_source,
-)
+from fairway.kube.credentials import CredentialSource, InClusterSource, KubeconfigSource, UrlSource
 from fairway.kube.denials import Denials
-from fairway.kube.errors import (
-    BadObject,
-    Conflict,
-    Denied,
-    Invalid,
-    NotFound,
-    Refused,
-    Silent,
-    Unreachable,
-)
+from fairway.kube.errors import BadObject, Conflict, Denied, Invalid, NotFound, Refused, Silent, Unreachable
 from fairway.kube.lines import LineSplitter, LineTooLong
 from fairway.kube.pace import take_turn
 from fairway.kube.request_attributes import attributes
@@ -80,6 +65,12 @@ class _Request:
     accept: str = JSON
 
 
+class _Options(TypedDict, total=False):
+    qps: float
+    burst: int
+    denials: Denials | None
+
+
 class KubeClient:
     """An HTTP client for one API server; use it as an async context manager, or close it.
 
@@ -115,9 +106,7 @@ class KubeClient:
         *,
         context: str | None = None,
         master: str | None = None,
-        qps: float = DEFAULT_QPS,
-        burst: int = DEFAULT_BURST,
-        denials: Denials | None = None,
+        **options: Unpack[_Options],
     ) -> Self:
         """Credentials of a kubeconfig's ``context`` (default: its current one).
 
@@ -125,50 +114,22 @@ class KubeClient:
         ``--master`` does; with ``master`` and no ``path`` requests are anonymous.
         """
         source = UrlSource(master, None) if master and not path else KubeconfigSource(path, context, master)
-        return cls(source, qps=qps, burst=burst, denials=denials)
-
-    @classmethod
-    def in_cluster(
-        cls, *, qps: float = DEFAULT_QPS, burst: int = DEFAULT_BURST, denials: Denials | None = None
-    ) -> Self:
-        """The service account of the pod we run in; its token is read again whenever its file changes."""
-        return cls(InClusterSource(), qps=qps, burst=burst, denials=denials)
+        return cls(source, **options)
 
     @classmethod
     def from_flags(
-        cls,
-        kubeconfig: Path | None,
-        master: str,
-        *,
-        context: str = "",
-        qps: float = DEFAULT_QPS,
-        burst: int = DEFAULT_BURST,
-        denials: Denials | None = None,
+        cls, kubeconfig: Path | None, master: str, *, context: str = "", **options: Unpack[_Options]
     ) -> Self:
-        """What ``--kubeconfig`` and ``--master`` say; without both, as the pod we run in."""
+        """What ``--kubeconfig`` and ``--master`` say; without both, as the service account of our pod."""
         if kubeconfig is None and not master:
-            return cls.in_cluster(qps=qps, burst=burst, denials=denials)
-        return cls.from_kubeconfig(
-            None if kubeconfig is None else str(kubeconfig),
-            context=context or None,
-            master=master or None,
-            qps=qps,
-            burst=burst,
-            denials=denials,
-        )
+            return cls(InClusterSource(), **options)
+        path = None if kubeconfig is None else str(kubeconfig)
+        return cls.from_kubeconfig(path, context=context or None, master=master or None, **options)
 
     @classmethod
-    def from_url(
-        cls,
-        url: str,
-        *,
-        token: str | None = None,
-        qps: float = DEFAULT_QPS,
-        burst: int = DEFAULT_BURST,
-        denials: Denials | None = None,
-    ) -> Self:
+    def from_url(cls, url: str, *, token: str | None = None, **options: Unpack[_Options]) -> Self:
         """A fixed server URL, with a bearer token or anonymous."""
-        return cls(UrlSource(url, token), qps=qps, burst=burst, denials=denials)
+        return cls(UrlSource(url, token), **options)
 
     async def __aenter__(self) -> Self:
         return self
@@ -187,7 +148,7 @@ class KubeClient:
 
     async def check_configuration(self) -> None:
         """Raises BadConfig for what cannot work whatever else is up or down; asks nobody, runs no plugin."""
-        await check_source(self._source)
+        await self._source.check()
 
     async def get_bytes(self, path: str, params: Params | None = None) -> bytes:
         """The body of a GET."""
@@ -232,24 +193,19 @@ class KubeClient:
         """Delete; ``body`` may be DeleteOptions (preconditions, propagation)."""
         return await self._typed(_Request("DELETE", path, params or {}, body=_encoded(body)), type)
 
-    def stream(
+    @asynccontextmanager
+    async def stream(
         self, path: str, params: Params | None = None, *, idle_timeout_s: float, accept: str = JSON
-    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """The lines of a GET that the server keeps open, as they arrive; entering waits for the headers.
 
         The iterator ends when the server ends the answer. It raises Silent when nothing was read for
         ``idle_timeout_s``, Unreachable when the connection breaks, BadObject for a line above 64 MiB. Lines
         that arrived together follow each other without giving way to other tasks: that is up to the caller.
         """
-        return self._stream(path, params or {}, idle_timeout_s, accept)
-
-    @asynccontextmanager
-    async def _stream(
-        self, path: str, params: Params, idle_timeout_s: float, accept: str
-    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT_S, sock_read=idle_timeout_s)
         patience_s = min(_HEADERS_TIMEOUT_S, idle_timeout_s)
-        request = _Request("GET", path, params, limits, patience_s, "identity", accept=accept)
+        request = _Request("GET", path, params or {}, limits, patience_s, "identity", accept=accept)
         response = await self._accepted(request)
         try:
             async with aclosing(_lines(response, self._where(request), idle_timeout_s)) as lines:

@@ -58,6 +58,12 @@ class CredentialSource(Protocol):
     async def load(self) -> Credentials:
         """The credentials as they are now."""
 
+    async def check(self) -> None:
+        """Raises BadConfig where there is no sense in asking: no URL, no such context, no pod around us.
+
+        What may come or mend itself (a server, a plugin, a token file not written yet) is not looked at.
+        """
+
 
 class UrlSource:
     """A plain URL, with a fixed bearer token or none."""
@@ -65,7 +71,7 @@ class UrlSource:
     def __init__(self, url: str, token: str | None) -> None:
         self._credentials = Credentials(url.rstrip("/"), f"Bearer {token}" if token else None)
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """Raises BadConfig for what is no URL of a server."""
         server = self._credentials.server
         try:
@@ -162,22 +168,9 @@ class InClusterSource:
             ) from error
         return _from_configuration(configuration, (self._token_file, self._ca_file), expires_at_s=None)
 
-
-async def check_source(source: CredentialSource) -> None:
-    """Whether there is any sense in asking the source. Raises BadConfig.
-
-    No: an address that is no URL; a kubeconfig without the context, or that is none; no pod around us. What
-    may come or mend itself (a server, a plugin, a token file that is not written yet) is not looked at.
-    """
-    match source:
-        case UrlSource():
-            source.check()
-        case KubeconfigSource():
-            await source.check()
-        case InClusterSource():
-            await source.load()
-        case _:
-            pass
+    async def check(self) -> None:
+        """Raises BadConfig outside a pod."""
+        await self.load()
 
 
 def refresh_at_s(expires_at_s: float, loaded_at_s: float) -> float:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from fairway.kube.objects import KubeStruct, ObjectMeta, object_key
+from fairway.kube.objects import ApiObject, KubeStruct, ObjectMeta, object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from fairway.kube.status import Status
 
@@ -19,7 +19,8 @@ T = TypeVar("T", bound=KubeObjectLike)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 _NAMELESS = ValueError("no metadata.name")
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for text that is not of the type."""
 
 
 class ListMeta(KubeStruct, frozen=True):
@@ -76,10 +77,6 @@ class _RawEvent(KubeStruct, frozen=True):
     object: msgspec.Raw
 
 
-class _Identified(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
 class _Names(KubeStruct, frozen=True):
     name: str = ""
     namespace: str = ""
@@ -90,9 +87,11 @@ class _Named(KubeStruct, frozen=True):
 
 
 _RAW_EVENTS = msgspec.json.Decoder(_RawEvent)
-_IDENTIFIED = msgspec.json.Decoder(_Identified)
-_NAMED = msgspec.json.Decoder(_Named)
+_IDENTIFIED = msgspec.json.Decoder(ApiObject)
 _STATUS = msgspec.json.Decoder(Status)
+
+NAMED = msgspec.json.Decoder(_Named)
+"""Reads name and namespace of objects, whatever else is wrong with them."""
 
 
 class ObjectDecoder(Generic[T]):
@@ -106,7 +105,7 @@ class ObjectDecoder(Generic[T]):
         """One item of a list."""
         try:
             item = self._items.decode(raw)
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             return self._broken(raw, error)
         return item if item.metadata.name else self._broken(raw, _NAMELESS)
 
@@ -114,7 +113,7 @@ class ObjectDecoder(Generic[T]):
         """One line of a watch; the Status of an ERROR event comes back as it is."""
         try:
             event = self._events.decode(line)
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             return self._salvaged(line, error)
         match event.type:
             case "ADDED" | "MODIFIED" if event.object.metadata.name:
@@ -132,7 +131,7 @@ class ObjectDecoder(Generic[T]):
         """What an event still says although its object is not of the resource's type."""
         try:
             event = _RAW_EVENTS.decode(line)
-        except _UNDECODABLE:
+        except UNDECODABLE:
             return Broken(None, self._message("an event", error))
         try:
             match event.type:
@@ -142,14 +141,14 @@ class ObjectDecoder(Generic[T]):
                     return Removal(_IDENTIFIED.decode(event.object).metadata)
                 case "BOOKMARK":
                     return _bookmark(_IDENTIFIED.decode(event.object).metadata)
-        except _UNDECODABLE as deeper:
+        except UNDECODABLE as deeper:
             error = deeper
         return self._broken(event.object, error)
 
     def _broken(self, raw: msgspec.Raw, error: Exception) -> Broken:
         try:
-            names = _NAMED.decode(raw).metadata
-        except _UNDECODABLE:
+            names = NAMED.decode(raw).metadata
+        except UNDECODABLE:
             return Broken(None, self._message("an object without readable names", error))
         if not names.name:
             return Broken(None, self._message("an object without a name", error))

@@ -25,14 +25,12 @@ class Document:
     is_partial: bool = False
 
 
-def is_list_kind(kind: str) -> bool:
-    """Whether an object of this kind holds others as its ``items``."""
-    return kind.endswith("List")
+def kind_of_items(kind: str) -> str | None:
+    """The kind that a list promises for its items: ``Pod`` for ``PodList``, empty for ``List``.
 
-
-def kind_of_items(list_kind: str) -> str:
-    """The kind that a list promises for its items: ``Pod`` for ``PodList``, nothing for ``List``."""
-    return list_kind.removesuffix("List")
+    None where the kind is no list, which holds others as its ``items``.
+    """
+    return kind.removesuffix("List") if kind.endswith("List") else None
 
 
 def located(data: bytes, offset: int) -> str:

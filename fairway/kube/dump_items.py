@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from fairway.kube.decoding import NAMED, UNDECODABLE
 from fairway.kube.dump_document import JsonText
 from fairway.kube.objects import Deployment, KubeStruct, ReplicaSet
 from fairway.kube.resource import KubeObjectLike
 
 T = TypeVar("T", bound=KubeObjectLike)
-_Owner = TypeVar("_Owner", Deployment, ReplicaSet)
+_Owner = TypeVar("_Owner", bound=Deployment | ReplicaSet)
 
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SKIPPED = "the item is skipped"
 _AT = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _TEXTS_AT = re.compile(r"\$\.metadata\.(labels|annotations)\[\.\.\.\]")
@@ -39,32 +39,22 @@ class ItemHead(KubeStruct, frozen=True):
     api_version: str = ""
 
 
-class _Names(KubeStruct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Named(KubeStruct, frozen=True):
-    metadata: _Names = _Names()
-
-
 _HEADS = msgspec.json.Decoder(ItemHead)
-_NAMED = msgspec.json.Decoder(_Named)
 
 
 def read_head(text: JsonText) -> ItemHead | Flaw:
     """What the item says it is."""
     try:
         return _HEADS.decode(text)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         return _flaw(text, error)
 
 
 def title(kind: str, text: JsonText) -> str:
     """``Pod team-a/x``, or as much of it as can be read and shown."""
     try:
-        names = _NAMED.decode(text).metadata
-    except _UNDECODABLE:
+        names = NAMED.decode(text).metadata
+    except UNDECODABLE:
         return shown(kind)
     name = f"{names.namespace}/{names.name}" if names.namespace else names.name
     return shown(f"{kind} {name}".strip())
@@ -78,22 +68,31 @@ class ItemReader(Generic[T]):
 
     def read(self, text: JsonText) -> tuple[T | None, list[Flaw]]:
         """The object where it can be read, and everything that is wrong with it."""
+        read, flaws = self._read(text)
+        if isinstance(read, Deployment | ReplicaSet):
+            try:
+                return _with_own_template(read), flaws
+            except RecursionError:
+                return None, [*flaws, Flaw("spec.template", f"nested too deeply; {_SKIPPED}")]
+        return read, flaws
+
+    def _read(self, text: JsonText) -> tuple[T | None, list[Flaw]]:
         try:
             return self._decoder.decode(text), []
         except msgspec.ValidationError as error:
             match = _AT.fullmatch(str(error))
             if not (match and match["path"] and _TEXTS_AT.fullmatch(match["path"])):
                 return None, [_flaw(text, error)]
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             return None, [_flaw(text, error)]
         try:
             text, flaws = _with_texts(text)
             return self._decoder.decode(text), flaws
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             return None, [_flaw(text, error)]
 
 
-def with_own_template(owner: _Owner) -> _Owner:
+def _with_own_template(owner: _Owner) -> _Owner:
     """The same object with a pod template that no longer keeps the whole file in memory.
 
     Raises RecursionError where the template is nested too deeply for whoever decodes it later.
@@ -152,7 +151,7 @@ def _field(text: JsonText, path: str) -> str:
         path = path.removesuffix("[...]")
         try:
             entries = _follow(msgspec.json.decode(text), path)
-        except _UNDECODABLE:
+        except UNDECODABLE:
             entries = {}
         key = next((k for k, v in entries.items() if isinstance(v, bool | list | dict)), "...")
         path = f"{path}[{shown(key)}]"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairway.kube.dump_document import Document, JsonText, MalformedDump, is_list_kind, kind_of_items, located
+from fairway.kube.dump_document import Document, JsonText, MalformedDump, kind_of_items, located
 from fairway.kube.objects import KubeStruct
 
 _ITEMS_BEGIN = b'\n    "items": [\n        {'
@@ -70,7 +70,7 @@ def _laid_out_by_kubectl(data: bytes) -> Document | None:
         envelope = _ENVELOPES.decode(data[: begin + len(_ITEMS_BEGIN) - 1] + data[end:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return _list(envelope, items) if is_list_kind(envelope.kind) and envelope.items == [] else None
+    return _list(envelope, items) if envelope.items == [] else None
 
 
 def _document_end(data: bytes, start: int) -> int:
@@ -104,16 +104,18 @@ def _next_document(data: bytes, start: int, message: str) -> int:
 
 
 def _document(text: memoryview) -> Document:
+    single = Document("", [text])
     try:
         envelope = _ENVELOPES.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return Document("", [text])
-    return _list(envelope, envelope.items or []) if is_list_kind(envelope.kind) else Document("", [text])
+        return single
+    return _list(envelope, envelope.items or []) or single
 
 
-def _list(envelope: _Envelope, items: list[JsonText] | list[msgspec.Raw]) -> Document:
+def _list(envelope: _Envelope, items: list[JsonText] | list[msgspec.Raw]) -> Document | None:
+    kind = kind_of_items(envelope.kind)
     is_partial = envelope.metadata is not None and bool(envelope.metadata.continue_)
-    return Document(kind_of_items(envelope.kind), items, is_partial)
+    return None if kind is None else Document(kind, items, is_partial)
 
 
 def _skip_space(data: bytes, start: int) -> int:

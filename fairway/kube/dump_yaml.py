@@ -12,12 +12,8 @@ from dataclasses import dataclass
 import msgspec
 import yaml
 
-from fairway.kube.dump_document import Document, MalformedDump, is_list_kind, kind_of_items
-
-try:
-    from yaml import CSafeLoader as _Loader
-except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+from fairway.kube.dump_document import Document, MalformedDump, kind_of_items
+from fairway.kube.yaml_text import Loader
 
 Value = str | bool | msgspec.Raw | dict[str, "Value"] | list["Value"] | None
 
@@ -43,7 +39,7 @@ def yaml_documents(data: bytes) -> Iterator[Document]:
 
 def _documents(data: bytes) -> Iterator[Document]:
     builder = _Builder()
-    for event in yaml.parse(data, Loader=_Loader):
+    for event in yaml.parse(data, Loader=Loader):
         match event:
             case yaml.ScalarEvent():
                 builder.scalar(event)
@@ -128,13 +124,12 @@ def _document(root: Value, end: yaml.Event) -> Document:
     if kind is None and isinstance(items, list):
         # kubectl writes the kind of a list after its items.
         raise MalformedDump(f"{_line(end)}: the YAML breaks off: no kind follows the items")
-    if not (isinstance(kind, str) and is_list_kind(kind) and isinstance(items, list | None)):
+    item_kind = kind_of_items(kind) if isinstance(kind, str) else None
+    if item_kind is None or not isinstance(items, list | None):
         return Document("", [_json(root)])
     metadata = root.get("metadata")
     is_partial = isinstance(metadata, dict) and bool(metadata.get("continue"))
-    return Document(
-        kind_of_items(kind), [item for item in items or () if isinstance(item, msgspec.Raw)], is_partial
-    )
+    return Document(item_kind, [item for item in items or () if isinstance(item, msgspec.Raw)], is_partial)
 
 
 def _resolved(event: yaml.ScalarEvent) -> Value:

@@ -5,13 +5,13 @@ any of these. A file that cannot be read at all is an error; a broken object amo
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from fairway.kube.dump_document import Document, JsonText, MalformedDump, is_list_kind, kind_of_items
-from fairway.kube.dump_items import Flaw, ItemReader, read_head, shown, title, with_own_template
+from fairway.kube.dump_document import Document, JsonText, MalformedDump, kind_of_items
+from fairway.kube.dump_items import Flaw, ItemReader, read_head, shown, title
 from fairway.kube.dump_json import json_documents
 from fairway.kube.dump_text import dump_text
 from fairway.kube.dump_yaml import yaml_documents
@@ -115,12 +115,11 @@ def read_dump(path: Path) -> Dump:
 
 
 class _Shelf(Generic[T]):
-    """The objects of one kind, by key. ``finish`` may raise RecursionError for one that is too deep."""
+    """The objects of one kind, by key, in the order of their first appearance."""
 
-    def __init__(self, kind: type[T], finish: Callable[[T], T] | None = None) -> None:
+    def __init__(self, kind: type[T]) -> None:
         self._reader = ItemReader(kind)
-        self._finish = finish
-        self._objects: dict[str, T] = {}
+        self.objects: dict[str, T] = {}
 
     def add(self, text: JsonText) -> list[Flaw]:
         """Put the object in its place; what is wrong with it."""
@@ -129,23 +128,18 @@ class _Shelf(Generic[T]):
             return flaws
         if not read.metadata.name:
             return [*flaws, Flaw("metadata.name", "expected a name, found none; the item is skipped")]
-        if self._finish is not None:
-            try:
-                read = self._finish(read)
-            except RecursionError:
-                return [*flaws, Flaw("spec.template", "nested too deeply; the item is skipped")]
         key = object_key(read.metadata)
-        if key in self._objects:
+        if key in self.objects:
             flaws.append(Flaw("", "expected each object once, found it before; the later one counts"))
-        self._objects[key] = read
+        self.objects[key] = read
         return flaws
-
-    def objects(self) -> tuple[T, ...]:
-        """All of them, in the order of their first appearance."""
-        return tuple(self._objects.values())
 
 
 _KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
+    "Node": ("", Node),
+    "Pod": ("", Pod),
+    "Deployment": ("apps", Deployment),
+    "ReplicaSet": ("apps", ReplicaSet),
     "ResourceQuota": ("", ResourceQuota),
     "Topology": ("kueue.x-k8s.io", KueueTopology),
     "ResourceSlice": ("resource.k8s.io", ResourceSlice),
@@ -167,18 +161,7 @@ class _Reader:
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._nodes = _Shelf(Node)
-        self._pods = _Shelf(Pod)
-        self._deployments = _Shelf(Deployment, with_own_template)
-        self._replica_sets = _Shelf(ReplicaSet, with_own_template)
         self._shelves = {name: _Shelf(kind) for name, (_, kind) in _KINDS.items()}
-        self._add: dict[str, tuple[str, Callable[[JsonText], list[Flaw]]]] = {
-            "Node": ("", self._nodes.add),
-            "Pod": ("", self._pods.add),
-            "Deployment": ("apps", self._deployments.add),
-            "ReplicaSet": ("apps", self._replica_sets.add),
-            **{name: (group, self._shelves[name].add) for name, (group, _) in _KINDS.items()},
-        }
         self._index = 0
         self._knows_kind = self._has_empty_list = False
         self._others: Counter[str] = Counter()
@@ -186,7 +169,7 @@ class _Reader:
 
     def read(self, document: Document) -> None:
         """Take everything from the next document."""
-        if document.item_kind in self._add:
+        if document.item_kind in _KINDS:
             self._knows_kind = True
         elif not document.items and not document.item_kind:
             # So kubectl writes it for several kinds at once, be it of the wrong API server.
@@ -202,14 +185,15 @@ class _Reader:
 
     def dump(self) -> Dump:
         """Everything read. Raises MalformedDump where that is nothing."""
-        others: dict[type[KubeObjectLike], tuple[KubeObjectLike, ...]] = {
-            Deployment: self._deployments.objects(),
-            ReplicaSet: self._replica_sets.objects(),
-            **{kind: self._shelves[name].objects() for name, (_, kind) in _KINDS.items()},
+        read = Dump(
+            others={kind: tuple(self._shelves[name].objects.values()) for name, (_, kind) in _KINDS.items()}
+        )
+        others = {
+            kind: objects
+            for kind, objects in read.others.items()
+            if (objects or read.of(Namespace)) and kind not in (Node, Pod)
         }
-        if not others[Namespace]:
-            others = {kind: objects for kind, objects in others.items() if objects}
-        dump = Dump(self._nodes.objects(), self._pods.objects(), tuple(self._problems), others)
+        dump = Dump(read.of(Node), read.of(Pod), tuple(self._problems), others)
         if self._problems and not dump.has_objects:
             raise MalformedDump(f"no object can be read; the first problem is {self._problems[0].told}")
         if not self._knows_kind and self._has_empty_list and not self._others:
@@ -230,14 +214,14 @@ class _Reader:
         if not kind:
             return [Flaw("kind", "expected the kind of the object, found none; the item is skipped")], ""
         group, _, version = head.api_version.rpartition("/")
-        if kind in self._add and (group == self._add[kind][0] or not version):
+        if kind in _KINDS and (group == _KINDS[kind][0] or not version):
             self._knows_kind = True
-            return self._add[kind][1](text), kind
-        if is_list_kind(kind) and kind_of_items(kind) in (*self._add, ""):
+            return self._shelves[kind].add(text), kind
+        if kind_of_items(kind) in (*_KINDS, ""):
             return [
                 Flaw("items", "expected objects in an array that is in no other; the item is skipped")
             ], kind
-        self._others[shown(f"{head.api_version} {kind}" if kind in self._add else kind)] += 1
+        self._others[shown(f"{head.api_version} {kind}" if kind in _KINDS else kind)] += 1
         return [], kind
 
     def _note(self, index: int, title_: str, flaws: Iterable[Flaw]) -> None:

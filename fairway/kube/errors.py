@@ -24,7 +24,6 @@ carries a credential.
 import re
 from typing import ClassVar
 
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT, _GONE, _TOO_MANY = 401, 403, 404, 409, 410, 429
 _FIRST_SERVER_ERROR = 500
 # k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go, v0.36; the name is quoted as Go does.
 _DENIED = re.compile(r'User "((?:[^"\\]|\\.)*)" cannot ')
@@ -147,12 +146,12 @@ class BadObject(KubeError):
 
 
 _BY_STATUS: dict[int, type[Refused]] = {
-    _UNAUTHORIZED: Unauthorized,
-    _FORBIDDEN: Forbidden,
-    _NOT_FOUND: NotFound,
-    _CONFLICT: Conflict,
-    _GONE: Expired,
-    _TOO_MANY: TooManyRequests,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    429: TooManyRequests,
 }
 
 

@@ -16,7 +16,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
 from fairway.kube.client import KubeClient
@@ -36,6 +36,8 @@ from fairway.kube.throttle import TokenBucket
 
 logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+_Key = tuple[str, str, str]
 _MERGE = "application/merge-patch+json"
 _PASSING = (Unreachable, TooManyRequests, ServerError)
 """What may be over when the same write is tried again."""
@@ -108,8 +110,8 @@ class EventWriter:
         self._metrics: EventMetrics = metrics or NullEventMetrics()
         self._clock, self._wall_clock, self._sleep = clock, wall_clock, sleep
         self._bucket = TokenBucket(self._limits.qps, self._limits.burst, clock)
-        self._series: OrderedDict[tuple[str, str, str], Series] = OrderedDict()
-        self._objects: OrderedDict[tuple[str, str, str], TokenBucket] = OrderedDict()
+        self._series: OrderedDict[_Key, Series] = OrderedDict()
+        self._objects: OrderedDict[_Key, TokenBucket] = OrderedDict()
         self._queue: deque[Series] = deque()
         self._news = asyncio.Event()
         self._backoff = Backoff(rng or random.Random())
@@ -130,7 +132,7 @@ class EventWriter:
                 self._metrics.event("fast")
                 return
             series = Series(regarding, reason, type, message, wall_s, wall_s, now_s, event_name(regarding))
-            self._remember(key, series)
+            self._remember(self._series, key, series)
             self._enqueue(series)
             return
         self._series.move_to_end(key)
@@ -155,26 +157,23 @@ class EventWriter:
             if self._queue:
                 await self._sleep(await self._send(self._queue.popleft()))
 
-    def _is_in_time(self, key: tuple[str, str, str]) -> bool:
+    def _is_in_time(self, key: _Key) -> bool:
         about = (key[0], key[1], "")
         bucket = self._objects.get(about)
         if bucket is None:
             limits = self._limits
             bucket = TokenBucket(1.0 / limits.object_period_s, limits.object_burst, self._clock)
-            self._objects[about] = bucket
-            if len(self._objects) > limits.remembered:
-                self._objects.popitem(last=False)
-        self._objects.move_to_end(about)
+        self._remember(self._objects, about, bucket)
         if bucket.reserve() <= 0:
             return True
         bucket.give_back()
         return False
 
-    def _remember(self, key: tuple[str, str, str], series: Series) -> None:
-        self._series[key] = series
-        self._series.move_to_end(key)
-        if len(self._series) > self._limits.remembered:
-            self._series.popitem(last=False)
+    def _remember(self, table: OrderedDict[_Key, _T], key: _Key, it: _T) -> None:
+        table[key] = it
+        table.move_to_end(key)
+        if len(table) > self._limits.remembered:
+            table.popitem(last=False)
 
     def _enqueue(self, series: Series) -> None:
         series.is_queued = True

@@ -12,7 +12,7 @@ import socket
 import uuid
 from dataclasses import dataclass
 
-from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.objects import ApiObject, KubeStruct
 from fairway.kube.resource import ResourceKind
 
 
@@ -26,10 +26,9 @@ class LeaseSpec(KubeStruct, frozen=True):
     lease_transitions: int | None = None
 
 
-class Lease(KubeStruct, frozen=True):
+class Lease(ApiObject, frozen=True):
     """coordination.k8s.io/v1 Lease."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
 
 

@@ -6,7 +6,6 @@ most, so one that stops in the middle of its answer does not keep others from th
 """
 
 import asyncio
-from collections import deque
 from typing import Self
 from weakref import WeakKeyDictionary
 
@@ -18,13 +17,14 @@ class ListInHand:
     """One list or page, as a context that ends when it has been worked off."""
 
     def __init__(self) -> None:
-        self._places = _places_of(asyncio.get_running_loop())
+        # Given in the order in which they are asked for.
+        self._places = _places.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MOST))
         self._lapse: asyncio.TimerHandle | None = None
         self._is_counted = False
 
     async def begin(self) -> None:
         """Wait for a place; call it once the server has begun to answer, before the rest is read."""
-        await self._places.take()
+        await self._places.acquire()
         self._is_counted = True
         self._lapse = asyncio.get_running_loop().call_later(LAPSE_S, self._end)
 
@@ -43,43 +43,7 @@ class ListInHand:
     def _end(self) -> None:
         if self._is_counted:
             self._is_counted = False
-            self._places.give_back()
+            self._places.release()
 
 
-class _Places:
-    """Those of one loop, of which it keeps no reference; given in the order in which they were asked for."""
-
-    def __init__(self) -> None:
-        self._free = MOST
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def take(self) -> None:
-        if self._free > 0:
-            self._free -= 1
-            return
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.give_back()
-            raise
-
-    def give_back(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        self._free += 1
-
-
-_places: WeakKeyDictionary[asyncio.AbstractEventLoop, _Places] = WeakKeyDictionary()
-
-
-def _places_of(loop: asyncio.AbstractEventLoop) -> _Places:
-    places = _places.get(loop)
-    if places is None:
-        places = _places[loop] = _Places()
-    return places
+_places: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()

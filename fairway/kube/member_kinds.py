@@ -5,9 +5,10 @@ PersistentVolumeClaim, StorageClass and CSINode where it can go. Same rules as i
 every field optional, wrong types are located errors, unknown fields are skipped.
 """
 
-from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources, VolumeClaimSpec
+from fairway.kube.objects import ApiObject, KubeStruct, RawResources, SelectorRequirement, VolumeClaimSpec
 from fairway.kube.resource import ResourceKind
-from fairway.kube.templates import NodeSelector, TemplateToleration
+from fairway.kube.templates import NodeSelector
+from fairway.taints import Toleration
 
 
 class Overhead(KubeStruct, frozen=True):
@@ -16,13 +17,12 @@ class Overhead(KubeStruct, frozen=True):
 
 class RuntimeScheduling(KubeStruct, frozen=True):
     node_selector: dict[str, str] | None = None
-    tolerations: list[TemplateToleration] | None = None
+    tolerations: list[Toleration] | None = None
 
 
-class RuntimeClass(KubeStruct, frozen=True):
+class RuntimeClass(ApiObject, frozen=True):
     """node.k8s.io/v1 RuntimeClass."""
 
-    metadata: ObjectMeta = ObjectMeta()
     overhead: Overhead | None = None
     scheduling: RuntimeScheduling | None = None
 
@@ -40,29 +40,25 @@ class LimitRangeSpec(KubeStruct, frozen=True):
     limits: list[LimitRangeItem] | None = None
 
 
-class LimitRange(KubeStruct, frozen=True):
+class LimitRange(ApiObject, frozen=True):
     """core/v1 LimitRange."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
-class Namespace(KubeStruct, frozen=True):
+class Namespace(ApiObject, frozen=True):
     """core/v1 Namespace, of which only the labels count."""
 
-    metadata: ObjectMeta = ObjectMeta()
 
-
-class PersistentVolumeClaimStatus(KubeStruct, frozen=True):
+class VolumePhase(KubeStruct, frozen=True):
     phase: str = ""
 
 
-class PersistentVolumeClaim(KubeStruct, frozen=True):
+class PersistentVolumeClaim(ApiObject, frozen=True):
     """core/v1 PersistentVolumeClaim."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: VolumeClaimSpec = VolumeClaimSpec()
-    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+    status: VolumePhase = VolumePhase()
 
 
 class CsiSource(KubeStruct, frozen=True):
@@ -90,31 +86,20 @@ class PersistentVolumeSpec(KubeStruct, frozen=True):
     node_affinity: VolumeNodeAffinity | None = None
 
 
-class PersistentVolumeStatus(KubeStruct, frozen=True):
-    phase: str = ""
-
-
-class PersistentVolume(KubeStruct, frozen=True):
+class PersistentVolume(ApiObject, frozen=True):
     """core/v1 PersistentVolume."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
-    status: PersistentVolumeStatus = PersistentVolumeStatus()
-
-
-class TopologySelectorRequirement(KubeStruct, frozen=True):
-    key: str = ""
-    values: list[str] | None = None
+    status: VolumePhase = VolumePhase()
 
 
 class TopologySelectorTerm(KubeStruct, frozen=True):
-    match_label_expressions: list[TopologySelectorRequirement] | None = None
+    match_label_expressions: list[SelectorRequirement] | None = None
 
 
-class StorageClass(KubeStruct, frozen=True):
+class StorageClass(ApiObject, frozen=True):
     """storage.k8s.io/v1 StorageClass."""
 
-    metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
@@ -133,10 +118,9 @@ class CsiNodeSpec(KubeStruct, frozen=True):
     drivers: list[NodeDriver] | None = None
 
 
-class CsiNode(KubeStruct, frozen=True):
+class CsiNode(ApiObject, frozen=True):
     """storage.k8s.io/v1 CSINode, which has the name of its node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CsiNodeSpec = CsiNodeSpec()
 
 

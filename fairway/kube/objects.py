@@ -7,6 +7,8 @@ being built, which is what makes decoding about a hundred times cheaper than wit
 
 import msgspec
 
+from fairway.taints import Taint, Toleration
+
 # A quantity arrives as a JSON string or, from hand-written manifests, as a bare number.
 RawQuantity = str | int | float | None
 RawResources = dict[str, RawQuantity]
@@ -37,10 +39,10 @@ class ObjectMeta(KubeStruct, frozen=True):
     deletion_timestamp: str | None = None
 
 
-class Taint(KubeStruct, frozen=True):
-    key: str = ""
-    value: str = ""
-    effect: str = ""
+class ApiObject(KubeStruct, frozen=True):
+    """Anything that an API server stores."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class NodeSpec(KubeStruct, frozen=True):
@@ -53,8 +55,7 @@ class NodeStatus(KubeStruct, frozen=True):
     allocatable: RawResources | None = None
 
 
-class Node(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Node(ApiObject, frozen=True):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -139,13 +140,6 @@ class Container(KubeStruct, frozen=True):
     ports: list[ContainerPort] | None = None
 
 
-class PodToleration(KubeStruct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-
 class PodSpec(KubeStruct, frozen=True):
     node_name: str = ""
     containers: list[Container] | None = None
@@ -155,7 +149,7 @@ class PodSpec(KubeStruct, frozen=True):
     priority_class_name: str = ""
     affinity: RepellingAffinity | None = None
     volumes: list[Volume] | None = None
-    tolerations: list[PodToleration] | None = None
+    tolerations: list[Toleration] | None = None
 
 
 class ContainerStatus(KubeStruct, frozen=True):
@@ -181,8 +175,7 @@ class PodStatus(KubeStruct, frozen=True):
     allocated_resources: RawResources | None = None
 
 
-class Pod(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class Pod(ApiObject, frozen=True):
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -207,8 +200,7 @@ class ResourceQuotaStatus(KubeStruct, frozen=True):
     used: RawResources | None = None
 
 
-class ResourceQuota(KubeStruct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class ResourceQuota(ApiObject, frozen=True):
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
 
@@ -217,21 +209,16 @@ class PodTemplateOwnerSpec(KubeStruct, frozen=True):
     template: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class Deployment(KubeStruct, frozen=True):
+class Deployment(ApiObject, frozen=True):
     """An apps/v1 Deployment; the pod template stays undecoded, because only its identity is ever compared."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodTemplateOwnerSpec = PodTemplateOwnerSpec()
 
 
-class ReplicaSet(KubeStruct, frozen=True):
+class ReplicaSet(ApiObject, frozen=True):
     """An apps/v1 ReplicaSet; see `Deployment`."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodTemplateOwnerSpec = PodTemplateOwnerSpec()
-
-
-KubeObject = Node | Pod | ResourceQuota | Deployment | ReplicaSet
 
 
 def object_key(metadata: ObjectMeta) -> str:

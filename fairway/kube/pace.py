@@ -23,7 +23,7 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._turns = _turns_of(asyncio.get_running_loop())
+        self._turns = _turns_here()
         self._items_left = 0
         self._ends_s = 0.0
         self._had_turn_in = -1
@@ -47,7 +47,7 @@ class Pace:
 
 async def take_turn() -> None:
     """Wait for a turn, for one piece of work that cannot be cut."""
-    await _turns_of(asyncio.get_running_loop()).next()
+    await _turns_here().next()
 
 
 class _Turns:
@@ -103,8 +103,5 @@ class _Turns:
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
 
 
-def _turns_of(loop: asyncio.AbstractEventLoop) -> _Turns:
-    turns = _turns.get(loop)
-    if turns is None:
-        turns = _turns[loop] = _Turns()
-    return turns
+def _turns_here() -> _Turns:
+    return _turns.setdefault(asyncio.get_running_loop(), _Turns())

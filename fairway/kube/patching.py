@@ -116,16 +116,6 @@ async def merge_patch(
         return OutcomeUnknown(error)
 
 
-async def patch_status(
-    client: KubeClient, path: str, status: object, type: type[T], when: Preconditions
-) -> PatchResult[T]:
-    """`merge_patch` of the object's status alone; ``status`` is anything msgspec can encode.
-
-    Of a custom object the server ignores the uid here: where it matters whose status it is, name the version.
-    """
-    return await merge_patch(client, f"{path}/status", {"status": status}, type, when)
-
-
 async def apply(client: KubeClient, path: str, obj: object, type: type[T]) -> T:
     """Create the object at ``path``, or make it what ``obj`` says, whoever set those fields before.
 

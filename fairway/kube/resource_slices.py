@@ -9,8 +9,9 @@ Mirrors k8s.io/api/resource/v1/types.go of Kubernetes 1.36.
 
 import msgspec
 
-from fairway.kube.objects import KubeStruct, ObjectMeta, RawQuantity, RawResources, Taint
-from fairway.kube.templates import NodeSelector, TemplateToleration
+from fairway.kube.objects import ApiObject, KubeStruct, RawQuantity, RawResources
+from fairway.kube.templates import NodeSelector
+from fairway.taints import Taint, Toleration
 
 
 class DeviceAttribute(KubeStruct, frozen=True):
@@ -113,10 +114,9 @@ class ResourceSliceSpec(KubeStruct, frozen=True):
     shared_counters: list[CounterSet] | None = None
 
 
-class ResourceSlice(KubeStruct, frozen=True):
+class ResourceSlice(ApiObject, frozen=True):
     """What a driver offers."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
@@ -139,10 +139,9 @@ class DeviceClassSpec(KubeStruct, frozen=True):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(KubeStruct, frozen=True):
+class DeviceClass(ApiObject, frozen=True):
     """A kind of device that requests refer to by name."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
@@ -160,7 +159,7 @@ class ExactDeviceRequest(KubeStruct, frozen=True):
     allocation_mode: str = ""
     count: int | None = None
     admin_access: bool | None = None
-    tolerations: list[TemplateToleration] | None = None
+    tolerations: list[Toleration] | None = None
     capacity: CapacityRequirements | None = None
 
 
@@ -239,10 +238,9 @@ class ResourceClaimStatus(KubeStruct, frozen=True):
     reserved_for: list[ResourceClaimConsumer] | None = None
 
 
-class ResourceClaim(KubeStruct, frozen=True):
+class ResourceClaim(ApiObject, frozen=True):
     """A claim on devices."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -253,8 +251,7 @@ class ResourceClaimTemplateSpec(KubeStruct, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(KubeStruct, frozen=True):
+class ResourceClaimTemplate(ApiObject, frozen=True):
     """A claim for each pod that refers to it."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

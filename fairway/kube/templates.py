@@ -15,18 +15,12 @@ from fairway.kube.objects import (
     SelectorRequirement,
     Volume,
 )
+from fairway.taints import Toleration
 
 
 class TemplateMeta(KubeStruct, frozen=True):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-
-
-class TemplateToleration(KubeStruct, frozen=True):
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
 
 
 class NodeSelectorTerm(KubeStruct, frozen=True):
@@ -74,10 +68,9 @@ class TemplateSpec(KubeStruct, frozen=True):
     host_network: bool = False
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
-    tolerations: list[TemplateToleration] | None = None
+    tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     priority_class_name: str = ""
-    scheduler_name: str = ""
     resource_claims: list[PodResourceClaim] | None = None
     volumes: list[Volume] | None = None
     runtime_class_name: str | None = None

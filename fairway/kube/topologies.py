@@ -4,7 +4,7 @@ Cluster-scoped, served as v1alpha1 (Kueue 0.9 to 0.13), v1beta1 (since 0.14) and
 the same fields in all of them.
 """
 
-from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.objects import ApiObject, KubeStruct
 
 
 class TopologyLevel(KubeStruct, frozen=True):
@@ -19,8 +19,7 @@ class TopologySpec(KubeStruct, frozen=True):
     levels: list[TopologyLevel] | None = None
 
 
-class KueueTopology(KubeStruct, frozen=True):
+class KueueTopology(ApiObject, frozen=True):
     """kueue.x-k8s.io Topology."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: TopologySpec = TopologySpec()

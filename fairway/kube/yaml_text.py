@@ -15,6 +15,9 @@ try:
 except ImportError:
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]  # either reads the same
 
+Loader = _Loader
+"""Of what is plain data."""
+
 _BROKEN: Final = (
     yaml.YAMLError,
     ValueError,
@@ -43,7 +46,7 @@ def yaml_value(text: str | bytes) -> object:
 def yaml_values(text: str | bytes) -> list[object]:
     """All documents in a text of our own. Raises NoYaml."""
     try:
-        return list(yaml.load_all(text, Loader=_Loader))
+        return list(yaml.load_all(text, Loader=Loader))
     except _BROKEN as error:
         raise NoYaml(_place(error)) from None
 

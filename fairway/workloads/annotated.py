@@ -10,9 +10,9 @@ from dataclasses import replace
 from fairway.workloads.fields import MAX_COUNT, Problems
 from fairway.workloads.gang import Gang, TopologyMode, TopologyRequest
 from fairway.workloads.minimums import shared_minimum
-from fairway.workloads.outline import Binding, Outline
+from fairway.workloads.outline import ANNOTATIONS, Binding, Outline
 from fairway.workloads.own import GANG, own_together
-from fairway.workloads.placement import ANNOTATIONS, annotations_field, annotations_of, placement
+from fairway.workloads.placement import placement
 from fairway.workloads.pod_groups import group_minimum
 
 
@@ -46,9 +46,9 @@ def _minimums(outline: Outline, is_placed: bool, problems: Problems) -> tuple[in
     kinds_own = tuple(pod_set.minimum for pod_set in outline.pod_sets)
     if outline.binding is Binding.ALWAYS:
         return kinds_own
-    only = outline.pod_sets[0]
+    only, notes, _ = next(outline.by_set())
     labels = only.template.metadata.labels or {}
-    grouped = group_minimum(outline.annotations, labels, annotations_of(only), outline.fields[0], problems)
+    grouped = group_minimum(outline.annotations, labels, notes, outline.fields[0], problems)
     if grouped is not None:
         return _share(outline, grouped, "the minimum of the pod group", problems)
     return kinds_own if is_placed else None
@@ -58,14 +58,15 @@ def _own_together(outline: Outline, problems: Problems) -> int | None:
     said = own_together(outline.annotations, ANNOTATIONS, problems)
     if len(outline.pod_sets) > 1:
         problems.extend(
-            f"{annotations_field(field)}[{GANG}]: expected on the workload where it has several; ignored"
-            for pod_set, field in zip(outline.pod_sets, outline.fields, strict=True)
-            if GANG in annotations_of(pod_set)
+            f"{field}[{GANG}]: expected on the workload where it has several; ignored"
+            for _, notes, field in outline.by_set()
+            if GANG in notes
         )
         return said
     if said is not None:
         return said
-    return own_together(annotations_of(outline.pod_sets[0]), annotations_field(outline.fields[0]), problems)
+    _, notes, field = next(outline.by_set())
+    return own_together(notes, field, problems)
 
 
 def _share(outline: Outline, total: int, source: str, problems: Problems) -> tuple[int, ...] | None:

@@ -30,6 +30,13 @@ class TopologyRequest:
     slice_size: int = 0
 
 
+def in_slices(level: str, size: int | None) -> TopologyRequest:
+    """Each run of so many pods in one domain of the level; all pods in one where the size is not known."""
+    if not size:
+        return TopologyRequest(TopologyMode.REQUIRED, level)
+    return TopologyRequest(TopologyMode.SLICED, level, size)
+
+
 @dataclass(frozen=True, slots=True)
 class PodSet:
     """So many pods of one template; ``minimum`` of them are enough for the workload to start."""

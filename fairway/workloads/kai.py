@@ -7,7 +7,7 @@ whole pod group, those of a template its own pods, and a segment is a run of pod
 from collections.abc import Mapping
 
 from fairway.workloads.fields import Problems
-from fairway.workloads.gang import TopologyMode, TopologyRequest
+from fairway.workloads.gang import TopologyMode, TopologyRequest, in_slices
 from fairway.workloads.levels import read_level, read_size
 
 REQUIRED = "kai.scheduler/topology-required-placement"
@@ -26,20 +26,14 @@ def kai_topology(
     """
     if not any(key.startswith("kai.scheduler/") for key in annotations):
         return None
-    required, preferred = annotations.get(REQUIRED), annotations.get(PREFERRED)
     level = annotations.get(SEGMENT_LEVEL) if segments else None
     if level:
         level = read_level(level, f"{field}[{SEGMENT_LEVEL}]", problems)
         size = read_size(annotations.get(SEGMENT_SIZE, ""), f"{field}[{SEGMENT_SIZE}]", problems)
-        if required:
+        if annotations.get(REQUIRED):
             problems.append(f"{field}[{REQUIRED}]: not looked at beside {SEGMENT_LEVEL}")
-        if size is None:
-            return TopologyRequest(TopologyMode.REQUIRED, level)
-        return TopologyRequest(TopologyMode.SLICED, level, size)
-    if required:
-        level = read_level(required, f"{field}[{REQUIRED}]", problems)
-        return TopologyRequest(TopologyMode.REQUIRED, level)
-    if preferred:
-        level = read_level(preferred, f"{field}[{PREFERRED}]", problems)
-        return TopologyRequest(TopologyMode.PREFERRED, level)
+        return in_slices(level, size)
+    for key, mode in ((REQUIRED, TopologyMode.REQUIRED), (PREFERRED, TopologyMode.PREFERRED)):
+        if annotations.get(key):
+            return TopologyRequest(mode, read_level(annotations[key], f"{field}[{key}]", problems))
     return None

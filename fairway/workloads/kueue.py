@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from fairway.workloads.fields import MAX_COUNT, Problems, Unreadable, decode, shown
-from fairway.workloads.gang import TopologyMode, TopologyRequest
+from fairway.workloads.gang import TopologyMode, TopologyRequest, in_slices
 from fairway.workloads.levels import read_level, read_size
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
@@ -85,10 +85,7 @@ def _slices(annotations: Mapping[str, str], field: str, problems: Problems) -> T
             f"{field}[{SLICE_LEVEL}]: expected {SLICE_SIZE} beside it; read as one slice of all pods"
         )
         return TopologyRequest(TopologyMode.REQUIRED, level)
-    size = read_size(text, f"{field}[{SLICE_SIZE}]", problems)
-    if size is None:
-        return TopologyRequest(TopologyMode.REQUIRED, level)
-    return TopologyRequest(TopologyMode.SLICED, level, size)
+    return in_slices(level, read_size(text, f"{field}[{SLICE_SIZE}]", problems))
 
 
 def _innermost(text: str, field: str, problems: Problems) -> TopologyRequest | None:
@@ -108,5 +105,5 @@ def _innermost(text: str, field: str, problems: Problems) -> TopologyRequest | N
     size = layers[-1].size
     if not 1 <= size <= MAX_COUNT:
         problems.append(f"{field}: {size} is no number of pods: expected 1 to {MAX_COUNT}; read as all pods")
-        return TopologyRequest(TopologyMode.REQUIRED, level)
-    return TopologyRequest(TopologyMode.SLICED, level, size)
+        size = 0
+    return in_slices(level, size)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from fairway.kube.objects import KubeStruct
 from fairway.selectors import parse_int64
 from fairway.workloads.fields import ABSENT, Problems, RawCount, read_count, shown
-from fairway.workloads.gang import TopologyMode, TopologyRequest
+from fairway.workloads.gang import TopologyMode, TopologyRequest, in_slices
 from fairway.workloads.levels import read_level
 
 MODE_ANNOTATION = "volcano.sh/network-topology-mode"
@@ -63,6 +63,4 @@ def _request(mode: str, level: str, field: str, problems: Problems, slice_size: 
         problems.append(f"{field}: {shown(mode)}: expected hard or soft; read as hard")
     if mode == "soft":
         return TopologyRequest(TopologyMode.PREFERRED, level)
-    if slice_size:
-        return TopologyRequest(TopologyMode.SLICED, level, slice_size)
-    return TopologyRequest(TopologyMode.REQUIRED, level)
+    return in_slices(level, slice_size)

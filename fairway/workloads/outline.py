@@ -5,22 +5,17 @@ the coscheduling plugin) mean the same on every kind, so they are applied afterw
 `fairway.workloads.annotated`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import MappingProxyType
 
 from fairway.kube.objects import ObjectMeta
 from fairway.kube.templates import PodTemplate
-from fairway.workloads.fields import (
-    Problems,
-    RawCount,
-    TemplateFields,
-    WorkloadMeta,
-    read_count,
-    template_at,
-)
+from fairway.workloads.fields import Problems, RawCount, TemplateFields, WorkloadMeta, read_count, template_at
 from fairway.workloads.gang import PodSet, TopologyRequest
+
+ANNOTATIONS = "metadata.annotations"
 
 Metadata = WorkloadMeta | ObjectMeta
 """The metadata of a workload, as whoever decoded it has it."""
@@ -61,6 +56,12 @@ class Outline:
         """The workload's own."""
         return self.meta.annotations or {}
 
+    def by_set(self) -> Iterator[tuple[PodSet, Mapping[str, str], str]]:
+        """Each pod set with the annotations of its pods, and the field at which these stand."""
+        for pod_set, at in zip(self.pod_sets, self.fields, strict=True):
+            field = f"{at}.{ANNOTATIONS}" if at else ANNOTATIONS
+            yield pod_set, pod_set.template.metadata.annotations or {}, field
+
     def count(self, raw: RawCount, field: str, default: int) -> int:
         """The count at ``field``; see `read_count`."""
         return read_count(raw, field, default, self.problems)
@@ -87,7 +88,5 @@ class Outline:
 
     def set_minimums(self, minimums: tuple[int, ...]) -> None:
         """How many pods of each set are needed."""
-        self.pod_sets = [
-            PodSet(one.name, one.count, minimum, one.template, one.topology)
-            for one, minimum in zip(self.pod_sets, minimums, strict=True)
-        ]
+        sets = zip(self.pod_sets, minimums, strict=True)
+        self.pod_sets = [replace(one, minimum=minimum) for one, minimum in sets]

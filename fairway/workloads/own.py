@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fairway.selectors import parse_int64
 from fairway.workloads.fields import MAX_COUNT, Problems, shown
-from fairway.workloads.gang import TopologyMode, TopologyRequest
+from fairway.workloads.gang import TopologyMode, TopologyRequest, in_slices
 from fairway.workloads.levels import read_level, read_size
 
 GANG = "fairway.dev/gang"
@@ -66,17 +66,17 @@ def own_topology(
     for other, _ in said[1:]:
         problems.append(f"{field}[{other}]: not looked at beside {key}")
     level = read_level(annotations[key], f"{field}[{key}]", problems)
+    size = None
     if size_text is None:
-        return TopologyRequest(mode, level)
-    if mode is TopologyMode.PREFERRED:
+        pass
+    elif mode is TopologyMode.PREFERRED:
         problems.append(f"{field}[{SLICE_SIZE}]: a preference has no slices; ignored")
-        return TopologyRequest(mode, level)
-    if not slices:
+    elif not slices:
         problems.append(
             f"{field}[{SLICE_SIZE}]: expected on the pod template whose pods it is about; ignored"
         )
-        return TopologyRequest(mode, level)
-    size = read_size(size_text, f"{field}[{SLICE_SIZE}]", problems)
-    if size is None:
-        return TopologyRequest(mode, level)
-    return TopologyRequest(TopologyMode.SLICED if mode is TopologyMode.REQUIRED else mode, level, size)
+    else:
+        size = read_size(size_text, f"{field}[{SLICE_SIZE}]", problems)
+    if mode is TopologyMode.REQUIRED:
+        return in_slices(level, size)
+    return TopologyRequest(mode, level, size or 0)

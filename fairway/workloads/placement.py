@@ -4,19 +4,17 @@ Fairway's own annotations silence all others. Without them the kind's own fields
 Volcano and TPU slices; where two say different things, the one that is not looked at is told.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairway.workloads.fields import Problems
-from fairway.workloads.gang import PodSet, TopologyMode, TopologyRequest
+from fairway.workloads.gang import TopologyMode, TopologyRequest
 from fairway.workloads.kai import kai_topology
 from fairway.workloads.kueue import KueueWords, kueue_words
 from fairway.workloads.network_topology import annotated_network_topology
-from fairway.workloads.outline import Binding, Outline
+from fairway.workloads.outline import ANNOTATIONS, Binding, Outline
 from fairway.workloads.own import own_topology
 from fairway.workloads.tpu import tpu_slices
-
-ANNOTATIONS = "metadata.annotations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +34,11 @@ def placement(outline: Outline, problems: Problems) -> Placement:
     return _own(outline, problems) or _others(outline, problems)
 
 
-def annotations_of(pod_set: PodSet) -> Mapping[str, str]:
-    """The annotations of the pods."""
-    return pod_set.template.metadata.annotations or {}
-
-
-def annotations_field(field: str) -> str:
-    """Where the annotations of the template at ``field`` stand."""
-    return f"{field}.{ANNOTATIONS}" if field else ANNOTATIONS
-
-
 def _own(outline: Outline, problems: Problems) -> Placement | None:
     """What Fairway's own annotations say, or None where they are silent."""
     is_single = len(outline.pod_sets) == 1
     whole = own_topology(outline.annotations, ANNOTATIONS, problems, slices=is_single)
-    by_set = [
-        own_topology(annotations_of(pod_set), annotations_field(field), problems)
-        for pod_set, field in zip(outline.pod_sets, outline.fields, strict=True)
-    ]
+    by_set = [own_topology(notes, where, problems) for _, notes, where in outline.by_set()]
     if whole is None and not any(by_set):
         return None
     return _placed(whole, outline, by_set, problems, is_asked=True)
@@ -61,10 +46,7 @@ def _own(outline: Outline, problems: Problems) -> Placement | None:
 
 def _others(outline: Outline, problems: Problems) -> Placement:
     """What the kind's own fields and the annotations of other schedulers say."""
-    words = [
-        kueue_words(annotations_of(pod_set), annotations_field(field), problems)
-        for pod_set, field in zip(outline.pod_sets, outline.fields, strict=True)
-    ]
+    words = [kueue_words(notes, where, problems) for _, notes, where in outline.by_set()]
     is_single = len(words) == 1
     kai = kai_topology(outline.annotations, ANNOTATIONS, problems, segments=is_single)
     if outline.binding is Binding.ONE_BY_ONE:
@@ -82,8 +64,8 @@ def _others(outline: Outline, problems: Problems) -> Placement:
         (kai, "KAI's annotations"),
     )
     by_set: list[TopologyRequest | None] = []
-    for pod_set, field, word in zip(outline.pod_sets, outline.fields, words, strict=True):
-        notes, where, name = annotations_of(pod_set), annotations_field(field), field or "the pod"
+    for (pod_set, notes, where), field, word in zip(outline.by_set(), outline.fields, words, strict=True):
+        name = field or "the pod"
         segment = None if outline.binding is Binding.ONE_BY_ONE else kai_topology(notes, where, problems)
         by_set.append(
             _first(
@@ -110,8 +92,9 @@ def _shared_by_group(
         return None
     if len({(word.group, word.whole) for word in words}) == 1:
         return words[0].whole
+    _, _, field = next(outline.by_set())
     problems.append(
-        f"{annotations_field(outline.fields[0])}: pod sets of one Kueue group are looked at together only "
+        f"{field}: pod sets of one Kueue group are looked at together only "
         "where all pod sets are in it and ask for the same; each is read as if it stood alone"
     )
     return None

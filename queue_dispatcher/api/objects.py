@@ -11,9 +11,7 @@ from fairway.kube.objects import (
     RawQuantity,
     RawResources,
 )
-from fairway.kube.templates import (
-    TemplateToleration,
-)
+from fairway.taints import Toleration
 from queue_dispatcher.api.status import ClusterQueueStatus, LocalQueueStatus
 
 
@@ -30,7 +28,7 @@ class ResourceFlavorSpec(KubeStruct, frozen=True):
     cluster_names: list[str] | None = None
     cluster_selector: LabelSelector | None = None
     node_labels: dict[str, str] | None = None
-    tolerations: list[TemplateToleration] | None = None
+    tolerations: list[Toleration] | None = None
     capacity_policy: CapacityPolicySpec | None = None
     headroom_percent: int | None = None
 

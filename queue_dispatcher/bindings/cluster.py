@@ -6,10 +6,10 @@ bindings, in `queue_dispatcher.workloads.fleet`.
 
 import msgspec
 
-from fairway.kube.objects import Condition, KubeStruct, ObjectMeta, RawResources, Taint
+from fairway.kube.objects import Condition, KubeStruct, ObjectMeta, RawResources
 from fairway.kube.resource import ResourceKind
 from fairway.resources import ResourceError, parse_amounts
-from fairway.taints import Taint as ClusterTaint
+from fairway.taints import Taint
 from queue_dispatcher.bindings.objects import NULL
 from queue_dispatcher.bindings.salvage import salvage
 from queue_dispatcher.workloads.fleet import Cluster as Cluster
@@ -73,7 +73,7 @@ def read_cluster(stated: ClusterObject) -> Cluster:
     return Cluster(
         name=stated.metadata.name,
         labels=stated.metadata.labels or {},
-        taints=tuple(ClusterTaint(t.key, t.value, t.effect) for t in spec.taints or ()),
+        taints=tuple(spec.taints or ()),
         is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
         is_leaving=stated.metadata.deletion_timestamp is not None,
         allocatable=allocatable,

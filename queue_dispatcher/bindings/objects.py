@@ -17,10 +17,8 @@ from fairway.kube.objects import (
     SelectorRequirement,
 )
 from fairway.kube.resource import ResourceKind
-from fairway.kube.templates import (
-    NodeSelector,
-    TemplateToleration,
-)
+from fairway.kube.templates import NodeSelector
+from fairway.taints import Toleration
 
 NULL: Final = msgspec.Raw(b"null")
 
@@ -125,7 +123,7 @@ class PlacementSpec(KubeStruct, frozen=True):
 
     cluster_affinity: ClusterAffinitySpec | None = None
     cluster_affinities: list[ClusterAffinityTerm] | None = None
-    cluster_tolerations: list[TemplateToleration] | None = None
+    cluster_tolerations: list[Toleration] | None = None
     spread_constraints: list[SpreadConstraint] | None = None
     replica_scheduling: ReplicaScheduling | None = None
 

@@ -12,7 +12,6 @@ from fairway.kube.objects import (
     SelectorRequirement,
 )
 from fairway.selectors import SelectorError, label_requirement
-from fairway.taints import Toleration
 from queue_dispatcher.api.selector import EVERYTHING, NOTHING, Selector, read_selector
 from queue_dispatcher.bindings.objects import ClusterAffinitySpec, PlacementSpec, ReplicaScheduling
 from queue_dispatcher.workloads.placement import (
@@ -38,9 +37,7 @@ def read_placement(stated: PlacementSpec) -> Placement:
     ]
     return Placement(
         groups=_groups(stated),
-        tolerations=tuple(
-            Toleration(t.key, t.operator, t.value, t.effect) for t in stated.cluster_tolerations or ()
-        ),
+        tolerations=tuple(stated.cluster_tolerations or ()),
         is_duplicated=scheduling is None or scheduling.replica_scheduling_type == "Duplicated",
         max_clusters=min(limits, default=0),
         spread_by=frozenset(s.spread_by_field for s in stated.spread_constraints or () if s.spread_by_field),

@@ -14,10 +14,11 @@ from estimator.cluster import labels as labels_module
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
 from estimator.pb import estimator_pb2 as pb
-from fairway.kube.objects import KubeObject, Node, Pod, object_key
+from fairway.kube.objects import Node, Pod, object_key
 from fairway.selectors import equality, label_requirement
 from tests import oracle
 from tests.builders import (
+    KubeObject,
     PodBuilder,
     QuotaBuilder,
     Thing,

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from estimator.cluster.mirror import ClusterMirror
-from estimator.cluster.occupancy import Selected
-from fairway.pod_terms import HostPort, Selector
-from fairway.selectors import label_requirement
+from estimator.cluster.occupancy import PodTraits, Selected
+from fairway.pod_terms import HostPort, Selector, matches
+from fairway.selectors import Requirement, label_requirement
 from tests.builders import (
     Complaints,
     NodeBuilder,
@@ -130,6 +130,26 @@ def test_any_events_come_to_what_is_there_at_their_end(seed: int) -> None:
 
 def _space(thing: NodeBuilder | PodBuilder) -> str:
     return thing.namespace if isinstance(thing, PodBuilder) else ""
+
+
+def parts(keys: str = "ab", values: str = "xyz") -> st.SearchStrategy[Requirement]:
+    several = st.lists(st.sampled_from(values), min_size=1, max_size=3).map(tuple)
+    listed = st.tuples(st.sampled_from(keys), st.sampled_from(("In", "NotIn")), several)
+    plain = st.tuples(st.sampled_from(keys), st.sampled_from(("Exists", "DoesNotExist")), st.just(()))
+    return st.one_of(listed, plain).map(lambda stated: label_requirement(*stated))
+
+
+@CI
+@given(
+    st.lists(st.lists(parts(), max_size=4).map(tuple), max_size=3),
+    st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz")),
+)
+def test_what_selectors_say_of_one_label_comes_to_one_rule(
+    selectors: list[Selector], labels: dict[str, str]
+) -> None:
+    said = Selected(None, tuple(selectors))
+    expected = all(matches(selector, labels) for selector in selectors)
+    assert said.selects(PodTraits("default", tuple(sorted(labels.items())))) == expected
 
 
 def test_columns_grow_with_the_cluster() -> None:

@@ -203,7 +203,7 @@ def test_pods_without_any_node_are_a_cluster(tmp_path: Path) -> None:
 
 def test_yaml_without_libyaml_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = read(tmp_path, as_yaml(listed(*EVERYTHING)))
-    monkeypatch.setattr(dump_yaml, "_Loader", yaml.SafeLoader)
+    monkeypatch.setattr(dump_yaml, "Loader", yaml.SafeLoader)
     assert read(tmp_path, as_yaml(listed(*EVERYTHING))) == fast
 
 

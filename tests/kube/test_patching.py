@@ -16,7 +16,6 @@ from fairway.kube.patching import (
     Stale,
     apply,
     merge_patch,
-    patch_status,
 )
 from sandbox.fakeapi import Cut, FakeApi, requests
 from tests.kube.conftest import ApiServer
@@ -39,6 +38,10 @@ class Bench:
     async def patch(self, body: Obj, when: Preconditions | None = None) -> PatchResult[Widget]:
         when = when or Preconditions.exactly(self.created.metadata)
         return await merge_patch(self.client, self.path, body, Widget, when)
+
+    async def patch_status(self, phase: str, when: Preconditions) -> PatchResult[Widget]:
+        body = {"status": {"phase": phase}}
+        return await merge_patch(self.client, f"{self.path}/status", body, Widget, when)
 
 
 def on_a_widget(server: ApiServer, scenario: Callable[[Bench], Awaitable[None]]) -> None:
@@ -123,17 +126,17 @@ def test_a_patch_of_nothing_tells_that_it_is_gone(server: ApiServer) -> None:
 def test_the_status_is_patched_alone(server: ApiServer) -> None:
     async def scenario(bench: Bench) -> None:
         uid = Preconditions(bench.created.metadata.uid)
-        new = patched(await patch_status(bench.client, bench.path, {"phase": "Ready"}, Widget, uid))
+        new = patched(await bench.patch_status("Ready", uid))
         assert (new.status.phase, new.spec.size) == ("Ready", 1)
         assert new.metadata.generation == bench.created.metadata.generation
         ignored = patched(await bench.patch({"status": {"phase": "Lost"}}, uid))
         assert ignored.status.phase == "Ready"
         stale = Preconditions.exactly(bench.created.metadata)
-        result = await patch_status(bench.client, bench.path, {"phase": "Old"}, Widget, stale)
+        result = await bench.patch_status("Old", stale)
         assert isinstance(result, Stale)
         # The uid of a custom object is not looked at here: only its version protects its status.
         another = Preconditions("someone-else")
-        new = patched(await patch_status(bench.client, bench.path, {"phase": "Done"}, Widget, another))
+        new = patched(await bench.patch_status("Done", another))
         assert new.metadata.uid == bench.created.metadata.uid
 
     on_a_widget(server, scenario)

@@ -1,6 +1,5 @@
 """Reads ResourceFlavors. What cannot be read makes the flavor smaller, never larger."""
 
-from fairway.kube.templates import TemplateToleration
 from fairway.selectors import is_label_key
 from fairway.taints import NO_EXECUTE, NO_SCHEDULE, Toleration
 from queue_dispatcher.api.objects import CapacityPolicySpec, ResourceFlavorObject
@@ -31,7 +30,7 @@ def read_resource_flavor(stated: ResourceFlavorObject) -> ResourceFlavor:
     )
 
 
-def _tolerations(stated: list[TemplateToleration], problems: Problems) -> tuple[Toleration, ...]:
+def _tolerations(stated: list[Toleration], problems: Problems) -> tuple[Toleration, ...]:
     read: list[Toleration] = []
     for index, one in enumerate(stated):
         field = f"spec.tolerations[{index}]"
@@ -42,7 +41,7 @@ def _tolerations(stated: list[TemplateToleration], problems: Problems) -> tuple[
                 f"{field}.effect", f"{shown(one.effect)}: expected {', '.join(_EFFECTS[1:])}; left out"
             )
         else:
-            read.append(Toleration(one.key, one.operator, one.value, one.effect))
+            read.append(one)
     return tuple(read)
 
 

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 from estimator.cluster.columns import NodeColumns
+from estimator.cluster.occupancy import PodTraits
 from estimator.cluster.report import Report
 from estimator.cluster.volumes import VolumesMirror
 from estimator.fit.limits import ENDLESS, Limit
-from estimator.fit.pod_volumes import ClaimUses, PodVolume, pod_volumes
-from estimator.fit.volumes import volume_limits
+from estimator.fit.pod_volumes import PodVolume, pod_volumes
+from estimator.fit.surroundings import volume_limits
 from fairway.kube.member_kinds import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.kube.objects import VolumeClaimSpec
 from fairway.kube.templates import PodTemplate
 from tests.builders import Complaints, cluster, no_complaints, node
 
 Json = Mapping[str, object]
+ClaimUses = Mapping[str, Mapping[int, int]]
 _T = TypeVar("_T")
 
 ZONE, OLD_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
@@ -162,7 +164,18 @@ def asks(storage_class: str | None = None, size: object = "1Gi", **more: object)
 def limits_of(
     objects: Iterable[Stored], asked: tuple[PodVolume, ...], uses: ClaimUses | None = None
 ) -> dict[str, Limit]:
-    return {one.filter: one for one in volume_limits(nodes(), known(*objects), uses or {}, asked)}
+    """``uses``: by claim the rows on which pods use it, and how many do."""
+    columns = nodes()
+    for claim_key, pods in (uses or {}).items():
+        for row, count in pods.items():
+            for _ in range(count):
+                use(columns, row, claim_key)
+    return {one.filter: one for one in volume_limits(columns, known(*objects), asked)}
+
+
+def use(columns: NodeColumns, row: int, claim_key: str) -> None:
+    group = columns.occupancy.group(PodTraits("team", claims=(claim_key,)))
+    columns.occupancy.hold(row, group)
 
 
 def rows(limit: Limit) -> str:
@@ -504,10 +517,10 @@ def test_volumes_that_are_kept_for_a_claim_need_not_be_all_that_it_asks_for(
 def test_volumes_of_a_node_that_was_there_are_not_counted() -> None:
     mirror = cluster(node("a").label({HOST: "a"}), node("b").label({HOST: "b"}))
     objects, asked = known(LOCAL, local("v", "a"), local("w", "b")), own(asks("local"))
-    assert volume_limits(mirror.columns, objects, {}, asked)[0].total == 2
+    assert volume_limits(mirror.columns, objects, asked)[0].total == 2
     mirror.columns.hold("b", {"pods": 1})
     mirror.nodes.delete("b")
-    assert volume_limits(mirror.columns, objects, {}, asked)[0].total == 1
+    assert volume_limits(mirror.columns, objects, asked)[0].total == 1
 
 
 def test_volumes_are_taken_and_given_back() -> None:
@@ -515,7 +528,7 @@ def test_volumes_are_taken_and_given_back() -> None:
     version = mirror.version
 
     def total() -> int | None:
-        return volume_limits(columns, mirror, {}, asked)[0].total
+        return volume_limits(columns, mirror, asked)[0].total
 
     assert total() == 1
     mirror.volumes.upsert(volume("v", within(HOST, "a"), storageClassName="local"))
@@ -617,12 +630,31 @@ def test_no_attach_limits(objects: list[Stored]) -> None:
     assert "NodeVolumeLimits" not in limits_of(objects, own(asks("any")))
 
 
+def test_attach_limits_follow_what_comes_and_goes() -> None:
+    columns, mirror = nodes(), known(ANY, *IN_USE, csi_node("a", ebs=3))
+
+    def left() -> int:
+        (limit, *_) = volume_limits(columns, mirror, own(asks("any")))
+        assert limit.caps is not None
+        return int(limit.caps[0])
+
+    assert (left(), left()) == (3, 3)
+    use(columns, 0, "team/c1")
+    assert left() == 2
+    use(columns, 0, "team/c2")
+    assert left() == 1
+    mirror.claims.delete("team/c1")
+    assert left() == 2
+    columns.occupancy.release(0, columns.occupancy.group(PodTraits("team", claims=("team/c2",))))
+    assert left() == 3
+
+
 @pytest.mark.parametrize(
     ("uses", "modes", "total"),
     [
         ({}, ["ReadWriteOncePod"], 1),
         ({"team/c": {2: 1}}, ["ReadWriteOncePod"], 0),
-        ({"team/c": {2: 0}, "team/other": {2: 1}}, ["ReadWriteOncePod"], 1),
+        ({"team/other": {2: 1}}, ["ReadWriteOncePod"], 1),
         ({"team/c": {2: 1}}, ["ReadWriteOnce"], None),
     ],
 )
@@ -679,7 +711,7 @@ def test_claims_of_a_template() -> None:
 def test_kinds_that_cannot_be_read_are_told(
     objects: list[Stored], asked: tuple[PodVolume, ...], told: list[str]
 ) -> None:
-    found = volume_limits(nodes(), known(*objects, synced=False), {}, asked)
+    found = volume_limits(nodes(), known(*objects, synced=False), asked)
     texts = [text for limit in found for text in limit.unknown]
     assert all(limit.total is None and limit.rows is None for limit in found)
     assert len(texts) == len(told)
@@ -714,7 +746,7 @@ def test_what_cannot_be_parsed_is_told_and_the_rest_works() -> None:
     assert "spec.capacity.storage: 'big' is not a Kubernetes quantity" in texts
     assert "spec.nodeAffinity.required.nodeSelectorTerms[0]: " in texts
     assert "allowedTopologies[0]: '?' is not a label key" in texts
-    found = [volume_limits(nodes(), mirror, {}, shared(name))[0] for name in "ce"]
+    found = [volume_limits(nodes(), mirror, shared(name))[0] for name in "ce"]
     assert [rows(limit) for limit in found] == ["c", "c"]
 
 
@@ -725,7 +757,7 @@ def test_names_of_a_megabyte_are_not_repeated_in_full() -> None:
     mirror = known(*objects, csi_node(name, ebs=1), storage_class(name), report=told)
     texts = [*(text for report in told for text in report)]
     for asked in (shared(name), shared("c"), shared(name + "y"), own(asks(name)), own(asks(name + "y"))):
-        for limit in volume_limits(nodes(), mirror, {}, asked):
+        for limit in volume_limits(nodes(), mirror, asked):
             texts += [limit.reason, *limit.unknown]
     assert max(map(len, texts)) < 600
 
@@ -735,9 +767,9 @@ def test_rows_of_nodes_that_are_gone_take_nothing() -> None:
     mirror.columns.hold("later", {"pods": 1})
     mirror.nodes.delete("b")
     objects = known(claim("c", "v"), volume("v", {"key": "no", "operator": "DoesNotExist"}))
-    assert volume_limits(mirror.columns, objects, {}, shared("c")) == ()
+    assert volume_limits(mirror.columns, objects, shared("c")) == ()
     for terms in ([], [{"key": "no", "operator": "DoesNotExist"}]):
         ready = known(LOCAL, volume("v", *terms, phase="Available", storageClassName="local"))
-        (limit,) = volume_limits(mirror.columns, ready, {}, own(asks("local")))
+        (limit,) = volume_limits(mirror.columns, ready, own(asks("local")))
         assert limit.caps is not None
         assert np.array_equal(limit.caps, mirror.columns.present.astype(np.int64))
