@@ -46,10 +46,12 @@ class SliceMirror(KindMirror[Published]):
     def upsert(self, published: ResourceSlice) -> None:
         """A slice appeared or changed."""
         part = read_slice(published)
-        if self._set(part.name, part):
-            if part.problem:
-                self._report("resourceslices", part.name, f"{part.problem}; its pool is not used")
-            self._state.publish(part)
+        self._set(part.name, part)
+
+    def _remember(self, key: str, value: Published) -> None:
+        if value.problem:
+            self._report("resourceslices", key, f"{value.problem}; its pool is not used")
+        self._state.publish(value)
 
     def _forget(self, key: str, value: Published) -> None:
         self._state.withdraw(value)
@@ -87,9 +89,7 @@ class ClaimMirror(KindMirror[tuple[Holding, ...]]):
         found, problems = read_holdings(key, claim)
         for problem in problems:
             self._report("resourceclaims", key, problem)
-        if self._set(key, found):
-            for holding in found:
-                self._state.hold(holding)
+        self._set(key, found)
         annotations = claim.metadata.annotations or {}
         if not _MADE_FOR_PODS.isdisjoint(annotations):
             self._state.claims.pop(key, None)
@@ -100,6 +100,10 @@ class ClaimMirror(KindMirror[tuple[Holding, ...]]):
         """A claim is gone, and gives back what it held."""
         super().delete(key)
         self._state.claims.pop(key, None)
+
+    def _remember(self, key: str, value: tuple[Holding, ...]) -> None:
+        for holding in value:
+            self._state.hold(holding)
 
     def _forget(self, key: str, value: tuple[Holding, ...]) -> None:
         for holding in value:
