@@ -13,9 +13,9 @@ class Limit:
     """What one filter says, each part None where it limits nothing.
 
     ``rows``: where pods may go. ``caps``: at most so many more on each row, `ENDLESS` for any number.
-    ``total``: at most so many more in all. ``reason``: why not elsewhere or more, in the scheduler's words;
-    empty where nothing is limited. ``unknown``: what could not be known, so that the truth may be less than
-    that and the answer is not proven.
+    ``total``: at most so many more in all. ``choices``: all of them on the rows of one of these. ``reason``:
+    why not elsewhere or more, in the scheduler's words; empty where nothing is limited. ``unknown``: what
+    could not be known, so that the truth may be less than that and the answer is not proven.
     """
 
     filter: str
@@ -24,3 +24,4 @@ class Limit:
     total: int | None = None
     reason: str = ""
     unknown: tuple[str, ...] = ()
+    choices: tuple[BoolVector, ...] = ()

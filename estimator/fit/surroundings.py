@@ -47,6 +47,11 @@ class Surroundings:
         return min((limit.total for limit in self.limits if limit.total is not None), default=None)
 
     @property
+    def choices(self) -> tuple[BoolVector, ...]:
+        """All further pods go on the rows of one of these; empty where nothing keeps them together so."""
+        return next((limit.choices for limit in self.limits if limit.choices), ())
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """What could not be known, so that the answer is not proven."""
         return tuple(dict.fromkeys(told for limit in self.limits for told in limit.unknown))

@@ -34,6 +34,10 @@ _GA = {
 _ZONE_KEYS = (*_GA, *_GA.values())
 
 
+# Of more volumes that lie ready for a shared claim nobody looks at each.
+_MOST_CHOICES = 64
+
+
 @dataclass(slots=True)
 class _Findings:
     """What has been found so far; the first thing that limits gives the reason."""
@@ -44,6 +48,7 @@ class _Findings:
     total: int | None = None
     reason: str = ""
     unknown: list[str] = field(default_factory=list)
+    choices: tuple[BoolVector, ...] = ()
 
     def within(self, rows: BoolVector, reason: str) -> None:
         if (rows | ~self.nodes.present).all():
@@ -59,7 +64,8 @@ class _Findings:
         self.caps = caps if self.caps is None else np.minimum(self.caps, caps)
 
     def limit(self, name: str) -> Limit:
-        return Limit(name, self.rows, self.caps, self.total, self.reason, tuple(dict.fromkeys(self.unknown)))
+        unknown = tuple(dict.fromkeys(self.unknown))
+        return Limit(name, self.rows, self.caps, self.total, self.reason, unknown, self.choices)
 
 
 def volume_binding(nodes: NodeColumns, known: VolumesMirror, volumes: Sequence[PodVolume]) -> Limit:
@@ -120,6 +126,10 @@ def _unbound(
         ready = Counter(known.volumes.fitting(named, claim.ask))
         ready.update(one.terms for one in known.volumes.available(named) if _is_kept(one, volume.key, claim))
         found.within((ready_volumes(nodes, ready).counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)
+        if not rules.driver and len(ready) <= _MOST_CHOICES:
+            found.choices = tuple(
+                nodes.present.copy() if terms is None else rows_reached(nodes, terms) for terms in ready
+            )
         found.unknown.append(
             f"PersistentVolumeClaim {volume.name} is bound where its first pod goes, and all others follow"
         )

@@ -203,6 +203,7 @@ FRESH = Freshness(synced=True, lost_s=None, recovering=False, detail="")
 
 def member(name: str, clock: Clock) -> MemberCluster:
     known = MemberCluster(name, cluster(node("a").gpus(8)), clock)
+    known.mirror.admission.limit_ranges.synced = True
     for kind in MEMBER_KINDS:
         known.watch(kind.name, lambda: FRESH)
     return known

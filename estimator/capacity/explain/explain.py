@@ -50,7 +50,7 @@ def _explained(room: Room, shape: PodShape, expired: Expired) -> Explanation:
         spreading = spread_replicas(inside, shape, expired)
         return spreading.answer, spreading.placed
 
-    alone, placed = in_company(usable, (shape,), solve)
+    alone, placed = in_company(usable, (shape,), solve, expired)
     tally = _Tally(room.nodes.present)
     _tally_access(tally, obstacles)
     _tally_room(tally, obstacles)

@@ -87,7 +87,7 @@ def whole(answer: Answer, missing: int) -> Answer:
 
 def pods_alone(room: Room, shape: PodShape, expired: Expired) -> Answer:
     """How many pods of one shape fit that are bound to nothing but each other."""
-    return in_company(room, (shape,), lambda inside: (_replicas(inside, shape, expired), None))[0]
+    return in_company(room, (shape,), lambda inside: (_replicas(inside, shape, expired), None), expired)[0]
 
 
 def _replicas(room: Room, shape: PodShape, expired: Expired) -> Answer:

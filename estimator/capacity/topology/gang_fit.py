@@ -86,7 +86,7 @@ def place_gang(
         fit = _placed(reading, components, topology, expired, wanted or UNBOUNDED, search)
         return fit.answer, fit
 
-    answer, fit = in_company(room, (component.shape for _, component in needed), solve)
+    answer, fit = in_company(room, (component.shape for _, component in needed), solve, expired)
     return replace(fit, answer=answer)
 
 

@@ -325,7 +325,7 @@ AUTO, ON, OFF = TolerationMode.AUTO, TolerationMode.ON, TolerationMode.OFF
 
 # How it is set, what pods are seen, taints, for which resources tolerations are added, which are assumed.
 POLICIES: dict[str, tuple[TolerationMode, DeviceTolerations, list[tuple[Taint, ...]], set[str], set[str]]] = {
-    "pods have it": (AUTO, seen(gpu=(3, 0)), taints(GPU), {GPU}, set()),
+    "pods have it": (AUTO, seen(gpu=(3, 0)), taints(GPU), {GPU}, {GPU}),
     "a pod lacks it": (AUTO, seen(gpu=(3, 1)), taints(GPU), set(), set()),
     "no pod tells": (AUTO, seen(), taints(GPU), {GPU}, {GPU}),
     "pods of others lack it": (AUTO, seen(nic=(0, 1)), taints(GPU), set(), set()),
