@@ -207,6 +207,8 @@ class _Waits:
         await self.go.wait()
         return []
 
+    place = explain = summaries
+
 
 class TestBounds:
     def test_a_message_beyond_the_limit_is_refused_and_others_are_answered(self, tmp_path: Path) -> None:
