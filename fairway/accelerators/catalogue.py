@@ -64,15 +64,6 @@ class Unit(StrEnum):
     MIB_512 = "512MiB"
     GIB = "GiB"
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of memory in one unit, 0 where it is no unit of memory."""
-        return _BYTES.get(self, 0)
-
-
-_MI = 1 << 20
-_BYTES = {Unit.BYTES: 1, Unit.MIB: _MI, Unit.MIB_256: 256 * _MI, Unit.MIB_512: 512 * _MI, Unit.GIB: _MI << 10}
-
 
 @dataclass(frozen=True, slots=True)
 class Labels:

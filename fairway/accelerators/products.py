@@ -1,4 +1,4 @@
-"""What the devices of one node are: product, memory, pieces, and how many stand behind the advertised number.
+"""What the devices of one node are: product, pieces, and how many stand behind the advertised number.
 
 Labels describe, allocatable counts. The plain name ``nvidia.com/gpu`` may mean whole GPUs, time-sliced or MPS
 replicas, or MIG pieces; only labels tell, and labels can be stale, absent, or speak of one of two models in
@@ -25,11 +25,7 @@ _INVALID = "INVALID"
 _UNCUT = "spx_"
 _SHARING = {"time-slicing": "time-slicing", "time-sharing": "time-slicing", "mps": "mps"}
 _INTEGER = re.compile(r"[0-9]{1,18}")
-_MEMORY = re.compile(r"([0-9]{1,18})(?:([GM])(?:i?B|i)?)?")
-_MI = 1 << 20
-_GI = 1 << 30
-# A device of 1 TiB does not exist yet: a larger number without a unit is bytes, as old releases wrote it.
-_LARGEST_MIB = 1 << 20
+_MEMORY = re.compile(r"[0-9]{1,18}(?:[GM](?:i?B|i)?)?")
 _SHOWN = 63
 
 
@@ -39,22 +35,16 @@ class NodeProduct:
 
     ``device_class`` as name and labels together tell it. ``product`` without the suffixes that sharing and
     MIG add, empty where nothing tells it; ``partition``: the piece that each device is, such as a MIG
-    profile. ``memory_bytes`` of one device or piece, 0 where not known. ``advertised_per_device``: each is
-    advertised so many times, by ``sharing`` (``time-slicing``, ``mps`` or empty); ``devices``: those behind
-    allocatable, rounded up. ``group`` ties the node to others: the NVLink clique, the node pool of a TPU.
+    profile. ``advertised_per_device``: each is advertised so many times, by ``sharing`` (``time-slicing``,
+    ``mps`` or empty).
     """
 
     resource: str
     device_class: DeviceClass
-    vendor: str
     product: str
     partition: str
-    memory_bytes: int
     advertised_per_device: int
-    devices: int
     sharing: str = ""
-    group: str = ""
-    catalogued: bool = True
 
 
 def node_product(
@@ -85,20 +75,17 @@ def node_product(
     if per_device > 1:
         device_class = DeviceClass.SHARED
     _, sharing = _first(labels, entry.labels.sharing)
-    _, group = _first(labels, entry.labels.group)
+    key, memory = _first(labels, entry.labels.memory)
+    if memory and not _MEMORY.fullmatch(memory):
+        problems.append(f"label {key}: expected MiB, or a size such as 64G, found {_shown(memory)}: not used")
     return Read(
         NodeProduct(
             resource=entry.resource,
             device_class=device_class,
-            vendor=entry.vendor,
             product=product or entry.product,
             partition=partition,
-            memory_bytes=_memory(entry, labels, problems),
             advertised_per_device=per_device,
-            devices=-(-max(allocatable, 0) // per_device),
             sharing=_SHARING.get(sharing, "") if per_device > 1 else "",
-            group=group,
-            catalogued=entry.catalogued,
         ),
         tuple(problems),
     )
@@ -160,20 +147,6 @@ class _Advertised:
 
     def _seen(self, total: int) -> str:
         return f"{total} of {self.entry.resource}"
-
-
-def _memory(entry: Entry, labels: Mapping[str, str], problems: list[str]) -> int:
-    key, text = _first(labels, entry.labels.memory)
-    if not text:
-        return 0
-    found = _MEMORY.fullmatch(text)
-    if found is None:
-        problems.append(f"label {key}: expected MiB, or a size such as 64G, found {_shown(text)}: not used")
-        return 0
-    number, unit = int(found[1]), found[2]
-    if unit == "G":
-        return number * _GI
-    return number if unit is None and number >= _LARGEST_MIB else number * _MI
 
 
 def _integer(labels: Mapping[str, str], keys: tuple[str, ...], problems: list[str]) -> tuple[str, int]:

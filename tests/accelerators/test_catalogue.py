@@ -306,22 +306,6 @@ def test_what_is_no_extended_resource_is_no_device(name: str) -> None:
     assert builtin_catalogue().device(name) is None
 
 
-@pytest.mark.parametrize(
-    ("unit", "size"),
-    [
-        (Unit.BYTES, 1),
-        (Unit.MIB, 1 << 20),
-        (Unit.MIB_256, 1 << 28),
-        (Unit.MIB_512, 1 << 29),
-        (Unit.GIB, 1 << 30),
-        (Unit.PERCENT, 0),
-        (Unit.DEVICES, 0),
-    ],
-)
-def test_units_of_memory_know_their_bytes(unit: Unit, size: int) -> None:
-    assert unit.bytes == size
-
-
 def test_the_packaged_catalogue_is_read_once() -> None:
     assert builtin_catalogue() is builtin_catalogue()
 
