@@ -16,7 +16,7 @@ from estimator.capacity.assumed import BoundPods, OutOfTime, bound_pods, hold, o
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
-from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets
+from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets, of_template
 from estimator.capacity.gangs.workload_gang import WorkloadGang
 from estimator.capacity.local import Local, left_out
 from estimator.capacity.quota import quota_sets
@@ -105,16 +105,20 @@ class Answering:
         if isinstance(question, UnschedulableQuestion):
             return self._unschedulable(member, question)
         found = await self._template(question, deadline_s - self._clock())
-        if found.gang is not None:
-            await member.learn(found.gang.components, deadline_s - self._clock())
+        unknown: tuple[str, ...] = (found.doubt,) if found.doubt else ()
+        gang = found.gang
+        if gang is not None:
+            unknown = await member.learn(gang.components, deadline_s - self._clock())
+            if isinstance(question, ReplicasQuestion) and len(gang.components) > 1:
+                unknown += tuple(_not_asked(gang))
         if found.doubt and question.names_device:
             return self.doubt(question, in_doubt("template_unknown", found.doubt))
         try:
             match question:
                 case ReplicasQuestion():
-                    return await self._replicas(member, question, found.gang, deadline_s)
+                    return await self._replicas(member, question, gang, unknown, deadline_s)
                 case SetsQuestion():
-                    return await self._sets(member, question, found.gang, deadline_s)
+                    return await self._sets(member, question, gang, unknown, deadline_s)
         except OutOfTime as error:
             return self.doubt(question, in_doubt("late", str(error)))
 
@@ -143,6 +147,7 @@ class Answering:
         member: MemberCluster,
         question: ReplicasQuestion,
         gang: WorkloadGang | None,
+        unknown: tuple[str, ...],
         deadline_s: float,
     ) -> Answer:
         point: ExtensionPoint = "estimate_replicas"
@@ -158,7 +163,7 @@ class Answering:
             if gang is not None:
                 bound = _bound_pods(member, question.workload)
                 fit = partial(_fit_gang, question, replace(gang, components=here.components), bound)
-            return self._work(member, question, counted, fit, here, gang)
+            return self._work(member, question, counted, fit, here, gang, unknown)
 
         is_alone = _is_alone(member, gang, asked)
         if is_alone and not question.assumed and not _is_apart(gang, asked):
@@ -172,15 +177,19 @@ class Answering:
         member: MemberCluster,
         question: SetsQuestion,
         gang: WorkloadGang | None,
+        unknown: tuple[str, ...],
         deadline_s: float,
     ) -> Answer:
         def work() -> _Work:
             here = member.local(question.components if gang is None else gang.components)
             if gang is None:
-                fit = partial(_fit_sets, here.components, None)
+                counted, known = here.components, None
             else:
-                fit = partial(_fit_sets, question.components, replace(gang, components=here.components))
-            return self._work(member, question, question.components, fit, here, gang)
+                known = replace(gang, components=here.components)
+                counted = of_template(question.components, known)
+            return self._work(
+                member, question, counted, partial(_fit_sets, counted, known), here, gang, unknown
+            )
 
         may_be_now = gang is None and not _draws(member, question.components)
         return await self._solve(
@@ -201,13 +210,14 @@ class Answering:
         fit: "_Fit",
         here: Local,
         gang: WorkloadGang | None,
+        unknown: tuple[str, ...],
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
         return _Work(
             fit,
             here.around,
-            left_out(() if gang is None else gang.problems, here),
+            left_out(() if gang is None else gang.problems, here, unknown),
             assumed,
             bound_pods(assumed, member.bound_pods),
             question.workload,
@@ -359,6 +369,13 @@ def _is_apart(gang: WorkloadGang | None, components: tuple[Component, ...]) -> b
     return gang is not None and any(
         keeps_distance(one.shape) or one.shape.inter_pod.affinity for one in components
     )
+
+
+def _not_asked(gang: WorkloadGang) -> Iterator[str]:
+    """What a question about pods of one kind leaves out of a gang of several."""
+    for component in gang.components:
+        if keeps_distance(component.shape) or component.shape.inter_pod.affinity or component.shape.volumes:
+            yield f"what pods of {component.name} say of other pods, since Karmada asks for pods of one kind"
 
 
 def _bound_pods(member: MemberCluster, workload: WorkloadReference | None) -> int:

@@ -130,7 +130,7 @@ class CapacityAnswering:
             call.leave()
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
         known = member
-        await known.learn(question.gang.components, call.left_s() * _SHARE_FOR_WAITING)
+        unknown = await known.learn(question.gang.components, call.left_s() * _SHARE_FOR_WAITING)
 
         def start() -> Callable[[], tuple[Placed, tuple[Explanation, ...]]]:
             share_s = call.leave()
@@ -139,7 +139,7 @@ class CapacityAnswering:
             quotas = tuple(known.mirror.quotas.of(question.gang.namespace)) if self._heeds_quotas else ()
             asked = _without_bound(question, known)
             here = known.local(asked.gang.components)
-            work = partial(_place_and_explain, asked, here, with_causes, quotas, call.clock, share_s)
+            work = partial(_place_and_explain, asked, here, unknown, with_causes, quotas, call.clock, share_s)
             return partial(work, known.snapshot(here.around), known.topology_of_snapshot())
 
         try:
@@ -244,6 +244,7 @@ def _in_doubt(name: str, doubt: Reason, age_s: float) -> ClusterExplanation:
 def _place_and_explain(
     question: CapacityQuestion,
     here: Local,
+    unknown: tuple[str, ...],
     with_causes: bool,
     quotas: tuple[Quota, ...],
     clock: Callable[[], float],
@@ -262,7 +263,7 @@ def _place_and_explain(
     search = Budget(clock, started_s + search_s)
     gang = replace(question.gang, components=here.components)
     placed = place(room, gang, topology, expired, search, quotas)
-    placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here)))
+    placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here, unknown)))
     if not question.want_placement:
         placed = replace(placed, placement=())
     return placed, explain(room, gang.components, expired) if with_causes else ()

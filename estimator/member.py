@@ -106,14 +106,16 @@ class MemberCluster:
         self._news.set()
         self._news = asyncio.Event()
 
-    async def learn(self, components: Iterable[Component], within_s: float) -> None:
-        """Read what decides about these besides nodes and pods; returns early where that takes long.
+    async def learn(self, components: Iterable[Component], within_s: float) -> tuple[str, ...]:
+        """Read what decides about these besides nodes and pods; what of it is not known as it is now.
 
-        What has not been read then is told with the answer, see `Local.unknown`.
+        Returns early where that takes long. What was never read is told with the answer, see `Local.unknown`.
         """
         resources = self._deciding(components)
-        if resources:
-            await self.settle(resources, _STALE_S, min(within_s, _MOST_TO_LEARN_S))
+        if not resources:
+            return ()
+        stale = await self.settle(resources, _STALE_S, min(within_s, _MOST_TO_LEARN_S))
+        return () if stale is None or not stale.synced else (stale.detail,)
 
     def _deciding(self, components: Iterable[Component]) -> tuple[str, ...]:
         found: dict[str, None] = {}

@@ -16,6 +16,8 @@ _DOMAINS = {"": "on each node", "*": "in the whole cluster"}
 
 DOUBT = "doubt"
 """The kind of a reason which says that the true number is not known."""
+NOT_KNOWN = "not_known"
+"""The kind of a reason which says that the truth may be less."""
 TOPOLOGY_CONFLICT = "topology_conflict"
 """The kind of a reason which says that what is asked for is not worked out."""
 
@@ -83,7 +85,7 @@ def refused_pods(why: str) -> Reason:
 
 def not_known(what: Sequence[str]) -> Reason:
     """Constraints that the answer leaves out because they cannot be known: the truth may be less."""
-    return Reason("not_known", f"fewer may fit, not known: {'; '.join(what[:_SHOWN])}")
+    return Reason(NOT_KNOWN, f"fewer may fit, not known: {'; '.join(what[:_SHOWN])}")
 
 
 def held_for_assumed(pods: int, workloads: int) -> Reason:

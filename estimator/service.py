@@ -196,10 +196,15 @@ def _within_s(remaining_s: float | None) -> float:
 
 def _reasons(answer: Answer) -> str:
     """As many reasons as metadata may hold, as JSON in the printable ASCII that metadata may consist of."""
-    texts = [str(reason) for reason in answer.reasons]
-    while True:
+    told: list[str] = []
+    left = _MAX_REASONS_BYTES - len("[]")
+    for reason in answer.reasons:
         # JSON leaves the one control character alone that ASCII has beyond its letters.
-        data = json.dumps(texts).replace("\x7f", "\\u007f")
-        if len(data) <= _MAX_REASONS_BYTES:
-            return data
-        texts = texts[:-1] if len(texts) > 1 else [texts[0][: _MAX_REASONS_BYTES // 8]]
+        text = json.dumps(str(reason)).replace("\x7f", "\\u007f")
+        if len(text) + len(", ") > left:
+            if told:
+                break
+            text = json.dumps(str(reason)[: _MAX_REASONS_BYTES // 8]).replace("\x7f", "\\u007f")
+        told.append(text)
+        left -= len(text) + len(", ")
+    return f"[{', '.join(told)}]"

@@ -6,7 +6,7 @@ the value is the true maximum.
 
 from dataclasses import dataclass, replace
 
-from estimator.reasons import Reason
+from estimator.reasons import NOT_KNOWN, Reason
 
 UNBOUNDED = 2**31 - 1
 """No limit is known. Karmada's sentinel MaxInt32, so it stays inside: the wire never carries it."""
@@ -39,6 +39,8 @@ def unsure(answer: Answer, *left_out: Reason) -> Answer:
     if not left_out:
         return answer
     proven = answer.proven and answer.value == 0
+    if proven:
+        left_out = tuple(reason for reason in left_out if reason.kind != NOT_KNOWN)
     return replace(answer, proven=proven, reasons=(*answer.reasons, *left_out))
 
 

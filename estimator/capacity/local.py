@@ -33,13 +33,13 @@ class Local:
     refused: tuple[str, ...] = ()
 
 
-def left_out(problems: Sequence[str], here: Local) -> tuple[Reason, ...]:
+def left_out(problems: Sequence[str], here: Local, unknown: tuple[str, ...] = ()) -> tuple[Reason, ...]:
     """What an answer is told with: pods that are refused, what is not heeded, what is not known."""
     found = [refused_pods(why) for why in here.refused]
     if problems:
         found.append(not_heeded(problems))
-    if here.unknown:
-        found.append(not_known(here.unknown))
+    if here.unknown or unknown:
+        found.append(not_known((*unknown, *here.unknown)))
     return tuple(found)
 
 
@@ -120,7 +120,9 @@ class Localizer:
             caps[WHOLE_CLUSTER] = left.total
         if caps:
             shape = replace(shape, per_domain=tuple(sorted({**dict(shape.per_domain), **caps}.items())))
-        return (shape, left) if left is not None else (replace(shape, inter_pod=ALONE, volumes=()), None)
+        if left is not None or shape.per_domain or shape.spread:
+            return shape, left  # pods of different kinds keep different distances
+        return replace(shape, inter_pod=ALONE, volumes=()), None
 
     def _caps(self, pod: InterPod) -> dict[str, int]:
         """A cap for each anti-affinity that is about the pods themselves by the labels of their namespace."""

@@ -8,8 +8,9 @@ that a question costs nothing but arithmetic on columns, and a pod event as much
 Mirrors what NodeInfo keeps for NodePorts, InterPodAffinity and PodTopologySpread of kube-scheduler 1.36.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from fairway.selectors import Requirement
 IntVector = NDArray[np.int64]
 BoolVector = NDArray[np.bool_]
 
-_MAX_COLUMNS = 64
+_MAX_COLUMNS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,13 @@ class Selected:
     selectors: tuple[Selector, ...]
     leaving: bool = True
     promised: bool = True
-    _rules: Mapping[str, Requirement] = field(init=False, repr=False, compare=False)
+    rules: Mapping[str, Requirement] = field(init=False, repr=False, compare=False)
+    """All of the selectors as one rule for each label."""
     _needed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rules = by_label(self.selectors)
-        object.__setattr__(self, "_rules", rules)
+        object.__setattr__(self, "rules", rules)
         object.__setattr__(self, "_needed", sum(not rule.allows_absent for rule in rules.values()))
 
     def selects(self, traits: PodTraits) -> bool:
@@ -68,7 +70,7 @@ class Selected:
             return False
         needed = self._needed
         for name, value in traits.labels:
-            rule = self._rules.get(name)
+            rule = self.rules.get(name)
             if rule is not None:
                 if not rule.allows(value):
                     return False
@@ -97,6 +99,7 @@ class Occupancy:
         self._groups: dict[PodTraits, PodGroup] = {}
         self._by_namespace: dict[str, dict[PodGroup, None]] = {}
         self._columns: dict[Selected, IntVector] = {}
+        self._labelled: dict[tuple[str, str, str], dict[PodGroup, None]] = {}
         self._version = 0
         self._repelling: dict[PodTerm, dict[int, int]] = {}
         self._repelling_in: dict[str, dict[PodTerm, None]] = {}
@@ -126,6 +129,8 @@ class Occupancy:
         if not group.rows:
             self._groups[traits] = group
             self._by_namespace.setdefault(traits.namespace, {})[group] = None
+            for key, value in traits.labels:
+                self._labelled.setdefault((traits.namespace, key, value), {})[group] = None
         _add(group.rows, row)
         for column in self._columns_of(group):
             column[row] += 1
@@ -146,6 +151,8 @@ class Occupancy:
         if not group.rows:
             del self._groups[traits]
             discard(self._by_namespace, traits.namespace, group)
+            for key, value in traits.labels:
+                discard(self._labelled, (traits.namespace, key, value), group)
         for term in traits.repels:
             self._stop_repelling(term, row)
         for port in traits.ports:
@@ -213,11 +220,21 @@ class Occupancy:
         pods: list[int] = []
         namespaces = self._by_namespace if selected.namespaces is None else selected.namespaces
         for namespace in namespaces:
-            for group in self._by_namespace.get(namespace, ()):
+            for group in self._candidates(namespace, selected):
                 if selected.selects(group.traits):
                     rows += group.rows
                     pods += group.rows.values()
         return np.bincount(np.array(rows, dtype=np.int64), pods, self._size).astype(np.int64)
+
+    def _candidates(self, namespace: str, selected: Selected) -> Iterable[PodGroup]:
+        """The groups of the namespace that may be meant: those with the rarest label that they must have."""
+        least: Sequence[Mapping[PodGroup, None]] = (self._by_namespace.get(namespace, {}),)
+        for requirement in selected.rules.values():
+            if not requirement.complement and not requirement.allows_absent:
+                found = [self._labelled.get((namespace, requirement.key, v), {}) for v in requirement.values]
+                if sum(map(len, found)) < sum(map(len, least)):
+                    least = found
+        return chain.from_iterable(least)
 
     def _repel(self, term: PodTerm, row: int) -> None:
         rows = self._repelling.get(term)

@@ -154,6 +154,8 @@ class PodMirror:
         found: dict[PodTerm, None] = {}
         for index, term in enumerate(required_terms(anti_affinity)):
             try:
+                # The API server has put label keys into the selector, by the labels that the pod had then.
+                term = msgspec.structs.replace(term, match_label_keys=None, mismatch_label_keys=None)
                 found[pod_term(term, pod.metadata.namespace, labels)] = None
             except SelectorError as error:
                 field = f"spec.affinity.podAntiAffinity.required...[{index}]"

@@ -17,6 +17,11 @@ from estimator.fit.pod_shape import MAX_SKEW, NodeClaim, PodShape, Spread
 from fairway.taints import Toleration
 
 FILTER = "PodTopologySpread"
+# What the admission plugin DefaultTolerationSeconds gives to every pod.
+_GIVEN = tuple(
+    Toleration(f"node.kubernetes.io/{state}", "Exists", "", "NoExecute")
+    for state in ("not-ready", "unreachable")
+)
 _ANY_TAINT = (Toleration(operator="Exists"),)
 
 
@@ -115,4 +120,5 @@ def _counting(claim: NodeClaim, spread: Spread) -> NodeClaim:
     """The claim by which nodes make domains of the constraint."""
     if not spread.honors_affinity:
         claim = replace(claim, selector=(), affinity=None)
-    return claim if spread.honors_taints else replace(claim, tolerations=_ANY_TAINT)
+    tolerations = (*claim.tolerations, *_GIVEN) if spread.honors_taints else _ANY_TAINT
+    return replace(claim, tolerations=tolerations)

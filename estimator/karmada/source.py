@@ -129,7 +129,8 @@ class KarmadaSource:
                 await self._change(left_s)
                 continue
             pending = [f for f in followed if not f.is_settled]
-            is_reading = any(not f.source.is_synced for f in pending)
+            # One that fails is not about to be read; nobody waits for it again and again.
+            is_reading = any(not (f.source.is_synced or f.source.is_failing) for f in pending)
             if known and not is_reading:
                 return NOTHING
             if not is_reading:

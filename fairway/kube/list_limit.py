@@ -10,7 +10,7 @@ from typing import Self
 from weakref import WeakKeyDictionary
 
 MOST = 8
-LAPSE_S = 5.0
+LAPSE_S = 1.0
 
 
 class ListInHand:

@@ -34,6 +34,9 @@ class Standing(Enum):
     FORBIDDEN = "not allowed"
 
 
+_UNREAD, _LONG_S = "not read yet", 10.0
+
+
 class OptionalKind(Generic[_T]):
     """Keeps ``sink`` equal to the first of ``kinds`` that the server serves.
 
@@ -61,7 +64,7 @@ class OptionalKind(Generic[_T]):
     ) -> None:
         self.name = kinds[0].name
         self.standing = Standing.UNREAD
-        self.problem = "not read yet"
+        self.problem = _UNREAD
         """Why it is not followed; empty while it is."""
         self._client = client
         self._kinds = kinds
@@ -81,6 +84,12 @@ class OptionalKind(Generic[_T]):
     def is_synced(self) -> bool:
         """Whether it has been read completely once."""
         return self.state.synced_once
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether reading it has failed, or has taken long already."""
+        is_new = self.problem in ("", _UNREAD) and self._clock() - self._since_s < _LONG_S
+        return not self.is_synced and not is_new
 
     @property
     def is_left_out(self) -> bool:

@@ -59,6 +59,10 @@ class PodResourceClaim(KubeStruct, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGate(KubeStruct, frozen=True):
+    name: str = ""
+
+
 class TemplateSpec(KubeStruct, frozen=True):
     containers: list[Container] | None = None
     init_containers: list[Container] | None = None
@@ -71,6 +75,7 @@ class TemplateSpec(KubeStruct, frozen=True):
     tolerations: list[Toleration] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     priority_class_name: str = ""
+    scheduling_gates: list[SchedulingGate] | None = None
     resource_claims: list[PodResourceClaim] | None = None
     volumes: list[Volume] | None = None
     runtime_class_name: str | None = None

@@ -6,6 +6,8 @@ pod groups state their size on every pod, so such a Pod stands for a group of as
 PodGroup stands elsewhere, and then only the Pod counts. apps/v1, batch/v1, core/v1.
 """
 
+import msgspec
+
 from fairway.kube.objects import KubeStruct
 from fairway.kube.templates import TemplateMeta, TemplateSpec
 from fairway.selectors import parse_int64
@@ -23,6 +25,7 @@ class ReplicaFields(KubeStruct, frozen=True):
 
     replicas: RawCount = ABSENT
     template: TemplateFields | None = None
+    volume_claim_templates: list[msgspec.Raw] | None = None
 
 
 class JobFields(KubeStruct, frozen=True):
@@ -35,6 +38,8 @@ class JobFields(KubeStruct, frozen=True):
 
 def read_replicas(of: Outline, spec: ReplicaFields) -> None:
     """So many replicas of a template. Raises Unreadable."""
+    if spec.volume_claim_templates:
+        of.problems.append("spec.volumeClaimTemplates: where these volumes can be is not looked at")
     of.add(
         "main", of.count(spec.replicas, "spec.replicas", 1), of.template(spec.template, _TEMPLATE), _TEMPLATE
     )

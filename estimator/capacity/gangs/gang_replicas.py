@@ -62,18 +62,22 @@ def gang_sets(
     expired: Expired,
     search: Budget = NO_BUDGET,
 ) -> Answer:
-    """How many whole sets of the components fit where the template says how they lie to each other.
-
-    The template's own pods count where it has the component that Karmada names, else those of the request.
-    """
-    of_template = {component.name.lower(): component for component in gang.components}
-    components = tuple(
-        replace(of_template.get(component.name.lower(), component), replicas=component.replicas)
-        for component in asked
-    )
+    """How many whole sets of the components fit where the template says how they lie to each other."""
     return place_gang(
-        room, components, gang.topology, topology.levels, topology.domains, expired, search=search
+        room,
+        of_template(asked, gang),
+        gang.topology,
+        topology.levels,
+        topology.domains,
+        expired,
+        search=search,
     ).answer
+
+
+def of_template(asked: tuple[Component, ...], gang: WorkloadGang) -> tuple[Component, ...]:
+    """The components as Karmada counts them: the template's own pods where it has the one of that name."""
+    named = {component.name.lower(): component for component in gang.components}
+    return tuple(replace(named.get(one.name.lower(), one), replicas=one.replicas) for one in asked)
 
 
 def whole(answer: Answer, missing: int) -> Answer:
@@ -135,7 +139,7 @@ def _best_domain(
     for index in (-pods).argsort(kind="stable").tolist():
         if found and int(pods[index]) <= max(answer.value for answer in found):
             break
-        found.append(_replicas(room.within(domains.rows(index)), component.shape, expired))
+        found.append(pods_alone(room.within(domains.rows(index)), component.shape, expired))
     best = max(found, key=lambda answer: answer.value)
     bound = max(answer.upper_bound for answer in found)
     return Answer(best.value, bound, best.value == bound, best.reasons)

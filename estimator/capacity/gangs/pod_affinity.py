@@ -7,7 +7,7 @@ answers it from the pods that it has.
 Mirrors interpodaffinity, podtopologyspread and nodeports of kube-scheduler 1.36.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from estimator.fit.pod_shape import EACH_NODE, InterPod, Spread
@@ -27,7 +27,20 @@ from fairway.selectors import SelectorError
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _HARD = "DoNotSchedule"
-_HASH_LABEL = "pod-template-hash"
+_ADDED_LABELS = (
+    "pod-template-hash",
+    "controller-revision-hash",
+    "statefulset.kubernetes.io/",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/",
+    "jobset.sigs.k8s.io/",
+    "leaderworkerset.sigs.k8s.io/",
+    "training.kubeflow.org/",
+    "ray.io/",
+    "volcano.sh/",
+)
+MAX_POD_TERMS = 64
+"""Terms about other pods; each is looked for among all pods that run."""
 _NO_NAMESPACE = "default"
 
 
@@ -52,6 +65,14 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
     spec, labels = template.spec, template.metadata.labels or {}
     namespace = namespace or _NO_NAMESPACE
     affinity = spec.affinity or Affinity()
+    terms = sum(len(required_terms(pods)) for pods in (affinity.pod_affinity, affinity.pod_anti_affinity))
+    terms += len(spec.topology_spread_constraints or ())
+    if terms > MAX_POD_TERMS:
+        raise RefusedTemplate(
+            f"{field}: {terms} affinity terms and spread constraints: expected at most {MAX_POD_TERMS}"
+        )
+    if spec.scheduling_gates:
+        problems.append(f"{field}.schedulingGates: the pods wait until somebody lifts them")
     where = f"{field}.affinity.podAntiAffinity.{_REQUIRED}"
     apart = _terms(affinity.pod_anti_affinity, where, namespace, labels, problems)
     where = f"{field}.affinity.podAffinity.{_REQUIRED}"
@@ -85,12 +106,13 @@ def _terms(
     for index, term in enumerate(required_terms(affinity)):
         where = f"{field}[{index}]"
         try:
-            found[pod_term(term, namespace, labels)] = None
+            found_term = pod_term(term, namespace, labels)
         except SelectorError as error:
             raise RefusedTemplate(f"{where}.{error}") from None
-        _tell_hash(
-            (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ())), where, labels, problems
-        )
+        found[found_term] = None
+        selected = (requirement.key for requirement in found_term.selector or ())
+        keys = (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ()), *selected)
+        _tell_added(keys, where, labels, problems)
     return tuple(found)
 
 
@@ -103,8 +125,9 @@ def _spread(
     for name, value in (("maxSkew", constraint.max_skew), ("minDomains", 1 if least is None else least)):
         if value < 1:
             raise RefusedTemplate(f"{field}.{name}: {value}: expected at least 1")
-    _tell_hash(constraint.match_label_keys or (), field, labels, problems)
     selector = _spread_selector(constraint, field, labels)
+    selected = (requirement.key for requirement in selector or ())
+    _tell_added((*(constraint.match_label_keys or ()), *selected), field, labels, problems)
     return Spread(
         constraint.topology_key,
         constraint.max_skew,
@@ -129,7 +152,10 @@ def _spread_selector(
         raise RefusedTemplate(f"{field}.labelSelector: {error}") from None
 
 
-def _tell_hash(keys: Sequence[str], field: str, labels: dict[str, str], problems: list[str]) -> None:
-    """The hash of its template is put on a Deployment's pods in the member only."""
-    if _HASH_LABEL in keys and _HASH_LABEL not in labels:
-        problems.append(f"{field}: {_HASH_LABEL} is not known before the pods are there; all values count")
+def _tell_added(keys: Iterable[str], field: str, labels: Mapping[str, str], problems: list[str]) -> None:
+    """Tell of labels that controllers put on pods in the member, and that the template does not have."""
+    problems += [
+        f"{field}: {key} is not known before the pods are there; all values count"
+        for key in dict.fromkeys(keys)
+        if key not in labels and key.startswith(_ADDED_LABELS)
+    ]

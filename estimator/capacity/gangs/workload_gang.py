@@ -1,12 +1,12 @@
 """A gang in the estimator's own terms: components, and how many of their pods must start together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from estimator.capacity.gangs.templates import shape_of
 from estimator.capacity.request import Component
 from estimator.fit.pod_shape import PodShape
-from fairway.pod_terms import PodTerm
+from fairway.pod_terms import PodTerm, matches
 from fairway.workloads.gang import Gang, TopologyRequest
 
 
@@ -65,12 +65,12 @@ def _without_each_other(components: list[Component], problems: list[str]) -> tup
     kept = []
     for component in components:
         others = [other for other in components if other.shape != component.shape]
+        for other in others:
+            problems += [
+                f"pod set {component.name}: {what} the pods of {other.name} is not looked at"
+                for what in _said(component.shape, other.shape)
+            ]
         pod = component.shape.inter_pod
-        said = [("anti-affinity", other.name) for other in others if _about(pod.anti_affinity, other.shape)]
-        said += [("affinity", other.name) for other in others if _about(pod.affinity, other.shape)]
-        problems += [
-            f"pod set {component.name}: {what} to the pods of {name} is not looked at" for what, name in said
-        ]
         near = tuple(term for term in pod.affinity if not any(_about((term,), one.shape) for one in others))
         if len(near) < len(pod.affinity):
             shape = replace(component.shape, inter_pod=replace(pod, affinity=near))
@@ -79,6 +79,26 @@ def _without_each_other(components: list[Component], problems: list[str]) -> tup
     return tuple(kept)
 
 
+def _said(shape: PodShape, other: PodShape) -> Iterator[str]:
+    """What pods of the one shape say of pods of the other."""
+    pod, labels = shape.inter_pod, dict(other.inter_pod.labels)
+    if _about(pod.anti_affinity, other):
+        yield "anti-affinity to"
+    if _about(pod.affinity, other):
+        yield "affinity to"
+    if any(spread.selector is not None and matches(spread.selector, labels) for spread in shape.spread):
+        yield "spreading with"
+    if any(port.conflicts(theirs) for port in pod.ports for theirs in other.inter_pod.ports):
+        yield "a host port shared with"
+    if {volume.key for volume in shape.volumes}.intersection(volume.key for volume in other.volumes):
+        yield "a volume shared with"
+
+
 def _about(terms: Sequence[PodTerm], shape: PodShape) -> bool:
-    labels = dict(shape.inter_pod.labels)
-    return any(shape.inter_pod.namespace in term.namespaces and term.selects(labels) for term in terms)
+    """Whether any of the terms may be about such pods, whatever labels their namespace has."""
+    pod = shape.inter_pod
+    labels = dict(pod.labels)
+    return any(
+        (pod.namespace in term.namespaces or term.namespace_selector is not None) and term.selects(labels)
+        for term in terms
+    )
