@@ -26,7 +26,12 @@ REQUESTS: dict[str, type[Message]] = {
     "Summary": pb.SummaryRequest,
 }
 KINDS = sorted(
-    {reasons.DOUBT, reasons.TOPOLOGY_CONFLICT, *re.findall(r'Reason\(\s*"(\w+)"', inspect.getsource(reasons))}
+    {
+        reasons.DOUBT,
+        reasons.NOT_KNOWN,
+        reasons.TOPOLOGY_CONFLICT,
+        *re.findall(r'Reason\(\s*"(\w+)"', inspect.getsource(reasons)),
+    }
 )
 CALLS = re.findall(r"-d '(\{.*?\})' localhost:10352 fairway\.capacity\.v1\.Capacity/(\w+)", PAGE, re.DOTALL)
 

@@ -42,6 +42,7 @@ _ADDED_LABELS = (
 MAX_POD_TERMS = 64
 """Terms about other pods; each is looked for among all pods that run."""
 _NO_NAMESPACE = "default"
+_QUEUE_GATE = "kueue.x-k8s.io/admission"  # lifted on admission, which is what is asked about
 
 
 class RefusedTemplate(ValueError):
@@ -65,13 +66,7 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
     spec, labels = template.spec, template.metadata.labels or {}
     namespace = namespace or _NO_NAMESPACE
     affinity = spec.affinity or Affinity()
-    terms = sum(len(required_terms(pods)) for pods in (affinity.pod_affinity, affinity.pod_anti_affinity))
-    terms += len(spec.topology_spread_constraints or ())
-    if terms > MAX_POD_TERMS:
-        raise RefusedTemplate(
-            f"{field}: {terms} affinity terms and spread constraints: expected at most {MAX_POD_TERMS}"
-        )
-    if spec.scheduling_gates:
+    if any(gate.name != _QUEUE_GATE for gate in spec.scheduling_gates or ()):
         problems.append(f"{field}.schedulingGates: the pods wait until somebody lifts them")
     where = f"{field}.affinity.podAntiAffinity.{_REQUIRED}"
     apart = _terms(affinity.pod_anti_affinity, where, namespace, labels, problems)
@@ -82,6 +77,11 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
         for index, constraint in enumerate(spec.topology_spread_constraints or ())
         if constraint.when_unsatisfiable == _HARD
     )
+    spread = tuple(dict.fromkeys(spread))
+    if (terms := len(apart) + len(near) + len(spread)) > MAX_POD_TERMS:
+        raise RefusedTemplate(
+            f"{field}: {terms} affinity terms and spread constraints: at most {MAX_POD_TERMS} distinct"
+        )
     sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
     ports = host_ports((*(spec.containers or ()), *sidecars), on_host_network=spec.host_network)
     own = {term.key for term in apart if _names(term, namespace) and term.selects(labels)}
@@ -89,7 +89,7 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
         own.add(EACH_NODE)
     return Distances(
         tuple((key, 1) for key in sorted(own)),
-        tuple(dict.fromkeys(spread)),
+        spread,
         InterPod(namespace, tuple(sorted(labels.items())), near, apart, ports),
     )
 
