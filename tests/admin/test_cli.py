@@ -192,6 +192,20 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     assert (" yes " in row, " no " in row) == ((False, True) if mode == "auto" else (True, False))
 
 
+def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
+    fairway: Fairway, tmp_path: Path
+) -> None:
+    nodes = [gpu_node(name, 8) for name in "ab"]
+    for _, node in nodes:
+        node["spec"] = {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
+    dump = write_dump(tmp_path / "tainted.json", nodes)
+    (tmp_path / "job.yaml").write_text(JOB.replace("3", "1").replace('"8"', '"1"'))
+    found = json.loads(fairway("what-if", dump, "--add-pods", tmp_path / "job.yaml", "-o", "json").out)
+    (change,) = found["changes"]["products"]
+    ones = next(each["pods"] for each in change["placeable"] if each["devices"] == 1)
+    assert (change["stranded"], ones) == ({"before": 0, "after": 0}, {"before": 16, "after": 15})
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
