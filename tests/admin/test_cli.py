@@ -181,8 +181,13 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     dump = write_dump(tmp_path / "tainted.json", nodes)
     asked = ("--extended-resource-toleration", mode)
     found = json.loads(fairway("report", dump, *asked, "-o", "json").out)
-    (product,) = found["clusters"][0]["summary"]["products"]
+    summary = found["clusters"][0]["summary"]
+    (product,) = summary["products"]
     assert [fit["pods"] for fit in product["placeable"] if fit["devices"] == 8] == [usable]
+    note = "pods of nvidia.com/gpu are assumed to tolerate"
+    assert [text.startswith(note) for text in summary["problems"]] == [True] * (mode == "auto")
+    for output in ("table", "html"):
+        assert (note in fairway("report", dump, *asked, "-o", output).out) == (mode == "auto")
     done = fairway("explain", dump, "--gpus", 8, "--nodes", 2, *asked)
     assert done.code == code
     assert ("of nvidia.com/gpu tolerate taints of that name is assumed" in " ".join(done.out.split())) == (
