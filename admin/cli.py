@@ -1,6 +1,7 @@
 """What the commands have in common on the command line: sources, TLS, rules, outputs, errors."""
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -196,6 +197,8 @@ def _format(output: str | None, out: Path | None, formats: tuple[str, ...]) -> s
 def write(text: str, out: Path | None) -> None:
     """To the file, or to standard output. Raises Failed."""
     if out is None:
+        if sys.stdout is None:
+            raise Failed("standard output is closed; expected a file, pipe or terminal")
         # Whether there are colours has been decided where it was drawn.
         click.echo(text, nl=False, color=True)
         return

@@ -185,7 +185,7 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     (product,) = summary["products"]
     assert [fit["pods"] for fit in product["placeable"] if fit["devices"] == 8] == [usable]
     note = "pods of nvidia.com/gpu are assumed to tolerate"
-    assert [text.startswith(note) for text in summary["problems"]] == [True] * (mode == "auto")
+    assert any(text.startswith(note) for text in summary["problems"]) == (mode == "auto")
     for output in ("table", "html"):
         assert (note in fairway("report", dump, *asked, "-o", output).out) == (mode == "auto")
     done = fairway("explain", dump, "--gpus", 8, "--nodes", 2, *asked)
@@ -394,3 +394,20 @@ def test_the_program_writes_utf_8_where_the_encoding_is_ascii(one: Path) -> None
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("redirected", "said"),
+    [
+        (">/dev/full", "standard output: No space left on device"),
+        (">&-", "standard output is closed"),
+    ],
+)
+@pytest.mark.parametrize("args", ["report ONE", "explain ONE --gpus 1 -o json", "completion zsh"])
+def test_an_output_that_takes_nothing_is_told_in_a_line(
+    one: Path, args: str, redirected: str, said: str
+) -> None:
+    command = f"{sys.executable} -m admin {args.replace('ONE', str(one))} {redirected}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert said in done.stderr
