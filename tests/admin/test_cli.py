@@ -197,6 +197,12 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     assert (" yes " in row, " no " in row) == ((False, True) if mode == "auto" else (True, False))
 
 
+def test_flags_that_an_estimator_does_not_heed_hold_for_the_others(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", one, "x=grpc://127.0.0.1:1", "--extended-resource-toleration", "off")
+    assert done.code == 2
+    assert "of its own: give the flag to the estimator itself; it holds for the other clusters" in done.err
+
+
 def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
     fairway: Fairway, tmp_path: Path
 ) -> None:
@@ -247,6 +253,11 @@ def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
         (["what-if", "ONE", "--drop-node", "z"], "without node z: nothing like that in one"),
         (["what-if", "ONE", "--drop-nodes", "=x"], "cannot be read"),
         (["what-if", "grpc://localhost:1", "--drop-node", "z"], "gives no objects to edit"),
+        (["report", "grpc://a:1", "--levels", "rack"], "--levels: estimator a:1 has a setting of its own"),
+        (
+            ["explain", "grpc://a:1", "--gpus", "1", "--extended-resource-toleration", "on"],
+            "--extended-resource-toleration: estimator a:1 has a setting of its own",
+        ),
         (["nonsense"], "No such command"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
     ],
