@@ -54,7 +54,7 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
         "0",
     ] in lines
     # As in the first table, the devices add up: unhealthy, allocated, held and free are the total.
-    columns = "PRODUCT CLUSTER TOTAL UNHEALTHY ALLOCATED HELD FREE STRANDED".split()
+    columns = ["PRODUCT", "CLUSTER", "TOTAL", "UNHEALTHY", "ALLOCATED", "HELD", "FREE", "STRANDED"]
     assert [line[:8] for line in lines if line[:2] == columns[:2]] == [columns]
     assert any(
         line[:8] == ["NVIDIA-A100-SXM4-80GB", "alpha", "128", "2", "81", "8", "37", "6"] for line in lines
