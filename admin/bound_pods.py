@@ -8,9 +8,12 @@ from fairway.accelerators.catalogue import Catalogue, DeviceClass
 from fairway.kube.objects import Container, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.kube.templates import PodTemplate
 from fairway.resources import ResourceError, pod_template_request
+from fairway.taints import Toleration
 from fairway.workloads.gang import Gang
 
 _IN_PIECES = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
+_EVERYTHING = [Toleration(operator="Exists")]
+"""So that nothing is concluded from what these pods lack: no admission plugin has seen them."""
 _KAI = ("gpu-fraction", "gpu-memory")
 
 
@@ -36,6 +39,7 @@ def _pods(gang: Gang, assignment: Assignment, template: PodTemplate) -> Iterator
     spec = template.spec
     bound = PodSpec(
         node_name=assignment.node,
+        tolerations=_EVERYTHING,
         containers=_defaulted(spec.containers),
         init_containers=_defaulted(spec.init_containers),
         resources=spec.resources,

@@ -1,6 +1,7 @@
 """What the commands have in common on the command line: sources, TLS, rules, outputs, errors."""
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -81,9 +82,26 @@ class Given:
         from fairway.kube.errors import BadConfig
 
         try:
-            return named_sources(self.sources, samples=self.demo)
+            found = named_sources(self.sources, samples=self.demo)
         except (SourceError, BadConfig) as error:
             raise Failed(str(error)) from None
+        self._refuse_estimators_own(found)
+        return found
+
+    def _refuse_estimators_own(self, sources: tuple["Source", ...]) -> None:
+        """Flags that concern none of the sources fail; of those that concern only some, people are told."""
+        from admin.sources import EstimatorSource
+
+        remote = [source for source in sources if isinstance(source, EstimatorSource)]
+        given = (
+            ("levels", self.levels != ""),
+            ("extended-resource-toleration", self.extended_resource_toleration != "auto"),
+        )
+        for flag in (f"--{name}" for name, is_given in given if is_given and remote):
+            said = f"{flag}: {remote[0]} has a setting of its own: give the flag to the estimator itself"
+            if len(remote) == len(sources):
+                raise Failed(said)
+            click.echo(f"{said}; it holds for the other clusters", err=True)
 
     def tls(self) -> "Tls":
         """How to talk to estimators. Raises Failed."""
@@ -196,6 +214,8 @@ def _format(output: str | None, out: Path | None, formats: tuple[str, ...]) -> s
 def write(text: str, out: Path | None) -> None:
     """To the file, or to standard output. Raises Failed."""
     if out is None:
+        if sys.stdout is None:
+            raise Failed("standard output is closed; expected a file, pipe or terminal")
         # Whether there are colours has been decided where it was drawn.
         click.echo(text, nl=False, color=True)
         return

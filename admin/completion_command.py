@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from admin.cli import write
+
 _VARIABLE = "_FAIRWAY_COMPLETE"
 
 
@@ -21,4 +23,4 @@ def completion(context: click.Context, shell: str) -> None:
     """Print a completion script for SHELL (bash 4.4 or newer, zsh, fish)."""
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(context.find_root().command, {}, "fairway", _VARIABLE).source())
+    write(found(context.find_root().command, {}, "fairway", _VARIABLE).source() + "\n", None)

@@ -3,6 +3,7 @@
 Commands import what they need when they run, so that ``--help`` and completion answer at once.
 """
 
+import errno
 import io
 import os
 import sys
@@ -22,6 +23,8 @@ from admin.what_if_command import what_if
 from fairway.service.version import release
 
 _INTERRUPTED = 130
+_UNWRITABLE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What writing to standard output fails with; a broken pipe is click's to end in silence."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -53,6 +56,14 @@ def run(args: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         # Not click's own codes for bad usage: 2 and 3 are answers here.
+        return Exit.FAILED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        # What it still holds would fail again, with a traceback, when the interpreter ends.
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        click.echo(f"Error: standard output: {error.strerror}; expected one that can be written", err=True)
         return Exit.FAILED
     except click.Abort:
         click.echo("interrupted", err=True)

@@ -19,7 +19,7 @@ def notices(report: Report) -> Markup:
             if summary.doubt
         ),
         *(
-            f"{summary.cluster}: {counted(len(summary.problems), 'problem')} in its objects, see Clusters"
+            f"{summary.cluster}: {counted(len(summary.problems), 'note')} on its objects, see Clusters"
             for summary in report.summaries
             if summary.problems
         ),

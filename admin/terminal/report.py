@@ -107,7 +107,9 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
         Column("Product"),
         Column("Cluster"),
         numbers("Total", 60),
+        numbers("Unhealthy", 75),
         numbers("Allocated", 70),
+        numbers("Held", 72),
         numbers("Free"),
         numbers("Stranded", 20),
         *SIZE_COLUMNS,
@@ -118,14 +120,16 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
         most = sorted(product.holdings, key=lambda holding: (-holding.product.free, holding.cluster))
         chosen = sorted(most[:_SHOWN_CLUSTERS], key=lambda holding: holding.cluster)
         for n, holding in enumerate(chosen):
-            found = holding.product
+            found, parts = holding.product, split(holding.product)
             table.add_row(
                 shown(found.product or found.resource) if n == 0 else "",
                 shown(holding.cluster, 32),
                 number(found.total),
-                number(found.allocated),
+                number(parts.unhealthy, "red"),
+                number(parts.allocated),
+                number(parts.held),
                 number(found.free, "bold green"),
-                number(found.stranded, "yellow"),
+                number(parts.stranded, "yellow"),
                 *_fit(found),
                 _gang(found),
                 _chunks(found),

@@ -7,7 +7,7 @@ which cannot be read from an API server; but pods tell, since the plugin leaves 
 Mirrors plugin/pkg/admission/extendedresourcetoleration of Kubernetes 1.36.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,3 +63,13 @@ def toleration_policy(
     unseen = {key for key in named if seen.evidence(key) is None and not seen.any_without}
     assumed = frozenset(unseen | {key for key in named if seen.evidence(key)})
     return TolerationPolicy(assumed, assumed)
+
+
+def assumption(resources: Sequence[str]) -> tuple[str, ...]:
+    """What is assumed of pods of these resources, in a sentence for people; nothing where it is of none."""
+    if not resources:
+        return ()
+    return (
+        f"pods of {', '.join(resources)} are assumed to tolerate taints of that name: no pod goes without; "
+        "--extended-resource-toleration on or off settles it",
+    )

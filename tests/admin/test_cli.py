@@ -181,8 +181,13 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     dump = write_dump(tmp_path / "tainted.json", nodes)
     asked = ("--extended-resource-toleration", mode)
     found = json.loads(fairway("report", dump, *asked, "-o", "json").out)
-    (product,) = found["clusters"][0]["summary"]["products"]
+    summary = found["clusters"][0]["summary"]
+    (product,) = summary["products"]
     assert [fit["pods"] for fit in product["placeable"] if fit["devices"] == 8] == [usable]
+    note = "pods of nvidia.com/gpu are assumed to tolerate"
+    assert any(text.startswith(note) for text in summary["problems"]) == (mode == "auto")
+    for output in ("table", "html"):
+        assert (note in fairway("report", dump, *asked, "-o", output).out) == (mode == "auto")
     done = fairway("explain", dump, "--gpus", 8, "--nodes", 2, *asked)
     assert done.code == code
     assert ("of nvidia.com/gpu tolerate taints of that name is assumed" in " ".join(done.out.split())) == (
@@ -190,6 +195,26 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
     )
     row = done.out.splitlines()[3]
     assert (" yes " in row, " no " in row) == ((False, True) if mode == "auto" else (True, False))
+
+
+def test_flags_that_an_estimator_does_not_heed_hold_for_the_others(fairway: Fairway, one: Path) -> None:
+    done = fairway("report", one, "x=grpc://127.0.0.1:1", "--extended-resource-toleration", "off")
+    assert done.code == 2
+    assert "of its own: give the flag to the estimator itself; it holds for the other clusters" in done.err
+
+
+def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
+    fairway: Fairway, tmp_path: Path
+) -> None:
+    nodes = [gpu_node(name, 8) for name in "ab"]
+    for _, node in nodes:
+        node["spec"] = {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
+    dump = write_dump(tmp_path / "tainted.json", nodes)
+    (tmp_path / "job.yaml").write_text(JOB.replace("3", "1").replace('"8"', '"1"'))
+    found = json.loads(fairway("what-if", dump, "--add-pods", tmp_path / "job.yaml", "-o", "json").out)
+    (change,) = found["changes"]["products"]
+    ones = next(each["pods"] for each in change["placeable"] if each["devices"] == 1)
+    assert (change["stranded"], ones) == ({"before": 0, "after": 0}, {"before": 16, "after": 15})
 
 
 @pytest.mark.parametrize(
@@ -228,6 +253,11 @@ def test_report_and_explain_agree_on_taints_named_after_devices(
         (["what-if", "ONE", "--drop-node", "z"], "without node z: nothing like that in one"),
         (["what-if", "ONE", "--drop-nodes", "=x"], "cannot be read"),
         (["what-if", "grpc://localhost:1", "--drop-node", "z"], "gives no objects to edit"),
+        (["report", "grpc://a:1", "--levels", "rack"], "--levels: estimator a:1 has a setting of its own"),
+        (
+            ["explain", "grpc://a:1", "--gpus", "1", "--extended-resource-toleration", "on"],
+            "--extended-resource-toleration: estimator a:1 has a setting of its own",
+        ),
         (["nonsense"], "No such command"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
     ],
@@ -302,6 +332,8 @@ def test_what_if_shows_the_difference_and_changes_nothing(fairway: Fairway, one:
         for line in done.out.splitlines()
     )
     assert one.read_bytes() == before
+    heading = next(line.split() for line in done.out.splitlines() if line.startswith("PRODUCT"))
+    assert heading[2:6] == ["TOTAL", "ALLOCATED", "HELD", "FREE"]
     dropped = json.loads(fairway("what-if", one, "--drop-nodes", "rack=r1", "-o", "json").out)
     assert dropped["changes"]["clusters"][0]["vanished"] == ["a"]
     added = fairway("what-if", one, "--add-nodes", "2", "--like", "b", "-o", "yaml")
@@ -375,3 +407,20 @@ def test_the_program_writes_utf_8_where_the_encoding_is_ascii(one: Path) -> None
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("redirected", "said"),
+    [
+        (">/dev/full", "standard output: No space left on device"),
+        (">&-", "standard output is closed"),
+    ],
+)
+@pytest.mark.parametrize("args", ["report ONE", "explain ONE --gpus 1 -o json", "completion zsh"])
+def test_an_output_that_takes_nothing_is_told_in_a_line(
+    one: Path, args: str, redirected: str, said: str
+) -> None:
+    command = f"{sys.executable} -m admin {args.replace('ONE', str(one))} {redirected}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert said in done.stderr

@@ -53,7 +53,12 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
         "97",
         "0",
     ] in lines
-    assert any(line[:4] == ["NVIDIA-A100-SXM4-80GB", "alpha", "128", "81"] for line in lines)
+    # As in the first table, the devices add up: unhealthy, allocated, held and free are the total.
+    columns = ["PRODUCT", "CLUSTER", "TOTAL", "UNHEALTHY", "ALLOCATED", "HELD", "FREE", "STRANDED"]
+    assert [line[:8] for line in lines if line[:2] == columns[:2]] == [columns]
+    assert any(
+        line[:8] == ["NVIDIA-A100-SXM4-80GB", "alpha", "128", "2", "81", "8", "37", "6"] for line in lines
+    )
     assert "9 x 8, 6 x 8 in one block" in text
     assert "8:9 7:1 5:1 4:2 2:2 1:1 0:48" in text
     assert "10 no CPU left (2 nodes)" in text

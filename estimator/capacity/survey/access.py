@@ -36,6 +36,14 @@ class Access:
         tolerations, names = tuple(tolerations), frozenset(columns.resource_names)
         codes, sets = columns.taint_codes, columns.taint_sets
         found = np.unique(codes[columns.present]).tolist()
+        assumed = policy.assumed if policy is not None else frozenset()
+        self.assumed: tuple[str, ...] = tuple(
+            sorted(
+                {t.key for code in found for t in sets[code] if _is_for_devices(t, names, catalogue)}
+                & assumed
+            )
+        )
+        """Devices whose taints stand on nodes and are assumed, not known, to be tolerated by their pods."""
         self._blocking: dict[int, Taint] = {}
         for code in found:
             blocking = [

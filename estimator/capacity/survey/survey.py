@@ -36,7 +36,7 @@ from estimator.capacity.topology.domains import DomainCache, Domains, domains_of
 from estimator.capacity.topology.levels import CLIQUE, HOSTNAME, Levels
 from estimator.capacity.topology.slices import cliques, tpu_slices
 from estimator.cluster.columns import IntVector, NodeColumns
-from estimator.fit.device_tolerations import TolerationPolicy
+from estimator.fit.device_tolerations import TolerationPolicy, assumption
 from estimator.fit.eligibility import EligibilityCache
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
@@ -70,7 +70,8 @@ def survey(
     where the columns were copied; without it a node's pods never hold more than is healthy. ``tolerations``:
     what pods of devices tolerate beside taints that are named after devices; ``policy``: for which devices
     admission lets them tolerate these, without it for all. ``age_s``, ``doubt`` and ``problems`` are those of
-    the state and go into the summary; at most `MOST_STRANDED` nodes and `MOST_PROBLEMS` problems do.
+    the state and go into the summary, the problems behind what is assumed of tolerations; at most
+    `MOST_STRANDED` nodes and `MOST_PROBLEMS` problems do.
     """
     tolerations = tuple(tolerations)
     access = Access(columns, catalogue, tolerations, policy)
@@ -88,7 +89,7 @@ def survey(
         gangs = tuple(_gangs(stock, fits, regions)) if stock.asked_whole else ()
         products.append(_product(stock, stranded, fits, gangs))
         maps += _levels(stock, stranded, regions)
-    noted = (*problems, *found.problems)
+    noted = (*assumption(access.assumed), *problems, *found.problems)
     if len(noted) > MOST_PROBLEMS:
         noted = (*noted[:MOST_PROBLEMS], f"{len(noted) - MOST_PROBLEMS} more problems")
     return Summary(
