@@ -168,6 +168,9 @@ def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, 
     assert [cluster["summary"]["cluster"] for cluster in found["clusters"]] == ["alpha", "bravo", "charlie"]
     assert fairway("explain", "--demo", "--gpus", "8", "--nodes", "2").code == 0
     assert "a100-0" in fairway("what-if", one, "--demo", "--drop-node", "a100-0").out
+    slices = fairway("explain", "--demo", "--tpu-topology", "4x4", "--copies", "2").out
+    assert "not wholly free" in slices
+    assert "must be in one domain" not in slices
 
 
 @pytest.mark.parametrize(("mode", "usable", "code"), [("auto", 2, 0), ("on", 2, 0), ("off", 0, 3)])
