@@ -253,6 +253,13 @@ def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
         (["explain", "ONE", "--fraction", "2"], "--fraction"),
         (["what-if", "ONE"], "nothing to suppose"),
         (["what-if", "ONE", "--add-nodes", "1"], "belong together"),
+        *(
+            (
+                ["what-if", "ONE", "--add-nodes", count, "--like", "a"],
+                f"'{count}': expected a whole number from 1 to 100,000.",
+            )
+            for count in ("-2", "0", "1000000")
+        ),
         (["what-if", "ONE", "--drop-node", "z"], "without node z: nothing like that in one"),
         (["what-if", "ONE", "--drop-nodes", "=x"], "cannot be read"),
         (["what-if", "grpc://localhost:1", "--drop-node", "z"], "gives no objects to edit"),
@@ -364,6 +371,12 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     assert found.exit_code == 0
     assert "Examples:" in found.output
     assert f"fairway {command}" in found.output
+
+
+def test_help_names_the_objects_of_a_dump_as_the_guide_does() -> None:
+    guide = (Path(__file__).parents[2] / "docs/report.md").read_text(encoding="utf-8")
+    objects = guide.partition("kubectl get ")[2].partition(" -A -o json")[0]
+    assert objects in "".join(CliRunner().invoke(cli, ["--help"]).output.split())
 
 
 def test_help_names_commands_sources_and_exit_codes() -> None:
