@@ -307,6 +307,19 @@ def test_explain_exits_by_its_verdict(fairway: Fairway, one: Path, shape: Sequen
     assert fairway("explain", one, *shape).code == code
 
 
+@pytest.mark.parametrize(
+    ("namespace", "is_told"), [("", False), ("default", False), ("research", False), ("reserach", True)]
+)
+def test_explain_tells_a_namespace_that_nothing_is_in(
+    fairway: Fairway, tmp_path: Path, namespace: str, is_told: bool
+) -> None:
+    quota = {"metadata": {"name": "q", "namespace": "research"}, "spec": {"hard": {"pods": "9"}}}
+    dump = write_dump(tmp_path / "a.json", [gpu_node("a", 8), ("ResourceQuota", quota)])
+    done = fairway("explain", dump, "--gpus", "1", *(("--namespace", namespace) if namespace else ()))
+    assert done.code == 0
+    assert (f"a: nothing here is in namespace {namespace}, so" in done.out) == is_told
+
+
 def test_explain_is_unsure_where_a_cluster_is_missing(
     fairway: Fairway, one: Path, two: Path, broken: Path
 ) -> None:
