@@ -16,7 +16,6 @@ from fairway.selectors import Requirement
 
 _HOSTNAME = "kubernetes.io/hostname"
 _CORDON = "node.kubernetes.io/unschedulable"
-_MOST_ADDED = 100_000
 
 
 class EditError(ValueError):
@@ -71,8 +70,6 @@ def drop_nodes(text: str) -> DropNodes:
 def add_nodes(count: int, like: str) -> AddNodes:
     """``count`` nodes like ``[CLUSTER/]NODE``. Raises EditError."""
     cluster, name = _with_cluster(like, "--like [CLUSTER/]NODE")
-    if not 0 < count <= _MOST_ADDED:
-        raise EditError(f"--add-nodes {count}: expected 1 to {_MOST_ADDED:,}")
     return AddNodes(f"with {count:,} more like node {name}", cluster, count, name)
 
 
@@ -97,17 +94,24 @@ def apply(edits: Iterable[Edit], clusters: Mapping[str, Dump]) -> dict[str, Dump
             known = ", ".join(sorted(edited))
             raise EditError(f"{edit.text}: no cluster {edit.cluster!r}; expected one of {known}")
         names = (edit.cluster,) if edit.cluster else tuple(edited)
-        match edit:
-            case DropNodes():
-                changed = {name: _without_nodes(edited[name], edit.selects) for name in names}
-            case DropPods():
-                changed = {name: _without_pods(edited[name], edit.selects) for name in names}
-            case AddNodes():
-                changed = _with_nodes(edit, {name: edited[name] for name in names})
-        if all(changed[name] is edited[name] for name in changed):
+        changed = _changed(edit, {name: edited[name] for name in names})
+        # What an edit before this one has taken away was there all the same.
+        if not changed and not _changed(edit, {name: clusters[name] for name in names}):
             raise EditError(f"{edit.text}: nothing like that in {', '.join(names)}")
         edited.update(changed)
     return edited
+
+
+def _changed(edit: Edit, clusters: Mapping[str, Dump]) -> dict[str, Dump]:
+    """Those of the clusters that the edit changes, after it."""
+    match edit:
+        case DropNodes():
+            found = {name: _without_nodes(dump, edit.selects) for name, dump in clusters.items()}
+        case DropPods():
+            found = {name: _without_pods(dump, edit.selects) for name, dump in clusters.items()}
+        case AddNodes():
+            return _with_nodes(edit, clusters)
+    return {name: dump for name, dump in found.items() if dump is not clusters[name]}
 
 
 def _without_nodes(dump: Dump, selects: Callable[[Node], bool]) -> Dump:

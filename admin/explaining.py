@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from rich.console import Console
 
@@ -20,7 +22,11 @@ from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlace
 from estimator.capacity.summary import Summary
 from estimator.reasons import Reason
 from fairway.accelerators.catalogue import Catalogue
+from fairway.kube.dumps import Dump
+from fairway.kube.member_kinds import Namespace
 from fairway.service.version import release
+
+_NO_NAMESPACE = "namespace"
 
 
 async def read_verdicts(
@@ -50,6 +56,13 @@ async def read_verdicts(
 def as_verdicts(asked: Asked, gathered: Gathered[ClusterExplanation], now: datetime) -> Verdicts:
     """All that was gathered, as verdicts given ``now`` (in UTC)."""
     placements = [explanation.placement for explanation in gathered.found]
+    # A note, since the reasons of a cluster where all fits are not shown.
+    notes = (
+        f"{placement.cluster}: {reason.text}"
+        for placement in placements
+        for reason in placement.reasons
+        if reason.kind == _NO_NAMESPACE
+    )
     return Verdicts(
         FORMAT,
         timestamp(now),
@@ -59,7 +72,7 @@ def as_verdicts(asked: Asked, gathered: Gathered[ClusterExplanation], now: datet
         {placement.cluster: word(placement, asked.copies) for placement in placements},
         gathered.found,
         gathered.failures,
-        asked.notes,
+        (*asked.notes, *notes),
     )
 
 
@@ -75,7 +88,21 @@ def explanation_in(
         gang = asked.gang(estimates.summary(observed), catalogue)
     except NotHere as error:
         return _nothing(observed.name, Reason(NEVER, str(error)), observed.age_s)
-    return estimates.explanation(observed, gang, asked.copies)
+    found = estimates.explanation(observed, gang, asked.copies)
+    if not gang.namespace or _is_known(gang.namespace, observed.dump):
+        return found
+    said = f"nothing here is in namespace {gang.namespace}, so that no quota or limit holds"
+    reasons = (*found.placement.reasons, Reason(_NO_NAMESPACE, said))
+    return replace(found, placement=replace(found.placement, reasons=reasons))
+
+
+def _is_known(namespace: str, dump: Dump) -> bool:
+    """Whether any object is in the namespace, or is that namespace; every cluster has ``default``."""
+    return (
+        namespace == "default"
+        or any(found.metadata.name == namespace for found in dump.of(Namespace))
+        or any(one.metadata.namespace == namespace for one in chain(dump.pods, *dump.others.values()))
+    )
 
 
 async def _asked_there(

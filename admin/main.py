@@ -35,7 +35,9 @@ def cli() -> None:
     \b
     A cluster is given as
       [NAME=]KUBECONFIG[@CONTEXT]   a live cluster: nodes, pods and quotas are read once
-      [NAME=]DUMP.json|yaml|gz      kubectl get nodes,pods,resourcequotas -A -o json
+      [NAME=]DUMP.json|yaml|gz      what kubectl get -A -o json writes of
+                                    nodes,pods,namespaces,resourcequotas,limitranges,runtimeclasses,
+                                    deployments,replicasets,pv,pvc,storageclasses,csinodes
       [NAME=]grpc://HOST:PORT       a Fairway estimator, and all clusters that it serves
     Without any, the cluster is the one that kubectl would talk to.
 

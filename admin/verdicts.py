@@ -42,7 +42,8 @@ class Verdicts:
     """What one run of ``fairway explain`` has found; clusters and failures in order of name.
 
     ``workload`` says what was asked about, ``wanted`` how many copies of it; ``words`` is the verdict by
-    cluster; ``notes`` is what of the workload could not be understood.
+    cluster; ``notes`` is what of the workload could not be understood, and where nothing is in
+    its namespace.
     """
 
     format: str

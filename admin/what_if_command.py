@@ -33,7 +33,9 @@ Nothing is changed but what was read into memory. Edits are made in this order: 
 @click.option(
     "--drop-nodes", "dropped_by", multiple=True, metavar="SELECTOR", help="Without nodes of these labels."
 )
-@click.option("--add-nodes", "added", type=WholeNumber(1), metavar="N", help="N more nodes, with --like.")
+@click.option(
+    "--add-nodes", "added", type=WholeNumber(1, 100_000), metavar="N", help="N more nodes, with --like."
+)
 @click.option("--like", metavar="[CLUSTER/]NODE", help="The node that --add-nodes copies, without its pods.")
 @click.option(
     "--drop-pods",

@@ -168,6 +168,9 @@ def test_the_sample_fleet_can_be_asked_about_without_any_file(fairway: Fairway, 
     assert [cluster["summary"]["cluster"] for cluster in found["clusters"]] == ["alpha", "bravo", "charlie"]
     assert fairway("explain", "--demo", "--gpus", "8", "--nodes", "2").code == 0
     assert "a100-0" in fairway("what-if", one, "--demo", "--drop-node", "a100-0").out
+    slices = fairway("explain", "--demo", "--tpu-topology", "4x4", "--copies", "2").out
+    assert "not wholly free" in slices
+    assert "must be in one domain" not in slices
 
 
 @pytest.mark.parametrize(("mode", "usable", "code"), [("auto", 2, 0), ("on", 2, 0), ("off", 0, 3)])
@@ -250,6 +253,13 @@ def test_pods_added_in_memory_are_no_evidence_of_what_admission_adds(
         (["explain", "ONE", "--fraction", "2"], "--fraction"),
         (["what-if", "ONE"], "nothing to suppose"),
         (["what-if", "ONE", "--add-nodes", "1"], "belong together"),
+        *(
+            (
+                ["what-if", "ONE", "--add-nodes", count, "--like", "a"],
+                f"'{count}': expected a whole number from 1 to 100,000.",
+            )
+            for count in ("-2", "0", "1000000")
+        ),
         (["what-if", "ONE", "--drop-node", "z"], "without node z: nothing like that in one"),
         (["what-if", "ONE", "--drop-nodes", "=x"], "cannot be read"),
         (["what-if", "grpc://localhost:1", "--drop-node", "z"], "gives no objects to edit"),
@@ -295,6 +305,19 @@ def test_a_catalogue_with_a_wrong_class_is_told_by_its_line(
 )
 def test_explain_exits_by_its_verdict(fairway: Fairway, one: Path, shape: Sequence[str], code: int) -> None:
     assert fairway("explain", one, *shape).code == code
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_told"), [("", False), ("default", False), ("research", False), ("reserach", True)]
+)
+def test_explain_tells_a_namespace_that_nothing_is_in(
+    fairway: Fairway, tmp_path: Path, namespace: str, is_told: bool
+) -> None:
+    quota = {"metadata": {"name": "q", "namespace": "research"}, "spec": {"hard": {"pods": "9"}}}
+    dump = write_dump(tmp_path / "a.json", [gpu_node("a", 8), ("ResourceQuota", quota)])
+    done = fairway("explain", dump, "--gpus", "1", *(("--namespace", namespace) if namespace else ()))
+    assert done.code == 0
+    assert (f"a: nothing here is in namespace {namespace}, so" in done.out) == is_told
 
 
 def test_explain_is_unsure_where_a_cluster_is_missing(
@@ -361,6 +384,12 @@ def test_every_command_has_help_with_examples(command: str) -> None:
     assert found.exit_code == 0
     assert "Examples:" in found.output
     assert f"fairway {command}" in found.output
+
+
+def test_help_names_the_objects_of_a_dump_as_the_guide_does() -> None:
+    guide = (Path(__file__).parents[2] / "docs/report.md").read_text(encoding="utf-8")
+    objects = guide.partition("kubectl get ")[2].partition(" -A -o json")[0]
+    assert objects in "".join(CliRunner().invoke(cli, ["--help"]).output.split())
 
 
 def test_help_names_commands_sources_and_exit_codes() -> None:

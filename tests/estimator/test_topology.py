@@ -211,6 +211,13 @@ def test_reasons_say_what_the_roomiest_domain_holds() -> None:
     )
 
 
+@pytest.mark.parametrize(("pods", "limits"), [(1, False), (2, True), (4, True)])
+def test_a_domain_is_told_as_a_limit_only_where_it_is_one(pods: int, limits: bool) -> None:
+    for topology in (required("rack"), sliced("rack", pods)):
+        fit = place(cluster(*RACKS), [workers(pods)], topology)
+        assert any(reason.kind == "topology" for reason in fit.answer.reasons) == limits
+
+
 REFUSED: dict[str, tuple[tuple[Component, ...], TopologyRequest | None, str]] = {
     "an unknown level": ((workers(1),), required("row"), "unknown_level"),
     "an unknown level that is merely preferred": ((workers(1),), preferred("row"), "unknown_level"),
@@ -525,6 +532,7 @@ def checked(
     best = gathering.best(room, asked, over, own, 4)
     assert min(fit.answer.value, 4) <= best <= fit.answer.upper_bound
     assert fit.answer.proven is (fit.answer.value == fit.answer.upper_bound)
+    assert len(set(fit.answer.reasons)) == len(fit.answer.reasons)
     return fit, best
 
 

@@ -111,12 +111,12 @@ class Gang:
 
     def _why(self, domains: Domains, exclusive: BoolVector | None) -> tuple[Reason, ...]:
         """Why not more copies fit inside domains, by the shape that is scarcest there."""
-        largest = {
-            shape: (int(domains.sums(self.room.row_fits(shape).most).max(initial=0)), pods)
+        held = [
+            (domains.sums(self.room.row_fits(shape).most), pods)
             for shape, pods in pods_per_shape(self.needed).items()
-        }
-        most, pods = min(largest.values(), key=lambda item: item[0] / item[1])
-        return domain_reasons(domains, exclusive, pods, most)
+        ]
+        room, pods = min(held, key=lambda item: int(item[0].max(initial=0)) / item[1])
+        return domain_reasons(domains, exclusive, pods, room)
 
 
 def _without_used(ties: Mapping[int, Tie], placement: Placement) -> Mapping[int, Tie]:

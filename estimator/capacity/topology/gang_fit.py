@@ -121,7 +121,9 @@ def _placed(
         return GangFit(_refusal(room, needed, tuple(dict.fromkeys(refused)), expired))
     gang = Gang(room, components, needed, ties, expired, search, terms.copies)
     fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, most)
-    return replace(fit, answer=replace(fit.answer, reasons=(*terms.reasons, *fit.answer.reasons)))
+    # A limit of the gang may be one of its components as well.
+    reasons = tuple(dict.fromkeys((*terms.reasons, *fit.answer.reasons)))
+    return replace(fit, answer=replace(fit.answer, reasons=reasons))
 
 
 def _searched(

@@ -240,8 +240,7 @@ def _reasons(room: Room, shape: PodShape, tie: Tie, caps: RowCaps) -> tuple[Reas
     """Why there are not more bundles of the shape."""
     reasons: tuple[Reason, ...] = ()
     if tie.domains.level.key:
-        largest = int(tie.domains.sums(caps.most).max(initial=0))
-        reasons = domain_reasons(tie.domains, tie.exclusive, tie.size, largest)
+        reasons = domain_reasons(tie.domains, tie.exclusive, tie.size, tie.domains.sums(caps.most))
     return (*reasons, *caps.reasons, *max_replicas(room, shape).reasons)
 
 

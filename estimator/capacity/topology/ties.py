@@ -86,11 +86,15 @@ def domains_left(needed: Needed, ties: Mapping[int, Tie]) -> Iterator[int]:
 
 
 def domain_reasons(
-    domains: Domains, exclusive: BoolVector | None, pods: int, largest: int
+    domains: Domains, exclusive: BoolVector | None, pods: int, room: IntVector
 ) -> tuple[Reason, ...]:
-    """Why no more bundles of so many pods fit inside domains, of which the roomiest holds ``largest``."""
-    key = domains.level.key
-    reasons = [domain_limit(key, pods, domains.count, largest)]
+    """Why no more bundles of so many pods fit inside domains, of which each has ``room`` for so many pods.
+
+    That a bundle must be in one is told unless some domain holds one and their room adds up to no more.
+    """
+    key, largest = domains.level.key, int(room.max(initial=0))
+    is_obstacle = largest < pods or exclusive is not None or bool((room // pods).sum() < room.sum() // pods)
+    reasons = [domain_limit(key, pods, domains.count, largest)] if is_obstacle else []
     if exclusive is not None and not exclusive.all():
         reasons.append(held_domains(key, int(np.count_nonzero(~exclusive))))
     return (*reasons, domains.outside) if domains.outside is not None else tuple(reasons)
