@@ -31,7 +31,7 @@ class Ask:
     label: str
     size: PodSize
     memory_mib: Sequence[int | None] = (None,)
-    workload: str = "team-1/bench"
+    workload: str | None = None
 
     @property
     def questions(self) -> Questions:

@@ -19,16 +19,19 @@ _SILENT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Requests to one method, asked in turn, for the Deployment of this namespace and name."""
+    """Requests to one method, asked in turn, for the Deployment of this namespace and name.
+
+    Without one they name no workload, as an older karmada-scheduler's do: then no template is looked for.
+    """
 
     method: str
     messages: Sequence[bytes]
-    workload: str = "team-1/bench"
+    workload: str | None = "team-1/bench"
 
     @property
-    def metadata(self) -> tuple[str, str]:
+    def metadata(self) -> tuple[tuple[str, str], ...]:
         """What karmada-scheduler sends beside each request."""
-        return "object", f"kind=Deployment, name={self.workload}"
+        return (("object", f"kind=Deployment, name={self.workload}"),) if self.workload else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Clients:
 
     def ask(self, questions: Questions, for_s: float) -> Round:
         """Ask again and again for so long; every client begins with another question. Raises CallFailed."""
-        headers = header_block(questions.method, str(self._address), (questions.metadata,))
+        headers = header_block(questions.method, str(self._address), questions.metadata)
         messages, count = questions.messages, len(self._connections)
         waited: list[float] = []
         replies: dict[int, set[bytes]] = {}
@@ -102,7 +105,7 @@ class Clients:
 
     def ask_once(self, questions: Questions) -> list[bytes]:
         """The reply to each question, one after the other. Raises CallFailed."""
-        headers = header_block(questions.method, str(self._address), (questions.metadata,))
+        headers = header_block(questions.method, str(self._address), questions.metadata)
         return [self._connections[0].call(headers, message) for message in questions.messages]
 
 
