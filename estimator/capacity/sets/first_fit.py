@@ -8,8 +8,9 @@ Mirrors pkg/estimator/scheduling_simulator_components.go of Karmada 1.19.
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def first_fit(
 
     Shapes must compete for nothing but the amounts of resources. O(components x nodes).
     """
-    nodes = _Nodes(room, order, {name for _, component in needed for name, _ in demand(component.shape)})
+    nodes = _Nodes(room, order, needed)
     walkers: list[_Walker] = []
     for index, component in needed:
         if expired():  # finding the candidates of thousands of components takes seconds
@@ -89,8 +90,12 @@ def first_fit(
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """Where the amount of one resource stands in the integer of a node: ``bits`` of it, and one above."""
+    """Where the amount of one resource stands in the integer of a node: ``bits`` of it, and one above.
 
+    It counts in units that divide what any component asks for, which keeps the integers small.
+    """
+
+    unit: int
     shift: int
     bits: int
 
@@ -98,7 +103,7 @@ class _Field:
 class _Nodes:
     """The free amounts of the nodes by their position in the order; a bit above each is always set."""
 
-    def __init__(self, room: Room, order: IntVector, resources: set[str]) -> None:
+    def __init__(self, room: Room, order: IntVector, needed: Iterable[tuple[int, Component]]) -> None:
         self._room = room
         self._order = order
         self._candidates: dict[PodShape, Sequence[int]] = {}
@@ -106,17 +111,22 @@ class _Nodes:
         self.rows: list[int] = order.tolist()
         self.moved = False
         self.fields: dict[str, _Field] = {}
+        units: dict[str, int] = {}
+        for _, component in needed:
+            for resource, amount in demand(component.shape):
+                units[resource] = gcd(amount, units.get(resource, 0))
+        columns = {resource: room.free(resource)[order] // unit for resource, unit in sorted(units.items())}
         self.borrowable = shift = 0
-        self.free = [0] * len(self.rows)
-        for resource in sorted(resources):
-            column = room.free(resource)[order]
-            field = self.fields[resource] = _Field(shift, int(column.max(initial=0)).bit_length())
+        for resource, column in columns.items():
+            field = _Field(units[resource], shift, int(column.max(initial=0)).bit_length())
+            self.fields[resource] = field
             self.borrowable |= 1 << shift + field.bits
-            self.free = [
-                node | amount << shift for node, amount in zip(self.free, column.tolist(), strict=True)
-            ]
             shift += field.bits + 1
-        self.free = [node | self.borrowable for node in self.free]
+        # Python's integers have no end.
+        packed = np.full(len(self.rows), self.borrowable, np.int64 if shift < 64 else object)
+        for resource, column in columns.items():
+            packed |= column.astype(packed.dtype) << self.fields[resource].shift
+        self.free: list[int] = packed.tolist()
 
     def candidates(self, shape: PodShape) -> Sequence[int]:
         """Positions that hold at least one pod of the shape at the outset.
@@ -151,7 +161,8 @@ class _Walker:
         self.at = 0
         self.candidates = nodes.candidates(component.shape)
         self.of_devices = nodes.of_devices(component.shape)
-        self.amounts = {nodes.fields[name]: amount for name, amount in demand(component.shape)}
+        fields = ((nodes.fields[name], amount) for name, amount in demand(component.shape))
+        self.amounts = {field: amount // field.unit for field, amount in fields}
         # Beyond what any node has there is no candidate, and else room for it in each field.
         self.takes = sum(amount << field.shift for field, amount in self.amounts.items())
         # So many pods at once overflow no field.
@@ -163,30 +174,31 @@ class _Walker:
         """Place the pods of one set; False if not all of them fit."""
         free, borrowable, takes = self.nodes.free, self.nodes.borrowable, self.takes
         candidates, of_devices = self.candidates, self.of_devices
-        left, at, end = self.replicas, self.at, len(self.candidates)
-        while at < end:
+        left = self.replicas
+        for at in range(self.at, len(candidates)):
             position = candidates[at]
             node = free[position]
-            pods = 0
+            if (node - takes) & borrowable != borrowable:
+                continue
+            before = left
             if left <= _FEW and of_devices is None:
-                while pods < left and (rest := node - takes) & borrowable == borrowable:
+                while left and (rest := node - takes) & borrowable == borrowable:
                     node = rest
-                    pods += 1
+                    left -= 1
             else:
                 pods = self._pods(node, left if of_devices is None else min(left, of_devices[position]))
                 node -= pods * takes
+                left -= pods
                 if of_devices is not None:
                     of_devices[position] -= pods
-            if pods:
+            if left < before:
                 free[position] = node
-                self.placed[position] = self.placed.get(position, 0) + pods
-                left -= pods
+                self.placed[position] = self.placed.get(position, 0) + before - left
                 if not left:
+                    self.nodes.moved |= at != self.at
                     self.at = at
                     return True
-            at += 1
-            self.nodes.moved = True
-        self.at = at
+        self.at = len(candidates)
         return False
 
     def _pods(self, node: int, most: int) -> int:
