@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from fairway.kube.errors import KubeError, Refused
+from fairway.kube.pace import take_turn
 
 EVERY_S = 5.0
 ANSWER_WITHIN_S = 5.0
@@ -58,6 +59,7 @@ class Heartbeat:
         while True:
             await self._sleep(EVERY_S)
             if self._failing or self._clock() - self._heard_s() >= EVERY_S:
+                await take_turn()  # hundreds of clusters are asked at the same moment
                 self._note(await self._answers())
 
     async def pause(self, seconds: float) -> None:

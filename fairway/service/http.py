@@ -113,7 +113,7 @@ def describe_checks(checks: Sequence[Check]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Collected(Collector):
-    metrics: tuple[Metric, ...]
+    metrics: Sequence[Metric]
 
     def collect(self) -> Iterable[Metric]:
         return self.metrics
@@ -122,8 +122,13 @@ class _Collected(Collector):
 def _add_metrics_route(app: web.Application, registry: CollectorRegistry) -> None:
     async def metrics(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", [])))
-        # Values are read on the loop, where their writers are; the text, the longer job, is made in a thread.
-        body = await asyncio.to_thread(encode, _Collected(tuple(registry.collect())))
+        # Values are read on the loop, where their writers are, a metric in a turn; the text, the longer job,
+        # is made in a thread.
+        read = []
+        for metric in registry.collect():
+            read.append(metric)
+            await asyncio.sleep(0)
+        body = await asyncio.to_thread(encode, _Collected(read))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     app.router.add_get("/metrics", metrics)

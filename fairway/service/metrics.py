@@ -44,7 +44,8 @@ class WatchCounters:
         def counter(name: str, text: str, *others: str) -> Callable[..., Counter]:
             return declared.counter(f"{prefix}watch_{name}", text, *labels, "resource", *others)
 
-        self.events = counter("events_total", "Watch events applied, by type", "type")
+        # Not by type: it would treble what is scraped of hundreds of clusters.
+        self.events = counter("events_total", "Watch events applied")
         self.dropped = counter("dropped_events_total", "Watch events that were duplicates or out of order")
         self.undecodable = counter(
             "undecodable_total", "Items and events that could not be decoded and were skipped"
@@ -59,8 +60,7 @@ class WatchCounters:
             f"{prefix}watch_list_duration_seconds",
             "Time that a complete list took",
             _LIST_BUCKETS_S,
-            *labels,
-            "resource",
+            "resource",  # not whose: hundreds of clusters with all these buckets take long to scrape
         )
 
     def of(self, *values: str) -> "_WatchMetrics":
@@ -74,7 +74,7 @@ class _WatchMetrics:
         self._values = values
 
     def event(self, resource: str, type: str) -> None:
-        self._counters.events(*self._values, resource, type).inc()
+        self._counters.events(*self._values, resource).inc()
 
     def dropped(self, resource: str) -> None:
         self._counters.dropped(*self._values, resource).inc()
@@ -83,8 +83,9 @@ class _WatchMetrics:
         self._counters.undecodable(*self._values, resource).inc()
 
     def listed(self, resource: str, objects: int, deleted: int, duration_s: float) -> None:
-        self._counters.lists(*self._values, resource).observe(duration_s)
-        self._counters.missed(*self._values, resource).inc(deleted)
+        self._counters.lists(resource).observe(duration_s)
+        if deleted:
+            self._counters.missed(*self._values, resource).inc(deleted)
 
     def relist(self, resource: str, reason: str) -> None:
         self._counters.relists(*self._values, resource, reason).inc()
