@@ -21,7 +21,7 @@ class Alike:
     def __init__(self) -> None:
         self.version = 0
         """Changes with every kind that is new; that a row changes to another kind is none."""
-        self._kind_of: IntVector = np.full(64, NO_KIND, dtype=np.int64)
+        self._kind_of: IntVector = np.zeros(0, dtype=np.int64)
         self._numbers: dict[Hashable, int] = {}
         self._keys: list[Hashable] = []
         self._rows_of: list[int] = []

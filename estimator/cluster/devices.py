@@ -19,7 +19,6 @@ from estimator.cluster.device_use import NUMBERS, UNUSED, Use
 from fairway.accelerators.devices import Device, DeviceUse, Scheme
 
 _PACKED = Struct(f"{1 + len(NUMBERS)}q")
-_INITIAL_ROWS = 64
 _MOST_REMEMBERED = 64
 
 
@@ -46,10 +45,10 @@ class DeviceColumns:
         self.devices: list[Device | None] = []
         # What tells each device from others but for its id: its numbers, its product and its mode.
         self._looks: list[bytes] = []
-        self._node = np.full(_INITIAL_ROWS, -1, dtype=np.int64)
-        self._numbers: IntVector = np.zeros((len(NUMBERS), _INITIAL_ROWS), dtype=np.int64)
+        self._node = np.zeros(0, dtype=np.int64)
+        self._numbers: IntVector = np.zeros((len(NUMBERS), 0), dtype=np.int64)
         self._alike = Alike()
-        self._new_memory: IntVector = np.zeros(_INITIAL_ROWS, dtype=np.int64)
+        self._new_memory: IntVector = np.zeros(0, dtype=np.int64)
         self._nodes: dict[str, _NodeDevices] = {}
         self._vacant: list[int] = []
         self._participants = 0
@@ -267,5 +266,6 @@ class DeviceColumns:
         self._looks.append(b"")
         if index >= len(self._node):
             self._node = reaching(self._node, index + 1, -1)
-            self._numbers = np.concatenate([self._numbers, np.zeros_like(self._numbers)], axis=1)
+            more = np.zeros((len(NUMBERS), len(self._node) - index), dtype=np.int64)
+            self._numbers = np.concatenate([self._numbers, more], axis=1)
         return index

@@ -7,6 +7,7 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from sys import intern
 
 import msgspec
@@ -16,7 +17,7 @@ from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.occupancy import PodGroup, PodTraits
 from estimator.cluster.report import Report
-from estimator.cluster.workloads import Controllers
+from estimator.cluster.workloads import ControllerKey, Controllers
 from fairway.accelerators.devices import DeviceUse, PodFacts
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
@@ -27,6 +28,7 @@ from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
+_device_tolerations = lru_cache(maxsize=4096)(device_tolerations)
 
 
 _Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
@@ -38,7 +40,7 @@ class _Held(msgspec.Struct, frozen=True, gc=False):
     group: PodGroup | None
     devices: _Devices
     exclusive_level: str
-    controller: tuple[str, str, str, str] | None
+    controller: ControllerKey | None
     tolerates: tuple[tuple[str, bool], ...]
     unschedulable_since_s: float | None
 
@@ -124,11 +126,8 @@ class PodMirror:
             exclusive_level=intern(annotations.get(job_set.EXCLUSIVE, "")) if node else "",
             controller=None
             if controller is None
-            else (
-                intern(pod.metadata.namespace),
-                intern(controller.name),
-                intern(controller.kind),
-                intern(controller.api_version.rpartition("/")[0]),
+            else _controller(
+                pod.metadata.namespace, controller.name, controller.kind, controller.api_version
             ),
             tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
@@ -205,6 +204,12 @@ def _claims(pod: Pod) -> tuple[str, ...]:
     return tuple(f"{pod.metadata.namespace}/{name}" for name in sorted(names)) if names else ()
 
 
+@lru_cache(maxsize=4096)
+def _controller(namespace: str, name: str, kind: str, api_version: str) -> ControllerKey:
+    """The same object for all of its pods, which come one after the other."""
+    return namespace, name, kind, api_version.rpartition("/")[0]
+
+
 def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
     """For each extended resource of the pod whether it tolerates taints of that name."""
     spec = pod.spec
@@ -217,7 +222,7 @@ def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
     }
     if not names:
         return ()
-    return device_tolerations(names, spec.tolerations or ())
+    return _device_tolerations(frozenset(names), tuple(spec.tolerations or ()))
 
 
 def _extended(pod: Pod) -> tuple[dict[str, int], ...]:

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from estimator.capacity.answer import Answer
 from estimator.capacity.request import Component
 from estimator.cluster import columns as columns_module
-from estimator.cluster import devices as devices_module
 from estimator.cluster.arrangement import Arrangement
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.device_use import NUMBERS
@@ -581,7 +580,7 @@ class World:
 
 
 def small_at_first(test: Callable[[], None]) -> None:
-    with patch.object(columns_module, "_INITIAL_ROWS", 1), patch.object(devices_module, "_INITIAL_ROWS", 1):
+    with patch.object(columns_module, "_INITIAL_ROWS", 1):
         test()
 
 
