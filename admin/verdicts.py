@@ -17,7 +17,7 @@ DOUBT, NEVER = "doubt", "never_fits"
 """The kinds of the reasons that decide a verdict by themselves."""
 
 _NO_LEVEL = frozenset({"unknown_level", "ambiguous_level"})
-_LEFT_OUT = frozenset({"not_known", "template"})
+_LEFT_OUT = frozenset({"not_known", "either_way", "template"})
 _TOPOLOGY = frozenset({"topology", "exclusive", "slices_in_use", "broken_slices"})
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from estimator.capacity.answer import UNBOUNDED, Answer, unsure
+from estimator.capacity.answer import NO_BOUND, Answer, unsure
 from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
@@ -238,7 +238,7 @@ def _without_bound(question: CapacityQuestion, member: MemberCluster) -> Capacit
 
 
 def _in_doubt(name: str, doubt: Reason, age_s: float) -> ClusterExplanation:
-    return ClusterExplanation(told(name, Placed(Answer(0, UNBOUNDED - 1, False, (doubt,))), age_s))
+    return ClusterExplanation(told(name, Placed(Answer(0, NO_BOUND, False, (doubt,))), age_s))
 
 
 def _place_and_explain(

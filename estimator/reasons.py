@@ -18,6 +18,8 @@ DOUBT = "doubt"
 """The kind of a reason which says that the true number is not known."""
 NOT_KNOWN = "not_known"
 """The kind of a reason which says that the truth may be less."""
+EITHER_WAY = "either_way"
+"""The kind of a reason which says that the truth may be less or more."""
 TOPOLOGY_CONFLICT = "topology_conflict"
 """The kind of a reason which says that what is asked for is not worked out."""
 
@@ -86,6 +88,11 @@ def refused_pods(why: str) -> Reason:
 def not_known(what: Sequence[str]) -> Reason:
     """Constraints that the answer leaves out because they cannot be known: the truth may be less."""
     return Reason(NOT_KNOWN, f"fewer may fit, not known: {'; '.join(what[:_SHOWN])}")
+
+
+def either_way(what: Sequence[str]) -> Reason:
+    """What is not known and moves the answer up or down."""
+    return Reason(EITHER_WAY, f"more or fewer may fit, not known: {'; '.join(what[:_SHOWN])}")
 
 
 def held_for_assumed(pods: int, workloads: int) -> Reason:

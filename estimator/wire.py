@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.answer import NO_BOUND
 from estimator.capacity.claims import RawTerm, node_claim
 from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import (
@@ -26,9 +26,6 @@ from estimator.fit.pod_shape import ANY_NODE, NodeClaim, PodShape
 from estimator.pb import estimator_pb2 as pb
 from fairway.quantity import QuantityError, milli, parse_nano, units
 from fairway.resources import CPU, is_extended, is_scheduled
-
-LARGEST = UNBOUNDED - 1
-"""MaxInt32 itself is Karmada's sentinel for "nobody answered" and never leaves this process."""
 
 # Far above what a scheduler can have in flight, and little enough to be worked through in time.
 _MAX_ITEMS = 20_000
@@ -113,7 +110,7 @@ def parse_object(text: str | None) -> WorkloadReference | None:
 
 
 def _int32(value: int) -> int:
-    return NO_OPINION if value < 0 else min(value, LARGEST)
+    return NO_OPINION if value < 0 else min(value, NO_BOUND)
 
 
 def _parse(message: type[_M], data: bytes) -> _M:

@@ -10,6 +10,7 @@ from admin.printable import age, counted, short_key
 from admin.tables import Column, numbers
 from admin.terminal.console import Grid, grid, number, shown
 from admin.verdicts import Verdicts, Word, copies, is_sure, risk, sentence, word
+from estimator.capacity.answer import NO_BOUND
 from estimator.capacity.gangs.placements import ClusterExplanation, Explanation
 
 _STYLES = {Word.FITS: "bold green", Word.SHORT: "yellow", Word.UNKNOWN: "yellow"}
@@ -59,7 +60,7 @@ def _lines(verdicts: Verdicts) -> Grid:
             shown(placement.cluster, 40),
             Text(sentence(placement, wanted), style=_STYLES.get(word(placement, wanted), "")),
             "-" if unknown else number(placement.fits),
-            "-" if unknown else number(placement.upper_bound),
+            "-" if unknown or placement.upper_bound >= NO_BOUND else number(placement.upper_bound),
             "yes" if is_sure(placement, wanted) else "no",
             "-" if placement.spread_fits is None else number(placement.spread_fits),
             shown(f"one {short_key(placement.level)}" if placement.level else "", 32),

@@ -6,10 +6,12 @@ the value is the true maximum.
 
 from dataclasses import dataclass, replace
 
-from estimator.reasons import NOT_KNOWN, Reason
+from estimator.reasons import EITHER_WAY, NOT_KNOWN, Reason
 
 UNBOUNDED = 2**31 - 1
 """No limit is known. Karmada's sentinel MaxInt32, so it stays inside: the wire never carries it."""
+NO_BOUND = UNBOUNDED - 1
+"""The largest number that leaves this process: as a bound, that none is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,12 @@ NO_LIMIT = exactly(UNBOUNDED)
 def unsure(answer: Answer, *left_out: Reason) -> Answer:
     """The answer with what it leaves out, if anything, as its last reasons: then it is not proven.
 
-    What is left out can only make the truth smaller, so that 0 stays proven.
+    What is left out can only make the truth smaller, so that 0 stays proven; unless it works either way.
     """
     if not left_out:
         return answer
+    if any(reason.kind == EITHER_WAY for reason in left_out):
+        answer = replace(answer, upper_bound=NO_BOUND, proven=False)
     proven = answer.proven and answer.value == 0
     if proven:
         left_out = tuple(reason for reason in left_out if reason.kind != NOT_KNOWN)

@@ -16,20 +16,22 @@ from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.inter_pod_affinity import is_own
 from estimator.fit.pod_shape import ALONE, WHOLE_CLUSTER, InterPod, PodShape
 from estimator.fit.surroundings import Surroundings, surroundings
-from estimator.reasons import Reason, not_heeded, not_known, refused_pods
+from estimator.reasons import Reason, either_way, not_heeded, not_known, refused_pods
 
 
 @dataclass(frozen=True, slots=True)
 class Local:
     """The components in one cluster, and what is left to their shapes.
 
-    ``unknown``: what could not be known, so that no answer is proven but 0. ``refused``: why the API server
-    creates no pods of some component, which then fit nowhere.
+    ``unknown``: what could not be known, so that no answer is proven but 0. ``unsettled``: what could not,
+    so that none is proven. ``refused``: why the API server creates no pods of some component, which then fit
+    nowhere.
     """
 
     components: tuple[Component, ...] = ()
     around: Around = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    unsettled: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
 
@@ -38,6 +40,8 @@ def left_out(problems: Sequence[str], here: Local, unknown: tuple[str, ...] = ()
     found = [refused_pods(why) for why in here.refused]
     if problems:
         found.append(not_heeded(problems))
+    if here.unsettled:
+        found.append(either_way(here.unsettled))
     if here.unknown or unknown:
         found.append(not_known((*unknown, *here.unknown)))
     return tuple(found)
@@ -69,6 +73,7 @@ class Localizer:
         shapes: dict[PodShape, PodShape] = {}
         around: dict[PodShape, Surroundings] = {}
         unknown: dict[str, None] = {}
+        unsettled: dict[str, None] = {}
         refused: dict[str, None] = {}
         found = []
         for component in components:
@@ -77,6 +82,7 @@ class Localizer:
                 found.append(component)  # Karmada's request alone: it is the same everywhere
                 continue
             if shape not in shapes:
+                unsettled.update(dict.fromkeys(shape.inter_pod.unsettled))
                 here = self._admitted(component, unknown, refused)
                 here, left = self._surrounded(here)
                 if left is not None:
@@ -84,7 +90,7 @@ class Localizer:
                     unknown.update(dict.fromkeys(left.unknown))
                 shapes[shape] = here
             found.append(component if shapes[shape] is shape else replace(component, shape=shapes[shape]))
-        return Local(tuple(found), around, tuple(unknown), tuple(refused))
+        return Local(tuple(found), around, tuple(unknown), tuple(unsettled), tuple(refused))
 
     def _admitted(self, component: Component, unknown: dict[str, None], refused: dict[str, None]) -> PodShape:
         """The pods as the cluster's API server stores them."""

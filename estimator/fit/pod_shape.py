@@ -63,7 +63,8 @@ class Spread:
 class InterPod:
     """What a pod says of pods that run already, and what these see of it.
 
-    ``affinity`` and ``anti_affinity``: all required terms, about its own kind or others.
+    ``affinity`` and ``anti_affinity``: all required terms, about its own kind or others. ``unsettled``: what
+    these terms say of labels that are not known before the pods are there.
     """
 
     namespace: str = ""
@@ -71,6 +72,7 @@ class InterPod:
     affinity: tuple[PodTerm, ...] = ()
     anti_affinity: tuple[PodTerm, ...] = ()
     ports: tuple[HostPort, ...] = ()
+    unsettled: tuple[str, ...] = ()
 
 
 ALONE = InterPod()

@@ -6,12 +6,12 @@ Nothing here may raise, and everything valid beside the bad part must count as i
 import msgspec
 import pytest
 
-from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.answer import NO_BOUND, UNBOUNDED
 from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.fit.pod_shape import PodShape
 from estimator.pb import estimator_pb2 as pb
-from estimator.wire import LARGEST, WireError, decode_replicas, decode_sets, encode_sets
+from estimator.wire import WireError, decode_replicas, decode_sets, encode_sets
 from fairway.kube.objects import Deployment, Node, Pod
 from fairway.quantity import MAX_INT64
 from tests.builders import (
@@ -250,7 +250,7 @@ def test_components_without_replicas_cost_nothing(replicas: int) -> None:
     nothing, one = component("nothing", replicas, gpu=100), component("one", 1, gpu=1)
     assert sets_of(mirror, (nothing, one)).answer.value == 4
     assert sets_of(mirror, (nothing, nothing)).answer.value == UNBOUNDED
-    assert pb.MaxAvailableComponentSetsResponse.FromString(encode_sets(UNBOUNDED)).max_sets == LARGEST
+    assert pb.MaxAvailableComponentSetsResponse.FromString(encode_sets(UNBOUNDED)).max_sets == NO_BOUND
 
 
 @pytest.mark.parametrize("replicas", [0, -1, -(2**31)])
@@ -273,8 +273,8 @@ def test_room_without_end_stays_within_32_bits() -> None:
     assert replicas_of(mirror, shape(cpu="1n", memory="1n")).value == UNBOUNDED
     assert replicas_of(mirror, shape(cpu="100E")).value == 100
     answer = sets_of(mirror, (component("a", 1, cpu="1n"), component("b", 2**31 - 1, memory=1))).answer
-    assert 1 <= answer.value <= answer.upper_bound <= LARGEST
-    assert sets_of(mirror, (component("a", 1), component("b", 1))).answer.value <= LARGEST
+    assert 1 <= answer.value <= answer.upper_bound <= NO_BOUND
+    assert sets_of(mirror, (component("a", 1), component("b", 1))).answer.value <= NO_BOUND
 
 
 def test_a_request_for_more_than_there_can_be_is_for_more_than_there_is() -> None:

@@ -288,20 +288,11 @@ def test_gangs_on_their_way_hold_the_room_of_all_their_copies() -> None:
 
 def test_what_a_template_says_and_nobody_uses_is_a_problem_and_no_error() -> None:
     raw = json.loads(template(gpu="8"))
-    raw["spec"]["topologySpreadConstraints"] = [
-        {
-            "maxSkew": 1,
-            "topologyKey": "zone",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"app": "other"}},
-            "matchLabelKeys": keys,
-        }
-        for keys in ([], ["pod-template-hash"])
-    ]
+    raw["spec"]["schedulingGates"] = [{"name": "example.com/review"}]
     asked = place(pb.Gang(pod_sets=[pod_set(raw=json.dumps(raw).encode())]))
     assert isinstance(asked.gang, GangQuestion)
     (problem,) = asked.problems
-    assert problem.startswith("pod set worker.spec.topologySpreadConstraints[1]")
+    assert problem.startswith("pod set worker.spec.schedulingGates")
 
 
 def test_a_gang_of_a_hundred_thousand_pods_is_a_question_like_any_other() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from estimator.capacity.answer import NO_BOUND
 from estimator.capacity.doubt import NO_OPINION
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
-from estimator.wire import LARGEST
 from tests.builders import NodeBuilder, PodBuilder, QuotaBuilder, node, pod, quota, requirements
 from tests.estimator.serving import Caller, Reply, estimator, snapshot, write_dump
 
@@ -82,7 +82,7 @@ def test_what_the_stock_server_refuses_is_answered(tmp_path: Path) -> None:
         assert a6.value == NO_OPINION
         assert is_doubt(a6, "unknown_cluster")
         # B10, with no component at all nothing limits: as many as can be said without the sentinel.
-        assert (await caller.sets(pb.MaxAvailableComponentSetsRequest(cluster="m"))).value == LARGEST
+        assert (await caller.sets(pb.MaxAvailableComponentSetsRequest(cluster="m"))).value == NO_BOUND
         # G3: a StatefulSet has pods as a Deployment has.
         resource = pb.ObjectReference(
             api_version="apps/v1", kind="StatefulSet", namespace="default", name="db"

@@ -401,9 +401,12 @@ def test_spreading_that_does_not_give_way_is_kept(fields: Json, spread: object) 
     ],
 )
 def test_a_hash_that_only_the_member_knows_is_told_by_field(spec: Json, field: str) -> None:
-    _, (problem,) = read(spec, LABELS)
-    assert problem.startswith(f"template.spec.{field}: pod-template-hash is not known before")
-    assert read(spec, {**LABELS, "pod-template-hash": "1"})[1] == []
+    shape, problems = read(spec, LABELS)
+    assert problems == []
+    (unsettled,) = shape.inter_pod.unsettled
+    assert unsettled.startswith(f"template.spec.{field}: pod-template-hash is set in the cluster")
+    shape, _ = read(spec, {**LABELS, "pod-template-hash": "1"})
+    assert shape.inter_pod.unsettled == ()
 
 
 # --- what Kubernetes would refuse --------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.answer import NO_BOUND, UNBOUNDED
 from estimator.capacity.doubt import NO_OPINION
 from estimator.capacity.request import (
     Question,
@@ -17,7 +17,6 @@ from estimator.fit.pod_shape import (
 )
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import (
-    LARGEST,
     WireError,
     decode_replicas,
     decode_sets,
@@ -416,11 +415,11 @@ READ: dict[Callable[[int], bytes], Callable[[bytes], int]] = {
     [
         (0, 0),
         (1, 1),
-        (LARGEST - 1, LARGEST - 1),
-        (LARGEST, LARGEST),
-        (UNBOUNDED, LARGEST),
-        (2**31, LARGEST),
-        (2**64, LARGEST),
+        (NO_BOUND - 1, NO_BOUND - 1),
+        (NO_BOUND, NO_BOUND),
+        (UNBOUNDED, NO_BOUND),
+        (2**31, NO_BOUND),
+        (2**64, NO_BOUND),
         (-1, NO_OPINION),
         (-2, NO_OPINION),
         (-(2**63), NO_OPINION),

@@ -48,7 +48,7 @@ def _wrong(found: pb.ClusterPlacement) -> str | None:
         "half a copy": not pods or (found.fits > 0 and all(n % found.fits == 0 for n in pods.values())),
         "nothing, without doubt or proof": bool(found.fits)
         or found.proven
-        or any(reason.kind == "doubt" for reason in found.reasons),
+        or any(reason.kind in ("doubt", "either_way") for reason in found.reasons),
     }
     broken = [rule for rule, holds in rules.items() if not holds]
     return f"{', '.join(broken)}: {found}" if broken else None

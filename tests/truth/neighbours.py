@@ -99,6 +99,7 @@ def template_hash(draft: Draft) -> None:
     made = _spread(draft, draft.chance.choice((ZONE, HOST)))
     made |= {"labelSelector": selector(app="web"), "matchLabelKeys": ["pod-template-hash"]}
     _add_spread(draft, made)
+    draft.unknowable.add("template hash")
 
 
 def _spread(draft: Draft, key: str) -> Json:

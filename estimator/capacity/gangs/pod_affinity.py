@@ -7,7 +7,7 @@ answers it from the pods that it has.
 Mirrors interpodaffinity, podtopologyspread and nodeports of kube-scheduler 1.36.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from estimator.fit.pod_shape import EACH_NODE, InterPod, Spread
@@ -69,11 +69,12 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
     if any(gate.name != _QUEUE_GATE for gate in spec.scheduling_gates or ()):
         problems.append(f"{field}.schedulingGates: the pods wait until somebody lifts them")
     where = f"{field}.affinity.podAntiAffinity.{_REQUIRED}"
-    apart = _terms(affinity.pod_anti_affinity, where, namespace, labels, problems)
+    unsettled: list[str] = []
+    apart = _terms(affinity.pod_anti_affinity, where, namespace, labels, unsettled)
     where = f"{field}.affinity.podAffinity.{_REQUIRED}"
-    near = _terms(affinity.pod_affinity, where, namespace, labels, problems)
+    near = _terms(affinity.pod_affinity, where, namespace, labels, unsettled)
     spread = tuple(
-        _spread(constraint, f"{field}.topologySpreadConstraints[{index}]", labels, problems)
+        _spread(constraint, f"{field}.topologySpreadConstraints[{index}]", labels, unsettled)
         for index, constraint in enumerate(spec.topology_spread_constraints or ())
         if constraint.when_unsatisfiable == _HARD
     )
@@ -90,7 +91,7 @@ def distances(template: PodTemplate, field: str, namespace: str, problems: list[
     return Distances(
         tuple((key, 1) for key in sorted(own)),
         spread,
-        InterPod(namespace, tuple(sorted(labels.items())), near, apart, ports),
+        InterPod(namespace, tuple(sorted(labels.items())), near, apart, ports, tuple(unsettled)),
     )
 
 
@@ -100,7 +101,7 @@ def _names(term: PodTerm, namespace: str) -> bool:
 
 
 def _terms(
-    affinity: PodAffinity | None, field: str, namespace: str, labels: dict[str, str], problems: list[str]
+    affinity: PodAffinity | None, field: str, namespace: str, labels: dict[str, str], unsettled: list[str]
 ) -> tuple[PodTerm, ...]:
     found: dict[PodTerm, None] = {}
     for index, term in enumerate(required_terms(affinity)):
@@ -112,12 +113,12 @@ def _terms(
         found[found_term] = None
         selected = (requirement.key for requirement in found_term.selector or ())
         keys = (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ()), *selected)
-        _tell_added(keys, where, labels, problems)
+        unsettled += _added(keys, where, labels)
     return tuple(found)
 
 
 def _spread(
-    constraint: TopologySpreadConstraint, field: str, labels: dict[str, str], problems: list[str]
+    constraint: TopologySpreadConstraint, field: str, labels: dict[str, str], unsettled: list[str]
 ) -> Spread:
     if not constraint.topology_key:
         raise RefusedTemplate(f"{field}.topologyKey: expected a node label, found none")
@@ -127,7 +128,7 @@ def _spread(
             raise RefusedTemplate(f"{field}.{name}: {value}: expected at least 1")
     selector = _spread_selector(constraint, field, labels)
     selected = (requirement.key for requirement in selector or ())
-    _tell_added((*(constraint.match_label_keys or ()), *selected), field, labels, problems)
+    unsettled += _added((*(constraint.match_label_keys or ()), *selected), field, labels)
     return Spread(
         constraint.topology_key,
         constraint.max_skew,
@@ -152,10 +153,8 @@ def _spread_selector(
         raise RefusedTemplate(f"{field}.labelSelector: {error}") from None
 
 
-def _tell_added(keys: Iterable[str], field: str, labels: Mapping[str, str], problems: list[str]) -> None:
-    """Tell of labels that controllers put on pods in the member, and that the template does not have."""
-    problems += [
-        f"{field}: {key} is not known before the pods are there; all values count"
-        for key in dict.fromkeys(keys)
-        if key not in labels and key.startswith(_ADDED_LABELS)
-    ]
+def _added(keys: Iterable[str], field: str, labels: Mapping[str, str]) -> Iterator[str]:
+    """Of labels that controllers put on pods in the member, and that the template does not have."""
+    for key in dict.fromkeys(keys):
+        if key not in labels and key.startswith(_ADDED_LABELS):
+            yield f"{field}: {key} is set in the cluster; all values count"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer
+from estimator.capacity.answer import NO_BOUND, UNBOUNDED, Answer
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import BoolVector, IntVector
@@ -53,7 +53,7 @@ def upper_bound(
     usable, per_set = demand_per_set(room, per_shape)
     for resource, amount in per_set.items():
         bound = min(bound, _total(room.free(resource)[usable]) // amount)
-    return min(bound, UNBOUNDED - 1), (limit, *alone[scarce].reasons)
+    return min(bound, NO_BOUND), (limit, *alone[scarce].reasons)
 
 
 def _alone(room: Room, shape: PodShape, answer: Answer) -> int:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from estimator.capacity.answer import NO_LIMIT, UNBOUNDED, Answer, exactly
+from estimator.capacity.answer import NO_BOUND, NO_LIMIT, UNBOUNDED, Answer, exactly
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
@@ -77,7 +77,7 @@ def improving_sets(
     alone: dict[PodShape, Answer] = {}
     for shape in per_shape:
         if expired():
-            yield Sets(Answer(0, UNBOUNDED - 1, False, ()), {})
+            yield Sets(Answer(0, NO_BOUND, False, ()), {})
             return
         alone[shape] = max_replicas(room, shape)
     bound, reasons = upper_bound(room, needed, per_shape, alone)

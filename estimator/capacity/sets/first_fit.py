@@ -14,7 +14,7 @@ from math import gcd
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.answer import NO_BOUND
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
@@ -64,7 +64,7 @@ def first_fit(
     needed: Sequence[tuple[int, Component]],
     order: IntVector,
     expired: Expired,
-    most: int = UNBOUNDED - 1,
+    most: int = NO_BOUND,
 ) -> Walked:
     """Up to ``most`` sets placed one after the other, each pod on the first node that takes it.
 

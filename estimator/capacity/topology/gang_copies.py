@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer
+from estimator.capacity.answer import NO_BOUND, UNBOUNDED, Answer
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
@@ -81,7 +81,7 @@ class Gang:
             placement |= found.placement or {}
             ties = _without_used(ties, found.placement or {})
             reasons = reasons or found.answer.reasons
-        bound = min(bound, UNBOUNDED - 1, *domains_left(self.needed, self.ties))
+        bound = min(bound, NO_BOUND, *domains_left(self.needed, self.ties))
         reasons = (*self._why(domains, exclusive), *(reasons or self.anywhere(1).answer.reasons))
         return Sets(Answer(value, bound, value == bound, reasons), placement)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED, Answer
+from estimator.capacity.answer import NO_BOUND, UNBOUNDED, Answer
 from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
@@ -64,7 +64,7 @@ def max_tied_sets(
         return _one(room, index, component, tied.get(index, Tie(whole, 1)), wanted, expired, shared)
     prepared = _prepared(room, needed, tied, expired, search, shared)
     if prepared is None:
-        return Sets(Answer(0, UNBOUNDED - 1, False), {})
+        return Sets(Answer(0, NO_BOUND, False), {})
     bound = prepared.bound()
     value, placement = prepared.most(min(bound, wanted))
     reasons = prepared.reasons()
@@ -86,8 +86,8 @@ def _one(
         reasons = spreading.answer.reasons
     else:
         caps = caps_of(room, shape, tie, shared)
-        value = min(int(tie.bundles(caps.safe).sum()) // per_set, wanted, UNBOUNDED - 1)
-        bound = min(int(tie.bundles(caps.most).sum()) // per_set, UNBOUNDED - 1)
+        value = min(int(tie.bundles(caps.safe).sum()) // per_set, wanted, NO_BOUND)
+        bound = min(int(tie.bundles(caps.most).sum()) // per_set, NO_BOUND)
         found = tie.place(caps.safe, value * per_set, np.arange(tie.domains.count))
         assert found is not None
         placed = found

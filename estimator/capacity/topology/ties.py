@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from estimator.capacity.answer import UNBOUNDED
+from estimator.capacity.answer import NO_BOUND
 from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bounds import Needed, demand_per_set, pods_per_shape
@@ -58,7 +58,7 @@ def ceilings(room: Room, needed: Needed, domains: Domains, expired: Expired) -> 
 
     Looser where ``expired`` ends the work.
     """
-    bound = np.full(domains.count, UNBOUNDED - 1)
+    bound = np.full(domains.count, NO_BOUND)
     per_shape = pods_per_shape(needed)
     for shape, pods in per_shape.items():
         if expired():
