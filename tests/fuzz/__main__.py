@@ -28,7 +28,8 @@ from tests.fuzz.capacity_answers import flaw
 from tests.fuzz.capacity_requests import CAPACITY_RPCS, capacity_request
 from tests.fuzz.objects import Life
 from tests.fuzz.requests import RPCS, request
-from tests.fuzz.truth import faults
+from tests.fuzz.truth import judged
+from tests.truth.judging import Figures
 
 _ANSWERS = {
     "MaxAvailableReplicas": lambda data: pb.MaxAvailableReplicasResponse.FromString(data).max_replicas,
@@ -222,9 +223,12 @@ if __name__ == "__main__":
     print(f"seed {asked.seed}", flush=True)
     if asked.cases:
         logging.disable(logging.WARNING)
-        for fault in faults(asked.cases, asked.seed):
-            sys.exit(f"FOUND: {fault}")
-        print(f"{asked.cases} cases, nothing found")
+        tally = Figures()
+        for each in judged(asked.cases, asked.seed):
+            for fault in each.faults():
+                sys.exit(f"FOUND: {fault}")
+            tally.add(each)
+        print(*tally.lines(), f"{asked.cases} cases, nothing found", sep="\n")
         sys.exit()
     try:
         made = asyncio.run(fuzz(asked.seconds, asked.seed))

@@ -11,11 +11,11 @@ from tests.truth.judging import Judged
 _AT_ONCE = 200
 
 
-def faults(count: int, seed: int) -> Iterator[str]:
-    """What is wrong with the answers to the cases of so many seeds from this one on, a sentence each."""
+def judged(count: int, seed: int) -> Iterator[Judged]:
+    """The cases of so many seeds from this one on, each with its truth and the answers."""
     for first in range(seed, seed + count, _AT_ONCE):
         posed = list(cases(min(_AT_ONCE, seed + count - first), first))
         with tempfile.TemporaryDirectory() as folder:
             found = answers(posed, Path(folder))
         for case, answered in zip(posed, found, strict=True):
-            yield from Judged(case, case.truth(), answered).faults()
+            yield Judged(case, case.truth(), answered)

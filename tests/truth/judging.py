@@ -25,7 +25,8 @@ class Judged:
         """What is wrong with the answers, a sentence each.
 
         An answer may miss the truth only where something bears on it that no list of objects tells, where it
-        gives a reason and does not count as proven. Each way in gives the same number.
+        gives a reason and does not count as proven; and be below it where it says that more may fit. Each way
+        in gives the same number.
         """
         names = ", ".join(sorted(self.case.constraints))
         told = [
@@ -41,7 +42,11 @@ class Judged:
 
     def _is_excused(self, answer: Answer) -> bool:
         is_proven = self.answers.place.proven if answer.proven is None else answer.proven
-        return bool(self.case.unknowable) and not is_proven and bool(answer.reasons)
+        if is_proven:
+            return False
+        if self.case.unknowable:
+            return bool(answer.reasons)
+        return answer.value < self.truth.lowest and any("more may fit" in why for why in answer.reasons)
 
     def disagrees(self) -> str:
         """Where the oracle and the real scheduler differ, empty where they do not."""

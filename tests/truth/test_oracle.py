@@ -33,6 +33,7 @@ RARE = (
     1406,
     1538,
     2_554_558_895,
+    2_840_451_767,
 )
 """Seeds whose answers hang on rules that few others touch."""
 SEEDS = {

@@ -196,7 +196,7 @@ def _in_waves(fits: IntVector, rules: Sequence[SpreadRule], wanted: int, expired
 
     With several constraints, wave by wave one more for each domain of all but the first. Within a wave the
     emptiest domains only gain, so what was allowed at its start is allowed in any order; the first constraint
-    is filled exactly, given what the others allow.
+    is filled exactly, given what the others allow: these give a domain's pod to a row where it is emptiest.
     """
     placed = np.zeros_like(fits)
     if not rules:
@@ -207,10 +207,11 @@ def _in_waves(fits: IntVector, rules: Sequence[SpreadRule], wanted: int, expired
         if others and expired():
             break
         more = fits - placed
-        for rule in others:
-            pods = rule.present + sums(rule.number, placed, rule.count)
-            more = filled(rule.number, more, np.clip(rule.least(pods) + rule.skew - pods, 0, 1))
         pods = first.present + sums(first.number, placed, first.count)
+        for rule in others:
+            theirs = rule.present + sums(rule.number, placed, rule.count)
+            room = np.clip(rule.least(theirs) + rule.skew - theirs, 0, 1)
+            more = filled(rule.number, more, room, pods[first.number])
         limit = np.maximum(first.totals(sums(first.number, placed + more, first.count)), pods)
         more = filled(first.number, more, _levelled(pods, limit, running + wanted) - pods)
         if not more.any():
