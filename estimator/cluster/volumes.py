@@ -130,14 +130,15 @@ class VolumeMirror(KindMirror[Volume]):
     def fitting(self, storage_class: str, ask: VolumeAsk) -> Mapping[Reached, int]:
         """How many of those that are kept for nobody would do, by the nodes that reach them. Not to be kept.
 
-        O(volumes) once after each change.
+        First the nodes of the smallest, which kube-scheduler takes first. O(volumes) once after each change.
         """
         if self._fitting[0] != self.version or len(self._fitting[1]) >= _MAX_ASKS:
             self._fitting = self.version, {}
         known = self._fitting[1].get((storage_class, ask))
         if known is None:
             found = (one for one in self.available(storage_class) if not one.claim and ask.takes(one))
-            known = self._fitting[1][storage_class, ask] = Counter(one.terms for one in found)
+            smallest_first = sorted(found, key=lambda one: one.size_bytes)
+            known = self._fitting[1][storage_class, ask] = Counter(one.terms for one in smallest_first)
         return known
 
     def _remember(self, key: str, value: Volume) -> None:

@@ -7,14 +7,14 @@ CSIStorageCapacity is not looked at.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from estimator.cluster.columns import BoolVector, IntVector, NodeColumns
 from estimator.cluster.storage import Claim, ClassRules, Volume, VolumeAsk
-from estimator.cluster.volumes import VolumesMirror
+from estimator.cluster.volumes import Reached, VolumesMirror
 from estimator.fit.eligibility import rows_reached
 from estimator.fit.limits import Limit
 from estimator.fit.pod_volumes import PodVolume
@@ -123,16 +123,25 @@ def _unbound(
             there[row] = True
         found.within(there, _BIND_CONFLICT)
     else:
-        ready = Counter(known.volumes.fitting(named, claim.ask))
-        ready.update(one.terms for one in known.volumes.available(named) if _is_kept(one, volume.key, claim))
+        kept = (one for one in known.volumes.available(named) if _is_kept(one, volume.key, claim))
+        ready = Counter(one.terms for one in kept)
+        ready.update(known.volumes.fitting(named, claim.ask))
         found.within((ready_volumes(nodes, ready).counts > 0) | _makes(nodes, rules), _BIND_CONFLICT)
         if not rules.driver and len(ready) <= _MOST_CHOICES:
-            found.choices = tuple(
-                nodes.present.copy() if terms is None else rows_reached(nodes, terms) for terms in ready
-            )
+            found.choices = tuple(_first_choices(nodes, ready))
         found.unknown.append(
             f"PersistentVolumeClaim {volume.name} is bound where its first pod goes, and all others follow"
         )
+
+
+def _first_choices(nodes: NodeColumns, ready: Iterable[Reached]) -> Iterator[BoolVector]:
+    """The rows that reach each volume that some node would be given, those given first coming first."""
+    without = nodes.present.copy()
+    for terms in ready:
+        rows = nodes.present.copy() if terms is None else rows_reached(nodes, terms)
+        if (rows & without).any():
+            without &= ~rows
+            yield rows
 
 
 def _is_kept(one: Volume, key: str, claim: Claim) -> bool:
