@@ -120,14 +120,22 @@ def pod_template_request(spec: PodSpec | TemplateSpec) -> Amounts:
     return amounts(total)
 
 
-def understated_by_pod(spec: TemplateSpec) -> str:
-    """A resource of which the pod itself asks less than its containers do, which no API server accepts.
+def contradicted_by_pod(spec: TemplateSpec) -> str:
+    """What the pod states as a whole, beside its containers, that no API server accepts, as field and rule.
 
-    Empty where there is none. Raises ResourceError.
+    Empty where there is nothing. Raises ResourceError.
     """
-    stated = parse_nano_list(spec.resources.requests) if spec.resources else {}
-    total = _container_total(spec, {}, infeasible=False, limits_stand_in=True) if stated else {}
-    return next((name for name in stated if _is_pod_level(name) and stated[name] < total.get(name, 0)), "")
+    if spec.resources is None:
+        return ""
+    stated, limits = parse_nano_list(spec.resources.requests), parse_nano_list(spec.resources.limits)
+    total = _container_total(spec, {}, infeasible=False, limits_stand_in=True) if stated or limits else {}
+    for name in filter(_is_pod_level, stated):
+        if stated[name] < total.get(name, 0):
+            return f"resources.requests.{name}: expected at least what the containers ask for together"
+    for name in filter(_is_pod_level, limits):
+        if limits[name] < stated.get(name, total.get(name, 0)):
+            return f"resources.limits.{name}: expected at least what the pod and its containers ask for"
+    return ""
 
 
 def containers_request(spec: PodSpec | TemplateSpec) -> Amounts:

@@ -32,8 +32,10 @@ RARE = (
     1320,
     1406,
     1538,
+    1_002_688,
     2_554_558_895,
     2_840_451_767,
+    3_003_262,
 )
 """Seeds whose answers hang on rules that few others touch."""
 SEEDS = {

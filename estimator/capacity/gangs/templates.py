@@ -24,10 +24,10 @@ from fairway.resources import (
     Amounts,
     ResourceError,
     container_template_request,
+    contradicted_by_pod,
     is_extended,
     is_scheduled,
     pod_template_request,
-    understated_by_pod,
 )
 from fairway.selectors import FIELD_NAME, Operator, Term, field_requirement
 
@@ -173,12 +173,8 @@ def _claims(spec: TemplateSpec, field: str, namespace: str) -> tuple[PodClaim, .
 
 def _total(spec: TemplateSpec, field: str) -> Amounts:
     try:
-        less = understated_by_pod(spec)
-        if less:
-            told = (
-                f"{field}.resources.requests.{less}: expected at least what the containers ask for together"
-            )
-            raise RefusedTemplate(told)
+        if contradiction := contradicted_by_pod(spec):
+            raise RefusedTemplate(f"{field}.{contradiction}")
         return pod_template_request(spec)
     except ResourceError as error:  # of the pod itself, as its containers have been read
         raise RefusedTemplate(f"{field}.resources or {field}.overhead: {error}") from None
