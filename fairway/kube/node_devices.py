@@ -1,0 +1,128 @@
+"""NodeDevices (fairway.dev/v1alpha1): what the node agent found on one node, cluster-scoped, named as the node.
+
+Written by the node's own agent on change, and every five minutes otherwise. Same rules as in
+`fairway.kube.objects`: every field optional, wrong types are located errors, unknown fields are skipped.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from fairway.kube.objects import ApiObject, KubeStruct
+from fairway.kube.resource import ResourceKind
+
+
+class Health(StrEnum):
+    """Whether a device can do work.
+
+    ``DEGRADED``: it works, and somebody has to look (throttled, pages to be retired, corrected errors).
+    ``UNHEALTHY``: no pod may be promised it. ``LOST``: the driver does not reach it any more.
+    """
+
+    HEALTHY = "Healthy"
+    DEGRADED = "Degraded"
+    UNHEALTHY = "Unhealthy"
+    LOST = "Lost"
+
+
+class Problem(KubeStruct, frozen=True):
+    """What is wrong with a device. ``code``: one word, such as ``Xid79``; ``since``: RFC 3339."""
+
+    code: str = ""
+    message: str = ""
+    since: str = ""
+
+
+class HolderOwner(KubeStruct, frozen=True):
+    """The controller of a pod that holds a device."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class Holder(KubeStruct, frozen=True):
+    """A container that holds a device, or a share of it.
+
+    ``source``: how that is known: ``PodResources`` (kubelet allocated it), ``Cgroup`` (a process of the
+    container runs on it). ``shares``: of a device that is shared in time, how many replicas.
+    """
+
+    namespace: str = ""
+    pod: str = ""
+    uid: str = ""
+    container: str = ""
+    owner: HolderOwner | None = None
+    source: str = ""
+    shares: int = 0
+
+
+class DeviceWindow(KubeStruct, frozen=True):
+    """What a device did in the last ``windowSeconds`` of the object; None: not measured.
+
+    Utilisation is the percentage of time in which a kernel ran, 0 to 100. ``idle_since``: RFC 3339, set while
+    the device does nothing; ``source``: ``NVML``, ``GPM`` or ``DCGM``.
+    """
+
+    utilization_p50: int | None = None
+    utilization_p95: int | None = None
+    utilization_max: int | None = None
+    memory_peak_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    power_max_milliwatts: int | None = None
+    temperature_max_celsius: int | None = None
+    throttled_seconds: int | None = None
+    samples: int = 0
+    idle_since: str | None = None
+    source: str = ""
+
+
+class NodeDevice(KubeStruct, frozen=True):
+    """One device, or one MIG instance of the device ``parent``.
+
+    ``id``: its UUID. ``island``: devices of a node that share a number are joined by NVLink, all with all;
+    None where there is none. ``clique``: ``<cluster UUID>.<clique>`` as in the label nvidia.com/gpu.clique.
+    """
+
+    id: str = ""
+    index: int = 0
+    product: str = ""
+    memory_bytes: int = 0
+    bus_id: str = ""
+    numa_node: int | None = None
+    parent: str = ""
+    mig_enabled: bool = False
+    mig_profile: str = ""
+    island: int | None = None
+    clique: str = ""
+    health: str = Health.HEALTHY
+    problems: list[Problem] | None = None
+    holders: list[Holder] | None = None
+    window: DeviceWindow | None = None
+
+
+class AgentReport(KubeStruct, frozen=True):
+    """The agent that wrote the object. ``problem``: why it knows less than it should, empty if it does not."""
+
+    version: str = ""
+    problem: str = ""
+
+
+class DriverReport(KubeStruct, frozen=True):
+    """The driver of the devices."""
+
+    version: str = ""
+    cuda_version: str = ""
+
+
+class NodeDevices(ApiObject, frozen=True):
+    """What one node has, in what state, and what it did. ``observed_at``: RFC 3339, by the node's clock."""
+
+    observed_at: str = ""
+    window_seconds: int = 0
+    agent: AgentReport = AgentReport()
+    driver: DriverReport = DriverReport()
+    devices: list[NodeDevice] = msgspec.field(default_factory=list)
+
+
+NODE_DEVICES = ResourceKind("nodedevices.fairway.dev", "/apis/fairway.dev/v1alpha1/nodedevices", NodeDevices)
