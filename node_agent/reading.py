@@ -1,4 +1,4 @@
-"""What the agent reads of a node's devices at one moment: small frozen values, whatever library they come from."""
+"""What the agent reads of a node's devices at one moment: small values, whatever library they come from."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from fairway.kube.node_devices import Health
 
 @dataclass(frozen=True, slots=True)
 class ProcessReading:
-    """A process on a device. ``memory_bytes`` and ``utilization_percent``: None where the driver tells none."""
+    """A process on a device. ``memory_bytes`` and ``utilization_percent``: None where nobody tells."""
 
     pid: int
     memory_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""NodeDevices (fairway.dev/v1alpha1): what the node agent found on one node, cluster-scoped, named as the node.
+"""NodeDevices (fairway.dev/v1alpha1): what the agent of a node found, cluster-scoped, named as the node.
 
 Written by the node's own agent on change, and every five minutes otherwise. Same rules as in
 `fairway.kube.objects`: every field optional, wrong types are located errors, unknown fields are skipped.
@@ -102,7 +102,7 @@ class NodeDevice(KubeStruct, frozen=True):
 
 
 class AgentReport(KubeStruct, frozen=True):
-    """The agent that wrote the object. ``problem``: why it knows less than it should, empty if it does not."""
+    """The agent that wrote the object. ``problem``: why it knows less than it should, else empty."""
 
     version: str = ""
     problem: str = ""
