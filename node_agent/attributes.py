@@ -1,0 +1,71 @@
+"""What a device is: what changes only when somebody changes the machine, or cuts the device anew."""
+
+from dataclasses import dataclass
+
+from node_agent import nvml
+from node_agent.asking import Asking
+
+_SWITCH = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a device is. ``peers``: bus ids at the other ends of its NVLinks, empty for one that is not told.
+
+    ``gpm``: whether it counts how busy its MIG instances are; ``read_at_s``: when all that was read.
+    """
+
+    product: str
+    bus_id: str
+    numa_node: int | None
+    clique: str
+    peers: frozenset[str]
+    gpm: bool
+    read_at_s: float
+
+
+def read_attributes(asking: Asking, device: nvml.Device, now_s: float) -> Attributes:
+    """Asks for each of them."""
+    return Attributes(
+        product=asking.ask(nvml.name, device) or "",
+        bus_id=asking.ask(nvml.bus_id, device) or "",
+        numa_node=asking.ask(nvml.numa_node, device),
+        clique=asking.ask(nvml.clique, device) or "",
+        peers=_peers(device),
+        gpm=asking.ask(nvml.gpm_supported, device) or False,
+        read_at_s=now_s,
+    )
+
+
+def _peers(device: nvml.Device) -> frozenset[str]:
+    """A link whose other end is not told leads to a switch that is outside of the node."""
+    peers = set()
+    for link in range(nvml.MAX_LINKS):
+        try:
+            if not nvml.link_is_up(device, link):
+                continue
+        except (nvml.NothingThere, nvml.NotTold):
+            break  # links are numbered without gaps
+        try:
+            peers.add(nvml.link_peer(device, link))
+        except (nvml.NothingThere, nvml.NotTold):
+            peers.add(_SWITCH)
+    return frozenset(peers)
+
+
+def mig_profile(asking: Asking, device: nvml.Device, instance: nvml.Device) -> str:
+    """As NVIDIA names it, such as ``1g.10gb``; of drivers whose names lack it, from its slices.
+
+    The memory in the name is a whole number of eighths of the device's, as in go-nvlib's NewMigProfile.
+    """
+    _, marker, profile = (asking.ask(nvml.name, instance) or "").partition(" MIG ")
+    if marker:
+        return profile
+    size, memory = asking.ask(nvml.mig_size, instance), asking.ask(nvml.memory, device)
+    if size is None or memory is None or not memory.total:
+        return ""
+    gpu_slices, compute_slices, mebibytes = size
+    eighths = -(-mebibytes * 2**20 * 8 // memory.total)
+    gigabytes = eighths * -(-memory.total // 2**30) // 8
+    cut = "" if gpu_slices == compute_slices else f"{compute_slices}c."
+    return f"{cut}{gpu_slices}g.{gigabytes}gb"
