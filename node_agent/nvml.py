@@ -209,9 +209,9 @@ def bus_id(device: Device) -> str:
 
 
 def linux_bus_id(bus_id: str) -> str:
-    """NVML writes eight digits of the domain, in capitals; Linux four, in small letters."""
+    """NVML writes eight digits of the domain, in capitals; Linux at least four, in small letters."""
     domain, _, rest = bus_id.lower().partition(":")
-    return f"{domain[-4:]}:{rest}" if rest else bus_id.lower()
+    return f"{domain.lstrip('0').rjust(4, '0')}:{rest}" if rest else bus_id.lower()
 
 
 @_asks("nvmlDeviceGetMemoryAffinity")
