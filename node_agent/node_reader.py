@@ -25,11 +25,11 @@ class NodeReader:
         self,
         events: XidEvents,
         clock: Callable[[], float] = time.monotonic,
-        deadline_s: float = DEADLINE_S,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._events = events
         self._clock = clock
-        self._watchdog = Watchdog("NVML", deadline_s)
+        self._watchdog = watchdog or Watchdog("NVML", DEADLINE_S)
         self._known = Known()
         self._last = NodeReading()
         self._read_at_s: float | None = None

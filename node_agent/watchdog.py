@@ -19,11 +19,11 @@ class HungError(Exception):
 
 
 class Watchdog:
-    """Runs calls, one at a time, each with a deadline. Only one thread may use it."""
+    """Runs calls, one at a time, each with the deadline that holds when it begins. For one thread."""
 
     def __init__(self, name: str, deadline_s: float, most_abandoned: int = 3) -> None:
         self._name = name
-        self._deadline_s = deadline_s
+        self.deadline_s = deadline_s
         self._most_abandoned = most_abandoned
         self._abandoned: set[int] = set()
         self._lock = threading.Lock()
@@ -45,15 +45,14 @@ class Watchdog:
         threading.Thread(
             target=self._work, args=(call, answer, ticket), name=f"{self._name}-{ticket}", daemon=True
         ).start()
+        deadline_s = self.deadline_s
         try:
-            return answer.result(self._deadline_s)
+            return answer.result(deadline_s)
         except TimeoutError:
             with self._lock:
                 if not answer.done():
                     self._abandoned.add(ticket)
-                    raise HungError(
-                        f"a call of {self._name} has not returned for {self._deadline_s:g} s"
-                    ) from None
+                    raise HungError(f"a call of {self._name} has not returned for {deadline_s:g} s") from None
         return answer.result()
 
     def _work(self, call: Callable[[], _Result], answer: Future[_Result], ticket: int) -> None:

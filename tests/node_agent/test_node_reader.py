@@ -1,0 +1,112 @@
+"""Reads again and again: what is told while NVML hangs, and that nothing heard meanwhile is forgotten."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fairway.kube.node_devices import Health
+from node_agent.node_reader import NodeReader
+from node_agent.watchdog import Watchdog
+from node_agent.xid_events import DeviceXid, XidEvents
+from tests.node_agent import simulated_nvml as simulated
+from tests.node_agent.simulated_nvml import SimulatedNvml, installed
+
+SOON_S, PATIENCE_S = 0.02, 60.0
+
+
+class Told(XidEvents):
+    """Events that a test tells, without a thread."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 0.0)
+        self.told: list[DeviceXid] = []
+        self.followed: list[tuple[frozenset[str], int]] = []
+
+    def take(self) -> list[DeviceXid]:
+        told, self.told = self.told, []
+        return told
+
+    def follow(self, devices: frozenset[str], session: int) -> None:
+        self.followed.append((devices, session))
+
+
+class Node:
+    """A node whose driver a test can hang and release. ``now``: what the clock shows."""
+
+    def __init__(self, library: SimulatedNvml, now: float = 0.0) -> None:
+        self.library = library
+        self.now = now
+        self.events = Told()
+        self.watchdog = Watchdog("NVML", PATIENCE_S)
+        self.reader = NodeReader(self.events, lambda: self.now, self.watchdog)
+
+    def hang(self, call: str) -> None:
+        self.library.hanging.add(call)
+        self.watchdog.deadline_s = SOON_S
+
+    def release(self) -> None:
+        self.library.hanging.clear()
+        self.library.released.set()
+        self.watchdog.deadline_s = PATIENCE_S
+
+
+@contextmanager
+def node(library: SimulatedNvml, now: float = 0.0) -> Iterator[Node]:
+    with installed(library):
+        node = Node(library, now)
+        yield node
+        node.release()
+
+
+def test_a_read_follows_the_devices_that_it_found() -> None:
+    with node(simulated.a100_mig()) as agent:
+        assert len(agent.reader.read().devices) == 5
+    assert agent.events.followed == [(frozenset(gpu.uuid for gpu in agent.library.gpus), 1)]
+
+
+def test_while_nvml_hangs_what_was_known_is_told_with_its_age() -> None:
+    library = simulated.t4()
+    library.gpus[0].busy = 70
+    uuid = library.gpus[0].uuid
+    with node(library, now=100.0) as agent:
+        assert agent.reader.read().devices[0].utilization_percent == 70
+        agent.hang("nvmlDeviceGetPowerUsage")
+        agent.events.told = [DeviceXid(uuid, 119, 101.0)]
+        for agent.now in (105.0, 110.0, 115.0):
+            reading = agent.reader.read()
+        (t4,) = reading.devices
+        assert reading.problem == (
+            "a call of NVML has not returned for 0.02 s; the devices are as of 15 s ago"
+        )
+        assert (t4.id, t4.product, t4.utilization_percent, t4.troubles) == (uuid, "Tesla T4", None, ())
+        hanging = "3 calls of NVML hang; no other is begun until one returns; "
+        assert agent.reader.read().problem.startswith(hanging)
+        agent.release()
+        while (reading := agent.reader.read()).problem:
+            agent.now += 1.0
+    assert {trouble.code: trouble.health for trouble in reading.devices[0].troubles} == {
+        "Xid119": Health.UNHEALTHY
+    }
+    assert reading.devices[0].utilization_percent == 70
+
+
+def test_a_node_whose_driver_hangs_from_the_start() -> None:
+    with node(simulated.t4()) as agent:
+        agent.hang("nvmlInitWithFlags")
+        reading = agent.reader.read()
+    assert (reading.devices, reading.problem) == ((), "a call of NVML has not returned for 0.02 s")
+    assert agent.events.followed == []
+
+
+def test_samples_of_a_read_that_was_given_up_are_not_used_by_the_next() -> None:
+    """The one that hangs may still free them."""
+    library = simulated.h100x8()
+    library.gpus[0].mig = True
+    with node(library) as agent:
+        agent.reader.read()
+        agent.hang("nvmlGpmMetricsGet")
+        agent.reader.read()
+        held = set(library.samples)
+        agent.library.hanging.clear()
+        agent.watchdog.deadline_s = PATIENCE_S
+        agent.reader.read()
+        assert held <= set(library.samples)
