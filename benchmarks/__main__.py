@@ -27,6 +27,7 @@ from benchmarks import (
     latency_replicas,
     many_clusters,
     memory,
+    node_agent_read,
     summary,
     webhook,
 )
@@ -54,6 +55,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "many_clusters": many_clusters.measure,
     "dispatcher_scale": dispatcher_scale.measure,
     "kueue_suites": admission.measure,
+    "node_agent_read": node_agent_read.measure,
 }
 _OF_OUR_OWN = (
     "first_answer",
@@ -68,6 +70,7 @@ _OF_OUR_OWN = (
     "many_clusters",
     "dispatcher_scale",
     "kueue_suites",
+    "node_agent_read",
 )
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 
