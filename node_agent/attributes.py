@@ -47,9 +47,11 @@ def _peers(device: nvml.Device) -> frozenset[str]:
         except (nvml.NothingThere, nvml.NotTold):
             break  # links are numbered without gaps
         try:
-            peers.add(nvml.link_peer(device, link))
+            peer = nvml.link_peer(device, link)
         except (nvml.NothingThere, nvml.NotTold):
-            peers.add(_SWITCH)
+            peer = _SWITCH
+        if peer is not None:
+            peers.add(peer)
     return frozenset(peers)
 
 

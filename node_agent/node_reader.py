@@ -46,8 +46,8 @@ class NodeReader:
             self._known = self._known.abandoned()
             return self._at_rest(str(error))
         self._last, self._read_at_s, self._pending = reading, self._clock(), []
-        if self._known.connected:
-            self._events.follow(self._known.parents, self._known.session)
+        followed = self._known.parents if self._known.connected else frozenset()
+        self._events.follow(followed, self._known.session)
         problems = [each for each in (reading.problem, self._events.problem) if each]
         return replace(reading, problem="; ".join(problems))
 

@@ -13,6 +13,7 @@ is an error that says what follows from it:
 import ctypes
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import wraps
 from typing import NewType, ParamSpec, Protocol, TypeVar
@@ -267,8 +268,11 @@ def link_is_up(device: Device, link: int) -> bool:
 
 
 @_asks("nvmlDeviceGetNvLinkRemotePciInfo_v2")
-def link_peer(device: Device, link: int) -> str:
-    """The bus id of what the NVLink leads to: a device or a switch."""
+def link_peer(device: Device, link: int) -> str | None:
+    """The bus id of what the NVLink leads to, a device or a switch; None for a CPU (IBM POWER)."""
+    with suppress(pynvml.NVMLError):  # older drivers do not tell the kind, and newer ones not of all switches
+        if pynvml.nvmlDeviceGetNvLinkRemoteDeviceType(device, link) == pynvml.NVML_NVLINK_DEVICE_TYPE_IBMNPU:
+            return None
     return linux_bus_id(_text(pynvml.nvmlDeviceGetNvLinkRemotePciInfo(device, link).busId))
 
 

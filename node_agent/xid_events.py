@@ -1,20 +1,21 @@
 """XIDs as the driver tells of them: events, which NVML hands out to whoever waits for them in a thread.
 
 The thread waits for the devices that it was last told of (`follow`), and begins anew when they or the
-driver's session change. Errors end its event set and it tries again later; a wait that hangs holds up nobody:
-the thread is a daemon, and `problem` says for how long nothing was heard of it.
+driver's session change. While it waits it holds a connection of its own, since NVML counts them: the library
+is never shut down under a wait. Errors end its event set and its connection, and it tries again later; a wait
+that hangs holds up nobody: the thread is a daemon, and `problem` says for how long nothing was heard of it.
 """
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from node_agent import nvml
 
 _WAIT_S = 5.0
-_RETRY_S = 10.0
+_RETRY_S = 2.0  # short: while one device is lost, the XIDs of others are not heard of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,26 @@ class DeviceXid:
     xid: int
     at_s: float
     gpu_instance: int | None = None
+
+
+@contextmanager
+def _connected() -> Iterator[None]:
+    nvml.init()
+    try:
+        yield
+    finally:
+        with suppress(nvml.NvmlError):
+            nvml.shutdown()
+
+
+@contextmanager
+def _event_set() -> Iterator[nvml.EventSet]:
+    events = nvml.event_set()
+    try:
+        yield events
+    finally:
+        with suppress(nvml.NvmlError):
+            nvml.free_event_set(events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +84,7 @@ class XidEvents:
         return not self._thread.is_alive()
 
     def follow(self, devices: frozenset[str], session: int) -> None:
-        """The devices that there are now, and a number that changes with each connection to the driver."""
+        """The devices that there are now, none to let the driver go; ``session``: the reads' connection."""
         with self._lock:
             if not self._wanted.devices:
                 self._alive_at = self._clock()
@@ -88,7 +109,8 @@ class XidEvents:
     def _run(self) -> None:
         while (wanted := self._next_wanted()) is not None:
             try:
-                self._listen(wanted)
+                with _connected(), _event_set() as events:
+                    self._listen(events, wanted)
             except nvml.NvmlError as error:
                 self._tell(f"XIDs are not heard of: {error}")
                 self._pause(self._retry_s)
@@ -100,20 +122,15 @@ class XidEvents:
             self._alive_at = self._clock()
             return None if self._stopping else self._wanted
 
-    def _listen(self, wanted: _Wanted) -> None:
-        events = nvml.event_set()
-        try:
-            names = self._register(events, wanted.devices)
-            while self._is_current(wanted):
-                begun = time.monotonic()
-                event = nvml.next_xid(events, int(self._wait_s * 1000))
-                if event is not None:
-                    self._hear(event, names)
-                elif (left_s := self._wait_s - (time.monotonic() - begun)) > self._wait_s / 2:
-                    self._pause(left_s)  # a library that does not wait must not keep a core busy
-        finally:
-            with suppress(nvml.NvmlError):
-                nvml.free_event_set(events)
+    def _listen(self, events: nvml.EventSet, wanted: _Wanted) -> None:
+        names = self._register(events, wanted.devices)
+        while self._is_current(wanted):
+            begun = time.monotonic()
+            event = nvml.next_xid(events, int(self._wait_s * 1000))
+            if event is not None:
+                self._hear(event, names)
+            elif (left_s := self._wait_s - (time.monotonic() - begun)) > self._wait_s / 2:
+                self._pause(left_s)  # a library that does not wait must not keep a core busy
 
     def _register(self, events: nvml.EventSet, devices: frozenset[str]) -> dict[int, str]:
         names: dict[int, str] = {}

@@ -34,7 +34,7 @@ INSUFFICIENT_SIZE = int(pynvml.NVML_ERROR_INSUFFICIENT_SIZE)
 TIMEOUT = int(pynvml.NVML_ERROR_TIMEOUT)
 
 GIB = 2**30
-SWITCH = "0000:c1:00.0"
+SWITCH, CPU = "0000:c1:00.0", "0004:04:00.0"
 
 
 @dataclass
@@ -111,6 +111,7 @@ class SimulatedNvml:
         self.hanging: set[str] = set()
         self.released = threading.Event()
         self.calls: Counter[str] = Counter()
+        self.connections = 0
         self.xids: queue.Queue[tuple[Gpu, int, int] | int] = queue.Queue()
         self.samples: dict[int, float] = {}
         self.on_call: Callable[[str], None] = lambda name: None
@@ -147,9 +148,13 @@ class SimulatedNvml:
     # The driver
 
     def _nvmlInitWithFlags(self, flags: int) -> int:
+        self.connections += 1
         return OK
 
     def _nvmlShutdown(self) -> int:
+        if not self.connections:
+            return UNINITIALIZED
+        self.connections -= 1
         return OK
 
     def _nvmlSystemGetDriverVersion(self, text: CType, size: CType) -> int:
@@ -212,6 +217,9 @@ class SimulatedNvml:
         if link >= len(links):
             return INVALID if links else NOT_SUPPORTED
         return _set(up, links[link] is not None)
+
+    def _nvmlDeviceGetNvLinkRemoteDeviceType(self, handle: CType, link: int, kind: CType) -> int:
+        return _set(kind, 1 if self._at(handle).links[link] == CPU else 2)
 
     def _nvmlDeviceGetNvLinkRemotePciInfo_v2(self, handle: CType, link: int, info: CType) -> int:
         info._obj.busId = f"0000{self._at(handle).links[link].upper()}"

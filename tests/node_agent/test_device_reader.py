@@ -115,6 +115,11 @@ def test_devices_joined_by_bridges_and_one_that_is_cut() -> None:
     assert [sorted(device.links) for device in devices] == [[devices[1].id], [devices[0].id], [], []]
 
 
+def test_links_to_the_processor_join_no_devices() -> None:
+    with reads(SimulatedNvml(*(Gpu(index, links=[simulated.CPU] * 3) for index in range(4)))) as machine:
+        assert {device.links for device in machine.read().devices} == {frozenset()}
+
+
 # MIG
 
 
@@ -476,6 +481,10 @@ def test_one_connection_serves_all_reads() -> None:
         for _ in range(10):
             machine.read()
         assert machine.library.calls["nvmlInitWithFlags"] == 1
+        machine.library.errors["nvmlDeviceGetCount_v2"] = simulated.UNINITIALIZED
+        for _ in range(10):
+            machine.read()
+        assert machine.library.connections == 0
 
 
 @pytest.mark.parametrize("code", [simulated.UNINITIALIZED, simulated.MISMATCH])

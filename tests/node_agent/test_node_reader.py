@@ -63,6 +63,21 @@ def test_a_read_follows_the_devices_that_it_found() -> None:
     assert agent.events.followed == [(frozenset(gpu.uuid for gpu in agent.library.gpus), 1)]
 
 
+def test_a_driver_that_went_away_is_let_go_of() -> None:
+    """As long as the thread that waits for events is connected, the library is not begun anew."""
+    library = simulated.t4()
+    with node(library) as agent:
+        agent.reader.read()
+        library.errors = dict.fromkeys(
+            ("nvmlDeviceGetCount_v2", "nvmlInitWithFlags"), simulated.DRIVER_NOT_LOADED
+        )
+        agent.reader.read()
+        library.errors.clear()
+        agent.reader.read()
+    uuids = frozenset({library.gpus[0].uuid})
+    assert agent.events.followed == [(uuids, 1), (frozenset(), 1), (uuids, 2)]
+
+
 def test_while_nvml_hangs_what_was_known_is_told_with_its_age() -> None:
     library = simulated.t4()
     library.gpus[0].busy = 70

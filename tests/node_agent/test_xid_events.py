@@ -115,6 +115,18 @@ def test_a_wait_that_fails_is_told_and_begun_again(code: int) -> None:
         assert events.problem == ""
 
 
+def test_the_driver_is_let_go_of_when_there_are_no_devices_any_more() -> None:
+    library = SimulatedNvml(Gpu())
+    with listening(library, [0.0]) as (events, heard):
+        events.follow(ids(library), 1)
+        heard.calls("nvmlEventSetWait_v2", 1)
+        assert library.connections == 2
+        events.follow(frozenset(), 1)
+        heard.calls("nvmlShutdown", 1)
+        assert library.calls["nvmlEventSetFree"] == 1
+    assert library.connections == 1
+
+
 def test_a_driver_that_has_no_events_is_told() -> None:
     library = SimulatedNvml(Gpu())
     library.errors["nvmlEventSetCreate"] = simulated.NOT_SUPPORTED
