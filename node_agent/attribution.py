@@ -1,0 +1,75 @@
+"""Who holds which device, asked of kubelet, /proc and the API server, and put together.
+
+An allocation does not change while its container lives, so kubelet is asked now and then, and what it said
+stays for a while when it does not answer: a restarted kubelet takes nothing from anybody. /proc is read on a
+thread.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from node_agent.claimed_devices import ClaimedDevices
+from node_agent.holders import Holdings, holdings
+from node_agent.local_pods import LocalPods
+from node_agent.pod_resources import Allocation, PodResources, PodResourcesError
+from node_agent.processes import ProcessTable
+from node_agent.reading import NodeReading
+
+ASK_EVERY_S = 10.0
+KEEP_S = 300.0
+
+
+class Attribution:
+    """Attributes one reading after the other. ``clock`` is monotonic.
+
+    ``pods_are_read``: whether ``pods`` has been filled once. kubelet is asked every ``ask_every_s``; its last
+    answer counts for ``keep_s``.
+    """
+
+    def __init__(
+        self,
+        kubelet: PodResources,
+        processes: ProcessTable,
+        pods: LocalPods,
+        claimed: ClaimedDevices,
+        *,
+        pods_are_read: Callable[[], bool],
+        clock: Callable[[], float],
+        ask_every_s: float = ASK_EVERY_S,
+        keep_s: float = KEEP_S,
+    ) -> None:
+        self._kubelet, self._processes = kubelet, processes
+        self._pods, self._claimed = pods, claimed
+        self._pods_are_read = pods_are_read
+        self._clock = clock
+        self._ask_every_s, self._keep_s = ask_every_s, keep_s
+        self._allocations: tuple[Allocation, ...] = ()
+        self._asked_s: float | None = None
+        self._answered_s: float | None = None
+        self._problem = ""
+
+    async def look(self, reading: NodeReading) -> Holdings:
+        """Who holds which device of the reading; what could not be asked is among the problems."""
+        if not reading.devices:
+            return Holdings()
+        await self._ask()
+        pids = {process.pid for device in reading.devices for process in device.processes}
+        processes = await asyncio.to_thread(self._processes.look, sorted(pids))
+        pods = self._pods if self._pods_are_read() else None
+        found = holdings(reading, self._allocations, processes, pods, self._claimed.ids)
+        problems = (*((self._problem,) if self._problem else ()), *found.problems)
+        return Holdings(found.holders, found.outside, problems)
+
+    async def _ask(self) -> None:
+        now_s = self._clock()
+        if self._asked_s is not None and now_s - self._asked_s < self._ask_every_s:
+            return
+        self._asked_s = now_s
+        try:
+            self._allocations = await self._kubelet.list()
+        except PodResourcesError as error:
+            self._problem = str(error)
+            if self._answered_s is None or now_s - self._answered_s >= self._keep_s:
+                self._allocations = ()
+        else:
+            self._problem, self._answered_s = "", now_s
