@@ -8,10 +8,11 @@ thread.
 import asyncio
 from collections.abc import Callable
 
+from node_agent.allocations import Allocation
 from node_agent.claimed_devices import ClaimedDevices
 from node_agent.holders import Holdings, holdings
 from node_agent.local_pods import LocalPods
-from node_agent.pod_resources import Allocation, PodResources, PodResourcesError
+from node_agent.pod_resources import PodResources, PodResourcesError
 from node_agent.processes import ProcessTable
 from node_agent.reading import NodeReading
 

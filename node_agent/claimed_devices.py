@@ -1,7 +1,8 @@
 """Which device a driver of Dynamic Resource Allocation means by a name, as its ResourceSlices say.
 
-kubelet tells of a claim driver, pool and device; what that device is, only the slice that offers it knows: by
-the attribute ``uuid`` (NVIDIA's driver, for GPUs and MIG instances), else by its PCI address.
+kubelet tells of a claim (by default since 1.34) driver, pool and device; what that device is, only the slice
+that offers it knows: by the attribute ``uuid`` (NVIDIA's driver, for GPUs and MIG instances), else by its PCI
+address.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +12,7 @@ from fairway.kube.device_kinds import RESOURCE_SLICES
 from fairway.kube.objects import object_key
 from fairway.kube.resource import ResourceKind
 from fairway.kube.resource_slices import ResourceSlice, SliceDevice
-from node_agent.pod_resources import ClaimedDevice
+from node_agent.allocations import ClaimedDevice
 
 # A name without a domain is of the driver's own.
 _ATTRIBUTES = ("uuid", "resource.kubernetes.io/pciBusID", "pciBusID", "pcieBusID")

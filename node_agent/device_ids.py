@@ -48,7 +48,7 @@ class DeviceIds:
         )
 
     def find(self, id: str) -> Share | None:
-        """The device of an id that kubelet or an annotation names; None where it names none of these."""
+        """The device of an id that kubelet names; None where it names none of these."""
         base, is_replica, number = id.partition("::")
         device = self._ids.get(base.lower()) or self._buses.get(_bus(base))
         if device is not None and (not is_replica or number.isdecimal()):
@@ -67,6 +67,10 @@ class DeviceIds:
             found = self._instances.get((parent, int(match[2])))
             return None if found is None else Share(found, bool(is_replica))
         return None
+
+    def noted(self, name: str) -> Share | None:
+        """The device that a sharing scheme names: by id or, as gpushare does, by its number in /dev."""
+        return self.find(f"nvidia{name}" if name.isdecimal() else name)
 
     def relatives(self, id: str) -> frozenset[str]:
         """The device itself, what it is a part of, and its parts: a process of one may be shown on

@@ -18,10 +18,10 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.devices import PodFacts
 from fairway.accelerators.schemes import SCHEMES
 from fairway.kube.node_devices import Holder, HolderSource
+from node_agent.allocations import Allocation, ClaimedDevice
 from node_agent.cgroups import NoPod, PodContainer
 from node_agent.device_ids import DeviceIds
 from node_agent.local_pods import LocalPod
-from node_agent.pod_resources import Allocation, ClaimedDevice
 from node_agent.processes import Process, Unseen
 from node_agent.reading import DeviceReading, NodeReading
 
@@ -140,7 +140,7 @@ class _Work:
             matches = len(parts) == len(allocations)
             for number, names in enumerate(parts):
                 container = allocations[number].container if matches else ""
-                for share in (share for name in names if (share := self._ids.find(name)) is not None):
+                for share in (share for name in names if (share := self._ids.noted(name)) is not None):
                     found = True
                     self._hold(share.device, pod, container, HolderSource.ANNOTATION, True)
             if found:

@@ -5,7 +5,6 @@ for Dynamic Resource Allocation, the names that a ResourceSlice has. kubelet ans
 all who ask (``pkg/kubelet/apis/grpc/ratelimit.go``), and before 1.34 lists pods that have ended as well.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from node_agent.allocations import Allocation, ClaimedDevice, PluginDevice
 from node_agent.pb import podresources_pb2 as pb
 
 if TYPE_CHECKING:
@@ -30,34 +30,6 @@ _OPTIONS = (
     # Else a new channel would go on waiting where the one before had failed.
     ("grpc.use_local_subchannel_pool", 1),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PluginDevice:
-    """A device, or a share of one, under the id that its device plugin gave it."""
-
-    resource: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimedDevice:
-    """A device of Dynamic Resource Allocation, by its full name."""
-
-    driver: str
-    pool: str
-    device: str
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """What one container was given; at least one device."""
-
-    namespace: str
-    pod: str
-    container: str
-    devices: tuple[PluginDevice, ...] = ()
-    claimed: tuple[ClaimedDevice, ...] = ()
 
 
 class Failure(StrEnum):

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from fairway.kube.resource_slices import ResourceSlice
+from node_agent.allocations import ClaimedDevice
 from node_agent.claimed_devices import ClaimedDevices, slices_of
-from node_agent.pod_resources import ClaimedDevice
 
 GPU = "gpu.nvidia.com"
 NAME = ClaimedDevice(GPU, "node-a", "gpu-0")

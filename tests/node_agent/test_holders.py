@@ -1,14 +1,17 @@
 """Who holds which device: of allocations, processes and pods, all of which may be missing or disagree."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
+from hypothesis import given as given_by_hypothesis
+from hypothesis import strategies as st
 
 from fairway.kube.node_devices import Holder, HolderOwner, HolderSource
+from node_agent.allocations import Allocation, ClaimedDevice, PluginDevice
 from node_agent.cgroups import NoPod, PodContainer
 from node_agent.holders import MOST_HOLDERS, Holdings, holdings
 from node_agent.local_pods import LocalPods
-from node_agent.pod_resources import Allocation, ClaimedDevice, PluginDevice
 from node_agent.processes import Process, Unseen
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading
 from tests.node_agent.pods import owned_by, pod, pods
@@ -380,6 +383,13 @@ def part(*ids: str) -> str:
             "",
         ),
         (
+            "gpushare: the number of a device",
+            {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": "4"},
+            [given("team/a", "main", f"{GPU0}-_-0", f"{GPU0}-_-7", resource="aliyun.com/gpu-mem")],
+            [(GPU1, "team/a", "main", WRITTEN, 1)],
+            "",
+        ),
+        (
             "no annotation",
             {},
             [given("team/a", "main", f"{GPU0}-3")],
@@ -421,7 +431,7 @@ def test_shares_under_ids_of_their_own(
     what: str, annotations: dict[str, str], allocations: list[Allocation], expected: list[object], says: str
 ) -> None:
     of = pods(pod("team/a", "uid-a", IDS, annotations=annotations))
-    read = found([device(GPU0), device(GPU1)], allocations, of=of)
+    read = found([device(GPU0), replace(device(GPU1), index=1)], allocations, of=of)
     assert told(read) == expected, what
     assert says in "".join(read.problems)
     assert len(read.problems) == bool(says)
@@ -452,3 +462,49 @@ def test_the_order_of_what_is_read_does_not_matter() -> None:
     forward = found(devices, allocations, processes, TEAM)
     assert forward == found(devices[::-1], allocations[::-1], dict(reversed(processes.items())), TEAM)
     assert [one.container for one in forward.holders[GPU0]] == ["main", "side", "main"]
+
+
+DEVICES = [device(GPU0), device(GPU1), device(MIG7, parent=GPU1), device(MIG9, parent=GPU1)]
+IDS_GIVEN = st.sampled_from(
+    [GPU0, GPU1, MIG7, MIG9, f"{GPU0}::1", f"{GPU0}-2", "nvidia0", "GPU-gone", "", "::"]
+)
+NAMES = st.sampled_from(["team/a", "team/b", "team/gone"])
+CONTAINERS = st.builds(
+    PodContainer, st.sampled_from(["uid-a", "uid-b", "uid-gone"]), st.sampled_from([MAIN, SIDE, ""])
+)
+PROCESSES = st.one_of(
+    st.sampled_from([*Unseen]),
+    st.builds(
+        lambda of: Process(1, 1, "python", of),
+        st.one_of(st.sampled_from([*NoPod]), st.lists(CONTAINERS, min_size=1, max_size=3).map(tuple)),
+    ),
+)
+
+
+@given_by_hypothesis(
+    allocations=st.lists(
+        st.builds(given, NAMES, st.sampled_from(["main", "side"]), IDS_GIVEN, IDS_GIVEN), max_size=6
+    ),
+    processes=st.dictionaries(st.integers(1, 6), PROCESSES),
+    pids=st.lists(st.lists(st.integers(1, 6), max_size=4), min_size=4, max_size=4),
+    are_read=st.booleans(),
+)
+def test_laws(
+    allocations: list[Allocation],
+    processes: dict[int, Process | Unseen],
+    pids: list[list[int]],
+    are_read: bool,
+) -> None:
+    """Processes add holders and change none; every holder is of a device that was read, once for a
+    container."""
+    of = TEAM if are_read else None
+    devices = [device(one.id, *on, parent=one.parent) for one, on in zip(DEVICES, pids, strict=True)]
+    read = found(devices, allocations, processes, of)
+    allocated = found(devices, allocations, {}, of)
+    for id, holders in allocated.holders.items():
+        assert [one for one in read.holders[id] if one.source != RUNS] == list(holders)
+    assert {*read.holders, *read.outside} <= {one.id for one in DEVICES}
+    for holders in read.holders.values():
+        keys = [(one.namespace, one.pod, one.uid, one.container) for one in holders]
+        assert keys == sorted(set(keys))
+        assert all(one.shares == 0 for one in holders if one.source == RUNS)

@@ -9,15 +9,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from node_agent.allocations import Allocation, ClaimedDevice, PluginDevice
 from node_agent.pb import podresources_pb2 as pb
-from node_agent.pod_resources import (
-    Allocation,
-    ClaimedDevice,
-    Failure,
-    PluginDevice,
-    PodResources,
-    PodResourcesError,
-)
+from node_agent.pod_resources import Failure, PodResources, PodResourcesError
 from tests.node_agent.kubelet import Kubelet
 
 GPU = "nvidia.com/gpu"
