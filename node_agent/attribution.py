@@ -6,14 +6,20 @@ thread.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
+from fairway.kube.client import KubeClient
+from fairway.kube.observation import ReflectorMetrics
+from fairway.kube.optional_kind import OptionalKind
+from fairway.kube.reflector import Reflector
 from node_agent.allocations import Allocation
-from node_agent.claimed_devices import ClaimedDevices
+from node_agent.claimed_devices import ClaimedDevices, slices_of
 from node_agent.holders import Holdings, holdings
-from node_agent.local_pods import LocalPods
-from node_agent.pod_resources import PodResources, PodResourcesError
-from node_agent.processes import ProcessTable
+from node_agent.local_pods import LocalPods, pods_on
+from node_agent.pod_resources import SOCKET, PodResources, PodResourcesError
+from node_agent.processes import PROC, ProcessTable
 from node_agent.reading import NodeReading
 
 ASK_EVERY_S = 10.0
@@ -61,6 +67,10 @@ class Attribution:
         problems = (*((self._problem,) if self._problem else ()), *found.problems)
         return Holdings(found.holders, found.outside, problems)
 
+    async def close(self) -> None:
+        """Give the connection to kubelet up."""
+        await self._kubelet.close()
+
     async def _ask(self) -> None:
         now_s = self._clock()
         if self._asked_s is not None and now_s - self._asked_s < self._ask_every_s:
@@ -74,3 +84,35 @@ class Attribution:
                 self._allocations = ()
         else:
             self._problem, self._answered_s = "", now_s
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """``attribution`` knows pods and claimed devices while ``tasks``, by name, run beside it."""
+
+    attribution: Attribution
+    tasks: Mapping[str, Coroutine[object, object, None]]
+
+
+def follow(
+    client: KubeClient,
+    node: str,
+    metrics: ReflectorMetrics,
+    *,
+    clock: Callable[[], float],
+    socket: Path = SOCKET,
+    proc: Path = PROC,
+) -> Followed:
+    """An attribution for this node. A server without ResourceSlices, or that denies them, is done without."""
+    pods, claimed = LocalPods(), ClaimedDevices()
+    reflector = Reflector(client, pods_on(node), pods, metrics=metrics, clock=clock)
+    slices = OptionalKind(client, slices_of(node), claimed, metrics, clock=clock)
+    attribution = Attribution(
+        PodResources(socket),
+        ProcessTable(proc),
+        pods,
+        claimed,
+        pods_are_read=lambda: reflector.state.synced_once,
+        clock=clock,
+    )
+    return Followed(attribution, {"pods": reflector.run(), "resourceslices": slices.run()})

@@ -188,6 +188,8 @@ class _Work:
                 pod = self._pods.by_uid(one.pod_uid)
                 if pod is not None:
                     return pod, one.container_id
+            uid = containers[0].pod_uid
+            self._tell("processes run in pods that the API server does not have on this node", f"uid {uid}")
         return LocalPod("", "", containers[0].pod_uid), containers[0].container_id
 
     def result(self) -> Holdings:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from node_agent.cgroups import NoPod, PodContainer, pod_containers
 
+PROC = Path("/proc")
+
 MOST_PROCESSES = 32_768
 """As many as are looked at in one go; 8 devices of 48 MPS clients each are 384."""
 
@@ -55,7 +57,7 @@ class _Stat:
 class ProcessTable:
     """Looks processes up; remembers those of the last look. Not for several threads at once."""
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
         self._known: dict[tuple[int, int], Process] = {}
 

@@ -189,13 +189,6 @@ def test_allocations(
             [(MIG7, "team/a", "main", GIVEN, 0), (MIG9, "team/a", "main", RUNS, 0)],
         ),
         (
-            "of a pod that the API server does not have",
-            [device(GPU0, 7)],
-            [],
-            runs(7, PodContainer("uid-gone", MAIN)),
-            [(GPU0, "/", "", RUNS, 0)],
-        ),
-        (
             "of a cluster in a pod: the pod that this kubelet runs",
             [device(GPU0, 7)],
             [],
@@ -291,6 +284,14 @@ def test_an_allocation_of_a_pod_that_has_ended_is_told_and_not_counted() -> None
     assert read.problems == (
         "kubelet lists pods with devices that the API server does not have on this node "
         "(team/gone-0, team/gone-1, team/gone-2 and 2 more)",
+    )
+
+
+def test_a_process_of_a_pod_that_the_api_server_does_not_have_is_told_with_its_uid() -> None:
+    read = found([device(GPU0, 7)], [], runs(7, PodContainer("uid-gone", MAIN)), TEAM)
+    assert read.holders == {GPU0: (Holder(uid="uid-gone", source=RUNS),)}
+    assert read.problems == (
+        "processes run in pods that the API server does not have on this node (uid uid-gone)",
     )
 
 
