@@ -48,7 +48,7 @@ class Failure(StrEnum):
 _REMEDIES = {
     Failure.GONE: "is not there: expected kubelet's folder pod-resources to be mounted, and kubelet to run",
     Failure.UNREACHABLE: "does not answer: kubelet has ended or starts just now",
-    Failure.DENIED: "may not be opened: the agent has to run as root",
+    Failure.DENIED: "may not be opened: the agent has to run as root, and SELinux has to let it",
     Failure.LIMITED: "refused by its rate limit of 100 requests a second, which all who ask share",
     Failure.TOO_LARGE: f"answered more than {MOST_BYTES // 2**20} MiB, which is not read",
     Failure.UNSUPPORTED: "does not serve PodResources v1: expected kubelet 1.20 or newer",

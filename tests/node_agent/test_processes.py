@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from node_agent.cgroups import NoPod, PodContainer
+from node_agent.cgroups import NoPod, PodContainer, pod_containers
 from node_agent.processes import MOST_PROCESSES, Process, ProcessTable, Unseen
 from tests.node_agent.cgroup_paths import OUTER, POD, UID, A, B, v1, v2
 from tests.node_agent.proc_tree import ProcTree, stat
@@ -237,6 +238,52 @@ def test_a_real_process_in_a_real_cgroup_is_attributed() -> None:
             child.kill()
             child.communicate()
         assert table.look([child.pid]) == {child.pid: Unseen.ENDED}
+
+
+def test_a_real_kernel_s_paths_from_another_cgroup_namespace() -> None:
+    """As an agent that is not privileged sees them: from the root of its own container's cgroup."""
+    if shutil.which("unshare") is None:
+        pytest.skip("unshare(1) is not installed")
+    top = f"fairway-test-{os.getpid()}"
+    with (
+        own_cgroup(top, f"pod{UID}", A) as container,
+        own_cgroup_in(container.parents[1], f"pod{OUTER}") as other_pod,
+        own_cgroup_in(other_pod, B) as agent,
+        own_cgroup_in(other_pod, "c" * 64) as neighbour,
+    ):
+        assert seen_from(agent, container) == (POD,)
+        assert seen_from(agent, neighbour) is NoPod.HIDDEN
+        assert seen_from(container, container) is NoPod.HOST, "its own root, which names nothing"
+
+
+@contextlib.contextmanager
+def own_cgroup_in(parent: Path, name: str) -> Iterator[Path]:
+    path = parent / name
+    path.mkdir()
+    try:
+        yield path
+    finally:
+        path.rmdir()
+
+
+def seen_from(cgroup: Path, other: Path) -> tuple[PodContainer, ...] | NoPod:
+    """What a process in one cgroup, and in a namespace that begins there, reads of a process in the other."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        enter = 'echo $$ > "$0/cgroup.procs" && exec unshare --cgroup cat "/proc/$1/cgroup"'
+        try:
+            (other / "cgroup.procs").write_text(str(child.pid))
+        except OSError as error:
+            pytest.skip(f"no process can be put into a cgroup here: {error}")
+        read = subprocess.run(
+            ["sh", "-c", enter, str(cgroup), str(child.pid)], capture_output=True, text=True, check=False
+        )
+        if read.returncode:
+            pytest.skip(f"no cgroup namespace can be made here: {read.stderr.strip()}")
+        return pod_containers(read.stdout)
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def test_this_very_process_and_the_first_one() -> None:
