@@ -1,24 +1,19 @@
 """Everything together: a kubelet on a socket, a /proc, the pods of the API server."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import grpc
 import pytest
 
-from fairway.kube.client import KubeClient
 from fairway.kube.node_devices import HolderSource
-from fairway.kube.objects import ApiObject
-from fairway.kube.observation import NullReflectorMetrics
-from node_agent.attribution import Attribution, follow
+from node_agent.attribution import Attribution
 from node_agent.claimed_devices import ClaimedDevices
 from node_agent.holders import Holdings
 from node_agent.pod_resources import PodResources
 from node_agent.processes import ProcessTable
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading
-from sandbox.fakeapi import FakeApi
 from tests.node_agent.cgroup_paths import A, B, v2
 from tests.node_agent.kubelet import Kubelet
 from tests.node_agent.pods import pod, pods
@@ -142,67 +137,3 @@ def test_pods_are_matched_once_they_are_read(tmp_path: Path, pods_are_read: bool
             assert sources(found) == (BOTH if pods_are_read else {"a": "POD_RESOURCES"})
 
     on(tmp_path, scenario)
-
-
-def test_all_of_it_against_an_api_server(tmp_path: Path) -> None:
-    """One pod by its claim, whose device a slice names; one by its process, whose pod the server names."""
-
-    async def run() -> None:
-        node = Node(tmp_path)
-        node.kubelet.give("team/a", "main", claims="gpu.nvidia.com/node-a/gpu-0")
-        async with FakeApi() as api, node.kubelet.on(node.socket), KubeClient.from_url(api.url) as client:
-            api.load("/api/v1/pods", [running("a", A), running("b", B)])
-            uids = [
-                (await client.get_json(f"/api/v1/namespaces/team/pods/{name}", ApiObject)) for name in "ab"
-            ]
-            for pid, one, container in zip((7, 8), uids, (A, B), strict=True):
-                node.proc.add(pid, v2(f"/kubepods/pod{one.metadata.uid}/{container}"))
-            api.load("/apis/resource.k8s.io/v1/resourceslices", [SLICE])
-            followed = follow(
-                client,
-                "node-a",
-                NullReflectorMetrics(),
-                clock=time.monotonic,
-                socket=node.socket,
-                proc=node.proc.path,
-            )
-            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-                tasks = [group.create_task(task, name=name) for name, task in followed.tasks.items()]
-                await api.until(lambda: api.watches == 2)
-                found = await followed.attribution.look(BUSY)
-                while sources(found) != BOTH:
-                    await asyncio.sleep(0)
-                    found = await followed.attribution.look(BUSY)
-                for task in tasks:
-                    task.cancel()
-            assert [(one.container, one.uid) for one in found.holders[GPU]] == [
-                ("main", one.metadata.uid) for one in uids
-            ]
-            assert found.problems == ()
-            await followed.attribution.close()
-
-    asyncio.run(run())
-
-
-def running(name: str, container: str) -> dict[str, object]:
-    status = {"containerStatuses": [{"name": "main", "containerID": f"containerd://{container}"}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "team"},
-        "spec": {"nodeName": "node-a", "containers": []},
-        "status": {"phase": "Running", **status},
-    }
-
-
-SLICE = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceSlice",
-    "metadata": {"name": "node-a-gpus"},
-    "spec": {
-        "driver": "gpu.nvidia.com",
-        "nodeName": "node-a",
-        "pool": {"name": "node-a", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0", "attributes": {"uuid": {"string": GPU}}}],
-    },
-}

@@ -1,17 +1,10 @@
-"""The pods of one node: found by uid and name; read from a watch of that node's pods alone."""
-
-import asyncio
+"""The pods of one node: found by uid and name."""
 
 import msgspec
 import pytest
 
-from fairway.kube.client import KubeClient
 from fairway.kube.node_devices import HolderOwner
-from fairway.kube.observation import ReflectorState
-from fairway.kube.reflector import Reflector
-from node_agent.local_pods import LocalPods, PodOnNode, local_pod, pods_on
-from sandbox.fakeapi import FakeApi
-from tests.kube.mirror import running
+from node_agent.local_pods import LocalPods, PodOnNode, local_pod
 from tests.node_agent.pods import owned_by, pod
 
 HASH = "36b6d6be73b1065af369b3985edafa09"
@@ -80,48 +73,3 @@ def test_names_by_container_id_and_marks_of_schemes() -> None:
 )
 def test_pods_that_say_little(what: str, text: str) -> None:
     assert local_pod(msgspec.json.decode(text, type=PodOnNode)).name == "a", what
-
-
-def test_only_this_node_s_pods_that_have_not_ended_are_read() -> None:
-    async def run() -> None:
-        async with FakeApi() as api:
-            api.load(
-                "/api/v1/pods",
-                [
-                    {
-                        "apiVersion": "v1",
-                        "kind": "Pod",
-                        "metadata": {"name": name, "namespace": "team"},
-                        "spec": {"nodeName": node, "containers": []},
-                        "status": {
-                            "phase": phase,
-                            "containerStatuses": [
-                                {"name": "main", "containerID": "containerd://" + "1a" * 32}
-                            ],
-                        },
-                    }
-                    for name, node, phase in [
-                        ("here", "a", "Running"),
-                        ("ended", "a", "Succeeded"),
-                        ("there", "b", "Running"),
-                    ]
-                ],
-            )
-            pods = LocalPods()
-            async with KubeClient.from_url(api.url) as client:
-                watching = asyncio.Event()
-
-                def on_state(state: ReflectorState) -> None:
-                    if state.synced_once:
-                        watching.set()
-
-                async with running(Reflector(client, pods_on("a"), pods, on_state=on_state)):
-                    async with asyncio.timeout(20):
-                        await watching.wait()
-            assert set(pods.keys()) == {"team/here"}
-            found = pods.by_name("team", "here")
-            assert found is not None
-            assert found.containers == {"1a" * 32: "main"}
-            assert pods.by_uid(found.uid) is found
-
-    asyncio.run(run())
