@@ -74,6 +74,7 @@ def holdings(
     for allocation in allocations:
         work.allocate(allocation)
     work.read_annotations()
+    work.close_allocations()
     for device in reading.devices:
         work.attribute(device, processes)
     return work.result()
@@ -89,6 +90,7 @@ class _Work:
         self._pids = {device.id: {one.pid for one in device.processes} for device in reading.devices}
         self._pods, self._claimed = pods, claimed
         self._holders: dict[str, dict[_PodKey, dict[str, Holder]]] = {}
+        self._given: dict[str, dict[_PodKey, frozenset[str]]] = {}
         self._unnamed: dict[tuple[str, str], list[Allocation]] = {}
         self._outside: Counter[str] = Counter()
         self._told: dict[str, set[str]] = {}
@@ -147,6 +149,14 @@ class _Work:
                 break
         return found
 
+    def close_allocations(self) -> None:
+        """From here on processes are taken, which are compared with what was given and not with each
+        other."""
+        self._given = {
+            device: {pod: frozenset(containers) for pod, containers in by_pod.items()}
+            for device, by_pod in self._holders.items()
+        }
+
     def attribute(self, device: DeviceReading, processes: Mapping[int, Process | Unseen]) -> None:
         """Take the processes of one device; those that one of its parts shows as well are that part's."""
         relatives = self._ids.relatives(device.id)
@@ -169,14 +179,14 @@ class _Work:
                 self._run(device.id, relatives, process.containers)
 
     def _run(self, device: str, relatives: frozenset[str], containers: tuple[PodContainer, ...]) -> None:
-        held = [self._holders[relative] for relative in relatives if relative in self._holders]
-        if self._pods is None and held:
+        given = [self._given[relative] for relative in relatives if relative in self._given]
+        if self._pods is None and given:
             # Whether a uid and a name are the same pod is not known; whose it is, kubelet has said.
             return
         pod, id = self._pod_of(containers)
         name = pod.containers.get(id, "")
-        for by_pod in held:
-            known = by_pod.get((pod.namespace, pod.name, pod.uid))
+        for by_pod in given:
+            known = by_pod.get(_key(pod))
             if known is not None and (not name or "" in known or name in known):
                 return
         self._hold(device, pod, name, HolderSource.CGROUP)
@@ -196,7 +206,7 @@ class _Work:
         """All that was found, in an order that does not depend on anybody's."""
         holders: dict[str, tuple[Holder, ...]] = {}
         for device, by_pod in self._holders.items():
-            ordered = [by_pod[pod][name] for pod in sorted(by_pod) for name in sorted(by_pod[pod])]
+            ordered = [one for pod in sorted(by_pod) for one in _containers(by_pod[pod])]
             if len(ordered) > MOST_HOLDERS:
                 self._tell(f"a device has more than {MOST_HOLDERS} holders, and the rest is left out", device)
             holders[device] = tuple(ordered[:MOST_HOLDERS])
@@ -221,12 +231,24 @@ class _Work:
     def _hold(
         self, device: str, pod: LocalPod, container: str, source: HolderSource, is_replica: bool = False
     ) -> None:
-        of_pod = self._holders.setdefault(device, {}).setdefault((pod.namespace, pod.name, pod.uid), {})
+        of_pod = self._holders.setdefault(device, {}).setdefault(_key(pod), {})
         shares = (of_pod[container].shares if container in of_pod else 0) + is_replica
         of_pod[container] = Holder(pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares)
 
     def _tell(self, what: str, about: str) -> None:
         self._told.setdefault(what, set()).add(about)
+
+
+def _key(pod: LocalPod) -> _PodKey:
+    return pod.namespace, pod.name, pod.uid
+
+
+def _containers(by_name: Mapping[str, Holder]) -> list[Holder]:
+    """In order; a process of a container that is not known yet tells nothing beside one that is."""
+    holders = [by_name[name] for name in sorted(by_name)]
+    if len(holders) > 1 and not holders[0].container and holders[0].source == HolderSource.CGROUP:
+        return holders[1:]
+    return holders
 
 
 def _named(pod: LocalPod, mark: str, part: str) -> list[str]:

@@ -452,6 +452,41 @@ def test_no_more_holders_than_an_object_may_have() -> None:
     assert GPU0 in "".join(read.problems)
 
 
+@pytest.mark.parametrize("pids", [(7, 8), (8, 7)])
+@pytest.mark.parametrize(
+    ("what", "of", "processes", "expected"),
+    [
+        (
+            "pods that are not read yet",
+            None,
+            {**runs(7, A), **runs(8, B)},
+            [("", "uid-a", ""), ("", "uid-b", "")],
+        ),
+        (
+            "a container that is known and one that is not yet",
+            TEAM,
+            {**runs(7, A), **runs(8, PodContainer("uid-a", "3c" * 32))},
+            [("a", "uid-a", "main")],
+        ),
+        (
+            "two containers that are not known yet",
+            TEAM,
+            {**runs(7, PodContainer("uid-a", "3c" * 32)), **runs(8, PodContainer("uid-a", "4d" * 32))},
+            [("a", "uid-a", "")],
+        ),
+    ],
+)
+def test_processes_of_one_device_are_compared_with_what_was_given_and_not_in_turn(
+    what: str,
+    of: LocalPods | None,
+    processes: Mapping[int, Process | Unseen],
+    expected: list[object],
+    pids: tuple[int, int],
+) -> None:
+    read = found([device(GPU0, *pids)], [], processes, of)
+    assert [(one.pod, one.uid, one.container) for one in read.holders[GPU0]] == expected, what
+
+
 def test_the_order_of_what_is_read_does_not_matter() -> None:
     allocations = [
         given("team/b", "main", GPU0),
@@ -496,12 +531,13 @@ def test_laws(
     pids: list[list[int]],
     are_read: bool,
 ) -> None:
-    """Processes add holders and change none; every holder is of a device that was read, once for a
-    container."""
+    """Processes add holders and change none, in whatever order; every holder is of a device that was read,
+    once for a container."""
     of = TEAM if are_read else None
     devices = [device(one.id, *on, parent=one.parent) for one, on in zip(DEVICES, pids, strict=True)]
     read = found(devices, allocations, processes, of)
     allocated = found(devices, allocations, {}, of)
+    assert read == found(devices[::-1], allocations[::-1], dict(reversed(processes.items())), of)
     for id, holders in allocated.holders.items():
         assert [one for one in read.holders[id] if one.source != RUNS] == list(holders)
     assert {*read.holders, *read.outside} <= {one.id for one in DEVICES}
