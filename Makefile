@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The repository itself, built by what is installed already.
 EDITABLE = $(PIP) --no-deps --no-build-isolation -e .
-PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto
+PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacity/v1/capacity.proto \
+	node_agent/pb/podresources.proto
 FUZZ_SECONDS ?= 600
 FUZZ_CASES ?= 10000
 CRASH_SCHEDULES ?= 100

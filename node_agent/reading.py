@@ -28,8 +28,9 @@ class DeviceReading:
     """One device, or one MIG instance of the device ``parent``, at one moment.
 
     None is what could not be read or does not exist there. ``links``: UUIDs of the devices that an NVLink
-    leads to, directly or by a switch. ``throttled``: why the clocks are held down, none for plain idling.
-    ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
+    leads to, directly or by a switch. ``minor``: the number in /dev/nvidia<minor>, which need not be the
+    index; ``gpu_instance``: of a MIG instance, its GPU instance id. ``throttled``: why the clocks are held
+    down, none for plain idling. ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
     """
 
     id: str
@@ -52,6 +53,8 @@ class DeviceReading:
     troubles: tuple[Trouble, ...] = ()
     processes: tuple[ProcessReading, ...] = ()
     source: str = "NVML"
+    minor: int | None = None
+    gpu_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

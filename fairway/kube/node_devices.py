@@ -41,11 +41,23 @@ class HolderOwner(KubeStruct, frozen=True):
     name: str = ""
 
 
+class HolderSource(StrEnum):
+    """How it is known that a container holds a device.
+
+    ``POD_RESOURCES``: kubelet allocated it. ``ANNOTATION``: kubelet allocated a share, and the sharing scheme
+    wrote on the pod of which device. ``CGROUP``: a process of the container runs on it, and was not given it.
+    """
+
+    POD_RESOURCES = "PodResources"
+    ANNOTATION = "Annotation"
+    CGROUP = "Cgroup"
+
+
 class Holder(KubeStruct, frozen=True):
     """A container that holds a device, or a share of it.
 
-    ``source``: how that is known: ``PodResources`` (kubelet allocated it), ``Cgroup`` (a process of the
-    container runs on it). ``shares``: of a device that is shared in time, how many replicas.
+    ``source``: a `HolderSource`. ``shares``: of a device that is shared in time, how many replicas. Names are
+    empty where they are not known: of a pod that the API server does not have, only the uid is.
     """
 
     namespace: str = ""

@@ -17,14 +17,14 @@ from fairway.taints import Taint, Toleration
 class DeviceAttribute(KubeStruct, frozen=True):
     """One attribute: exactly one of its fields is set; the lists are alpha in 1.36."""
 
-    int_value: int | None = None
-    bool_value: bool | None = None
-    string_value: str | None = None
-    version_value: str | None = None
-    int_values: list[int] | None = None
-    bool_values: list[bool] | None = None
-    string_values: list[str] | None = None
-    version_values: list[str] | None = None
+    int_value: int | None = msgspec.field(default=None, name="int")
+    bool_value: bool | None = msgspec.field(default=None, name="bool")
+    string_value: str | None = msgspec.field(default=None, name="string")
+    version_value: str | None = msgspec.field(default=None, name="version")
+    int_values: list[int] | None = msgspec.field(default=None, name="ints")
+    bool_values: list[bool] | None = msgspec.field(default=None, name="bools")
+    string_values: list[str] | None = msgspec.field(default=None, name="strings")
+    version_values: list[str] | None = msgspec.field(default=None, name="versions")
 
 
 class CapacityRange(KubeStruct, frozen=True):

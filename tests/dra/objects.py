@@ -26,13 +26,13 @@ def attribute(value: object) -> Fields:
     """A typed attribute: a text that starts with ``v`` and a digit is a version."""
     match value:
         case bool():
-            return {"boolValue": value}
+            return {"bool": value}
         case int():
-            return {"intValue": value}
+            return {"int": value}
         case str() if value[:1] == "v" and value[1:2].isdigit():
-            return {"versionValue": value[1:]}
+            return {"version": value[1:]}
         case _:
-            return {"stringValue": value}
+            return {"string": value}
 
 
 def device(

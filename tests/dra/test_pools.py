@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
+from kubernetes.client.models import V1DeviceAttribute
 
 from fairway.dra.in_use import read_holdings
 from fairway.dra.pools import Pool, by_node, node_devices
 from fairway.dra.slices import read_slice
-from fairway.kube.resource_slices import ResourceSlice
+from fairway.kube.resource_slices import DeviceAttribute, ResourceSlice
 from tests.dra.objects import (
     DRIVER,
     Fields,
@@ -46,6 +47,12 @@ def test_a_newer_generation_of_other_nodes_takes_the_old_devices_away() -> None:
     assert problems(old, new) == ""
 
 
+def test_attributes_go_by_the_names_that_kubernetes_gives_them_on_the_wire() -> None:
+    """In Go and in documents they are called StringValue and so on, in JSON they are not."""
+    on_the_wire = {field.encode_name for field in msgspec.structs.fields(DeviceAttribute)}
+    assert on_the_wire == set(V1DeviceAttribute.attribute_map.values())
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_an_incomplete_pool_is_not_used(count: int) -> None:
     slices = [published("s1", devices(1, "x"), count=count), published("s2", devices(1, "y"), count=count)]
@@ -76,7 +83,7 @@ def test_slices_for_other_nodes_complete_a_pool() -> None:
         ),
         ([device("")], "spec.devices[0].name is missing"),
         ([{"name": "x", "attributes": {"n": {}}}], "spec.devices[0].attributes[n] has 0 values"),
-        ([{"name": "x", "attributes": {"n": {"intValue": 1, "boolValue": True}}}], "has 2 values"),
+        ([{"name": "x", "attributes": {"n": {"int": 1, "bool": True}}}], "has 2 values"),
     ],
 )
 def test_a_pool_that_contradicts_itself_is_not_used_and_others_are(offered: list[Fields], text: str) -> None:
@@ -190,7 +197,7 @@ def test_names_without_a_domain_are_the_drivers_and_stated_ones_win() -> None:
 
 
 def test_devices_of_v1beta1_are_read() -> None:
-    basic = {"attributes": {"n": {"intValue": 1}}, "capacity": {"memory": {"value": "1Gi"}}}
+    basic = {"attributes": {"n": {"int": 1}}, "capacity": {"memory": {"value": "1Gi"}}}
     found = node_devices(gathered([published("s", [{"name": "x", "basic": basic}])]), "a", {}).devices[0]
     assert found.attribute(f"{DRIVER}/n") is not None
     assert [name for name, _ in found.capacities] == [f"{DRIVER}/memory"]

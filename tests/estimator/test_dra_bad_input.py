@@ -51,9 +51,7 @@ node_selectors = st.none() | st.fixed_dictionaries(
 )
 attributes = st.dictionaries(
     names,
-    st.fixed_dictionaries(
-        {}, optional={"intValue": numbers, "stringValue": names, "boolValue": maybe, "versionValue": names}
-    ),
+    st.fixed_dictionaries({}, optional={"int": numbers, "string": names, "bool": maybe, "version": names}),
     max_size=2,
 )
 policies = st.none() | st.fixed_dictionaries(

@@ -1,0 +1,118 @@
+"""Who holds which device, asked of kubelet, /proc and the API server, and put together.
+
+An allocation does not change while its container lives, so kubelet is asked now and then, and what it said
+stays for a while when it does not answer: a restarted kubelet takes nothing from anybody. /proc is read on a
+thread.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairway.kube.client import KubeClient
+from fairway.kube.observation import ReflectorMetrics
+from fairway.kube.optional_kind import OptionalKind
+from fairway.kube.reflector import Reflector
+from node_agent.allocations import Allocation
+from node_agent.claimed_devices import ClaimedDevices, slices_of
+from node_agent.holders import Holdings, holdings
+from node_agent.local_pods import LocalPods, pods_on
+from node_agent.pod_resources import SOCKET, PodResources, PodResourcesError
+from node_agent.processes import PROC, ProcessTable
+from node_agent.reading import NodeReading
+
+ASK_EVERY_S = 10.0
+KEEP_S = 300.0
+
+
+class Attribution:
+    """Attributes one reading after the other. ``clock`` is monotonic.
+
+    ``pods_are_read``: whether ``pods`` has been filled once. kubelet is asked every ``ask_every_s``; its last
+    answer counts for ``keep_s``.
+    """
+
+    def __init__(
+        self,
+        kubelet: PodResources,
+        processes: ProcessTable,
+        pods: LocalPods,
+        claimed: ClaimedDevices,
+        *,
+        pods_are_read: Callable[[], bool],
+        clock: Callable[[], float],
+        ask_every_s: float = ASK_EVERY_S,
+        keep_s: float = KEEP_S,
+    ) -> None:
+        self._kubelet, self._processes = kubelet, processes
+        self._pods, self._claimed = pods, claimed
+        self._pods_are_read = pods_are_read
+        self._clock = clock
+        self._ask_every_s, self._keep_s = ask_every_s, keep_s
+        self._allocations: tuple[Allocation, ...] = ()
+        self._asked_s: float | None = None
+        self._answered_s: float | None = None
+        self._problem = ""
+
+    async def look(self, reading: NodeReading) -> Holdings:
+        """Who holds which device of the reading; what could not be asked is among the problems."""
+        if not reading.devices:
+            return Holdings()
+        await self._ask()
+        pids = {process.pid for device in reading.devices for process in device.processes}
+        processes = await asyncio.to_thread(self._processes.look, sorted(pids))
+        pods = self._pods if self._pods_are_read() else None
+        found = holdings(reading, self._allocations, processes, pods, self._claimed.ids)
+        problems = (*((self._problem,) if self._problem else ()), *found.problems)
+        return Holdings(found.holders, found.outside, problems)
+
+    async def close(self) -> None:
+        """Give the connection to kubelet up."""
+        await self._kubelet.close()
+
+    async def _ask(self) -> None:
+        now_s = self._clock()
+        if self._asked_s is not None and now_s - self._asked_s < self._ask_every_s:
+            return
+        self._asked_s = now_s
+        try:
+            self._allocations = await self._kubelet.list()
+        except PodResourcesError as error:
+            self._problem = str(error)
+            if self._answered_s is None or now_s - self._answered_s >= self._keep_s:
+                self._allocations = ()
+        else:
+            self._problem, self._answered_s = "", now_s
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """``attribution`` knows pods and claimed devices while ``tasks``, by name, run beside it."""
+
+    attribution: Attribution
+    tasks: Mapping[str, Coroutine[object, object, None]]
+
+
+def follow(
+    client: KubeClient,
+    node: str,
+    metrics: ReflectorMetrics,
+    *,
+    clock: Callable[[], float],
+    socket: Path = SOCKET,
+    proc: Path = PROC,
+) -> Followed:
+    """An attribution for this node. A server without ResourceSlices, or that denies them, is done without."""
+    pods, claimed = LocalPods(), ClaimedDevices()
+    reflector = Reflector(client, pods_on(node), pods, metrics=metrics, clock=clock)
+    slices = OptionalKind(client, slices_of(node), claimed, metrics, clock=clock)
+    attribution = Attribution(
+        PodResources(socket),
+        ProcessTable(proc),
+        pods,
+        claimed,
+        pods_are_read=lambda: reflector.state.synced_once,
+        clock=clock,
+    )
+    return Followed(attribution, {"pods": reflector.run(), "resourceslices": slices.run()})
