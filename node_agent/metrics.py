@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, Metric
+from prometheus_client import CollectorRegistry, Gauge, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -57,9 +57,12 @@ class AgentMetrics:
         self._last_write = Gauge(
             f"{_AGENT}last_write_timestamp_seconds", "When NodeDevices was stored last", registry=registry
         )
-        self._looks = declared.histogram(
-            f"{_AGENT}look_seconds", "Time that a look at all devices and holders took", _LOOK_BUCKETS_S
-        )()
+        self._looks = Histogram(
+            f"{_AGENT}look_seconds",
+            "Time that a look at all devices and holders took",
+            buckets=_LOOK_BUCKETS_S,
+            registry=registry,
+        )
         registry.register(_Devices(last, foreign_writes))
 
     def looked(self, sample: Sample) -> None:

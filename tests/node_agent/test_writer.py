@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-import msgspec
 import pytest
 
-from fairway.kube.client import KubeClient
+from fairway.kube.client import KubeClient, Params
+from fairway.kube.credentials import UrlSource
 from fairway.kube.denials import Denials
+from fairway.kube.errors import Forbidden
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from node_agent.document import document
 from node_agent.identity import NODE_NAME, NODE_UID
@@ -16,15 +18,15 @@ from node_agent.writer import WriteFailed, Writer
 from sandbox.fakeapi import FakeApi, Seen
 from tests.node_agent.readings import eight
 
+T = TypeVar("T")
 PATH = NODE_DEVICES.object_path("gpu-1")
-FORBIDDEN = 'nodedevices.fairway.dev "gpu-1" is forbidden: '
 
 
 class Bench:
     """A writer for node gpu-1 whose clock stands where it is put."""
 
     def __init__(self, api: FakeApi, client: KubeClient) -> None:
-        self.api, self.now_s, self._second = api, 0.0, 0
+        self.api, self._client, self.now_s, self._second = api, client, 0.0, 0
         self.writer = Writer(client, "gpu-1", lambda: self.now_s)
 
     async def write(self) -> str:
@@ -37,10 +39,24 @@ class Bench:
             return failure.label
         return ""
 
-    def stored(self) -> NodeDevices:
+    async def stored(self) -> NodeDevices:
         """As it is on the server."""
-        found = next(iter(self.api.list(NODE_DEVICES.path)))
-        return msgspec.convert(found, NodeDevices)
+        return await self._client.get_json(PATH, NodeDevices)
+
+
+class NoOwners(KubeClient):
+    """As to a server that asks for permission to delete what is to have an owner."""
+
+    def __init__(self, api: FakeApi) -> None:
+        super().__init__(UrlSource(api.url, None), qps=-1)
+
+    async def patch(
+        self, path: str, body: object, type: type[T], *, content_type: str, params: Params | None = None
+    ) -> T:
+        assert isinstance(body, bytes)
+        if b"ownerReferences" in body:
+            raise Forbidden(path, 403, "cannot set an ownerRef on a resource you can't delete")
+        return await super().patch(path, body, type, content_type=content_type, params=params)
 
 
 def run(scenario: Callable[[Bench], Awaitable[None]], *, node: str = "gpu-1") -> FakeApi:
@@ -64,19 +80,15 @@ def is_write(seen: Seen) -> bool:
 def test_one_request_makes_it_and_one_brings_it_up_to_date() -> None:
     async def scenario(bench: Bench) -> None:
         assert [await bench.write() for _ in range(3)] == ["", "", ""]
-        (owner,) = bench.stored().metadata.owner_references or []
+        (owner,) = (await bench.stored()).metadata.owner_references or []
         assert (owner.kind, owner.name, owner.uid) == ("Node", "gpu-1", "u-1")
-        assert bench.stored().observed_at == "1970-01-01T00:00:03Z"
+        assert (await bench.stored()).observed_at == "1970-01-01T00:00:03Z"
 
-    seen = run(scenario).seen
-    assert [(each.method, each.path == PATH) for each in seen] == [("POST", False)] + [("PATCH", True)] * 3
+    asked = [(each.method, each.path == PATH) for each in run(scenario).seen if each.method != "GET"]
+    assert asked == [("POST", False)] + [("PATCH", True)] * 3
 
 
-@pytest.mark.parametrize(
-    ("node", "told"),
-    [("", "names no node"), ("gpu-2", "our token is of node gpu-2")],
-    ids=["none", "another"],
-)
+@pytest.mark.parametrize(("node", "told"), [("", "names no node"), ("gpu-2", "our token is of node gpu-2")])
 def test_a_token_of_no_node_or_another_one_is_told_once_and_owns_nothing(
     node: str, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,28 +96,28 @@ def test_a_token_of_no_node_or_another_one_is_told_once_and_owns_nothing(
         for _ in range(3):
             assert await bench.write() == ""
             bench.now_s += 4000
-        assert bench.stored().metadata.owner_references is None
+        assert (await bench.stored()).metadata.owner_references is None
 
     run(scenario, node=node)
     assert sum(told in each for each in caplog.messages) == 1
 
 
-FAILURES: list[tuple[int, str, str, str]] = [
-    (404, "the server could not find the requested resource", "not_found", "expected its CustomResourceDef"),
-    (409, "the object has been modified", "conflict", "the object has been modified"),
-    (403, FORBIDDEN + "denied request: not of node gpu-1", "forbidden", "not of node gpu-1"),
-    (422, "NodeDevices is invalid: devices: Too many", "invalid", "Too many"),
-    (429, "too many requests", "too_many_requests", "too many requests"),
-    (500, "etcdserver: request timed out", "server_error", "etcdserver"),
+FAILURES = [
+    (404, "not_found", "expected its CustomResourceDefinition"),
+    (409, "conflict", "409"),
+    (403, "forbidden", "expected permission"),
+    (422, "invalid", "422"),
+    (429, "too_many_requests", "429"),
+    (500, "server_error", "expected a healthy server"),
 ]
 
 
-@pytest.mark.parametrize(("status", "message", "label", "told"), FAILURES)
+@pytest.mark.parametrize(("status", "label", "told"), FAILURES)
 def test_a_failure_is_told_once_counted_each_time_and_ends(
-    status: int, message: str, label: str, told: str, caplog: pytest.LogCaptureFixture
+    status: int, label: str, told: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(bench: Bench) -> None:
-        bench.api.fail(status, 3, message=message, when=is_write)
+        bench.api.fail(status, 3, when=is_write)
         assert [await bench.write() for _ in range(4)] == [label, label, label, ""]
         assert bench.writer.problem == ""
 
@@ -130,10 +142,10 @@ def test_a_server_that_does_not_let_it_own_gets_an_object_without_an_owner(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(bench: Bench) -> None:
-        refusal = FORBIDDEN + "cannot set an ownerRef on a resource you can't delete"
-        bench.api.fail(403, 1, message=refusal, when=is_write)
-        assert [await bench.write() for _ in range(3)] == ["", "", ""]
-        assert bench.stored().metadata.owner_references is None
+        async with NoOwners(bench.api) as client:
+            bench.writer = Writer(client, "gpu-1", lambda: 0.0)
+            assert [await bench.write() for _ in range(3)] == ["", "", ""]
+        assert (await bench.stored()).metadata.owner_references is None
 
     run(scenario)
     assert sum("cannot belong to its Node" in each for each in caplog.messages) == 1
