@@ -12,11 +12,13 @@ from contextlib import AsyncExitStack
 
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
+from fairway.kube.observation import ReflectorMetrics
 from fairway.service.http import Check
+from fairway.service.metrics import Declared, WatchCounters
 from fairway.service.program import Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
-from node_agent.metrics import AgentMetrics
+from node_agent.metrics import WATCHES, AgentMetrics
 from node_agent.permissions import PERMISSIONS
 from node_agent.publisher import Publisher
 from node_agent.publishing import Publication
@@ -34,7 +36,9 @@ def run(settings: Settings) -> int:
 
 
 async def serve(
-    settings: Settings, stop: asyncio.Event, sources: Callable[[Settings, KubeClient], Sources] = real_sources
+    settings: Settings,
+    stop: asyncio.Event,
+    sources: Callable[[Settings, KubeClient, ReflectorMetrics], Sources] = real_sources,
 ) -> int:
     """Look and write until ``stop`` is set. Raises EndpointError."""
     program = Program(settings.endpoints, settings.notices, watch_stalls=False)
@@ -46,7 +50,10 @@ async def serve(
             KubeClient.from_flags(api.kubeconfig, api.master, context=api.context, denials=denials)
         )
         writer = Writer(client, settings.node, time.monotonic)
-        found = sources(settings, client)
+        watches = WatchCounters(Declared(program.registry), WATCHES).of()
+        found = sources(settings, client, watches)
+        if found.close is not None:
+            stack.push_async_callback(found.close)
         sampler = Sampler(
             settings.node,
             found.devices,

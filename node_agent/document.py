@@ -184,7 +184,7 @@ def _within(devices: Sequence[DeviceReading], cut: list[str]) -> list[DeviceRead
 
 
 def _holders(device: DeviceReading, holders: Sequence[Holder], cut: list[str]) -> list[Holder]:
-    usable = [each for each in map(_holder, holders) if each.namespace and each.pod]
+    usable = [each for each in map(_holder, holders) if (each.namespace and each.pod) or each.uid]
     if len(usable) > bounds.MOST_HOLDERS:
         cut.append(f"{bounds.MOST_HOLDERS} of {len(usable)} holders of {device.id} are written")
     usable.sort(key=lambda each: (each.namespace, each.pod, each.container, each.source))

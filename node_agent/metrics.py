@@ -22,8 +22,11 @@ from node_agent.sampling import Sample
 
 MOST_HOLDERS: Final = 512
 
+WATCHES: Final = "fairway_node_agent_"
+"""What counts of the watches on pods and slices begins with it: see `WatchCounters`."""
+
 _DEVICE: Final = "fairway_node_device_"
-_AGENT: Final = "fairway_node_agent_"
+_AGENT: Final = WATCHES
 _LABELS: Final = ("uuid", "index", "product", "mig_profile")
 _LOOK_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

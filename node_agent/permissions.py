@@ -22,4 +22,10 @@ PERMISSIONS: Final[tuple[Permission, ...]] = (
         "holders have no owner, and those that only a process shows have nothing but a uid",
         _MANIFEST,
     ),
+    Permission(
+        "resourceslices.resource.k8s.io",
+        ("list", "watch"),
+        "who holds a device by a claim is known only while a process of theirs runs on it",
+        _MANIFEST,
+    ),
 )

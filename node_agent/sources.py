@@ -1,10 +1,11 @@
 """Where readings and holders come from on a real node: the one place where the parts of the agent meet."""
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.kube.client import KubeClient
 from fairway.kube.node_devices import Holder
+from fairway.kube.observation import ReflectorMetrics
 from node_agent.reading import NodeReading
 from node_agent.sampling import DeviceSource, HolderSource
 from node_agent.settings import Settings
@@ -12,11 +13,15 @@ from node_agent.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """``tasks``: what has to run beside the looks, by name, such as the watch on the node's pods."""
+    """``tasks``: what has to run beside the looks, by name, such as the watch on the node's pods.
+
+    ``close`` gives up what they hold, once nothing is looked at any more.
+    """
 
     devices: DeviceSource
     holders: HolderSource
     tasks: Mapping[str, Coroutine[object, object, None]] = field(default_factory=dict)
+    close: Callable[[], Awaitable[None]] | None = None
 
 
 class NoDevices:
@@ -39,6 +44,6 @@ class NoHolders:
         return self
 
 
-def real_sources(settings: Settings, client: KubeClient) -> Sources:
+def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
     """NVML for the devices; kubelet, /proc and the API server's pods for who holds them."""
     return Sources(NoDevices(), NoHolders())

@@ -13,6 +13,7 @@ import pytest
 
 from fairway.kube.client import KubeClient
 from fairway.kube.node_devices import NODE_DEVICES, DeviceWindow, Holder, NodeDevice, NodeDevices
+from fairway.kube.observation import ReflectorMetrics
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings
 from node_agent.agent import serve
@@ -262,8 +263,13 @@ def running(
             api.serve(NODE_DEVICES.path)
             asked, stop = settings(api, publishes=publishes), asyncio.Event()
 
-            def sources(_: Settings, client: KubeClient) -> Sources:
-                return Sources(played, played)
+            closed: list[str] = []
+
+            async def close() -> None:
+                closed.append("sources")
+
+            def sources(_: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
+                return Sources(played, played, {"beside": asyncio.sleep(3600)}, close)
 
             assert asked.endpoints.health is not None
             async with asyncio.timeout(30), asyncio.TaskGroup() as group:
@@ -271,6 +277,7 @@ def running(
                 await scenario(api, f"http://127.0.0.1:{asked.endpoints.health.port}")
                 stop.set()
             assert task.result() == 0
+            assert closed == ["sources"]
 
     asyncio.run(play())
 

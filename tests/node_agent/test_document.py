@@ -168,10 +168,12 @@ def test_what_the_schema_does_not_allow_is_cut_and_told(document: Document, told
 
 def test_texts_are_cut_and_those_with_strange_characters_left_out() -> None:
     odd = replace(device(product="x" * 500, bus_id="no bus", clique="a b", mig_profile="$(rm)"), index=99_999)
-    (found,) = made(node(odd), {uuid(0): [holder("Pod_0"), holder("pod-0")]}).object.devices
+    (found,) = made(
+        node(odd), {uuid(0): [Holder("a", "Pod_0"), holder("pod-0"), Holder(uid="u")]}
+    ).object.devices
     assert (found.product, found.bus_id, found.clique, found.mig_profile) == ("x" * 128, "", "", "")
     assert found.index == 0
-    assert [each.pod for each in found.holders or ()] == ["pod-0"]
+    assert [(each.pod, each.uid) for each in found.holders or ()] == [("", "u"), ("pod-0", "uid-pod-0")]
 
 
 def test_an_object_that_is_too_large_loses_holders() -> None:

@@ -14,10 +14,11 @@ from fairway.kube.errors import Denied, Forbidden, Invalid, NotFound
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from node_agent.document import Owner, document, encoded
 from node_agent.identity import who_am_i
+from node_agent.permissions import PERMISSIONS
 from node_agent.writer import WriteFailed, Writer
 from tests.envtest import RealApi, assets, real_api
 from tests.manifests import kustomizer
-from tests.manifests.objects import MANIFESTS
+from tests.manifests.objects import MANIFESTS, of_kind
 from tests.node_agent.readings import eight, holder, uuid
 
 pytestmark = pytest.mark.envtest
@@ -192,6 +193,7 @@ FORGED: dict[str, tuple[Callable[[Obj], object], str]] = {
     "no id": (lambda body: _first(body).pop("id"), "devices[0].id: Required value"),
     "no pod's name": (lambda body: _first(body).update(holders=[{"namespace": "a", "pod": "../x"}]), "match"),
     "no health": (lambda body: _first(body).update(health="Splendid"), "supported values"),
+    "no source": (lambda body: _first(body).update(holders=[{"uid": "a", "source": "Guess"}]), "supported"),
     "no moment": (lambda body: body.update(observedAt="yesterday"), "must be of type date-time"),
     "no number": (lambda body: _first(body).update(memoryBytes="80 GiB"), "must be of type integer"),
     "a petabyte": (lambda body: _first(body).update(memoryBytes=1 << 60), "less than or equal to"),
@@ -250,11 +252,15 @@ def _with_name(name: str) -> Obj:
 
 
 @asynccontextmanager
-async def _without(api: RealApi, verb: str) -> AsyncIterator[None]:
-    """The agents' role without a verb, while the context is open."""
+async def _without(api: RealApi, verb: str, resource: str) -> AsyncIterator[None]:
+    """The agents' role without a verb on a resource, while the context is open."""
     async with _admin(api) as client:
         rules = (await client.get_json(ROLE, dict[str, Any]))["rules"]
-        fewer = [rule | {"verbs": [one for one in rule["verbs"] if one != verb]} for rule in rules]
+        fewer = [
+            rule
+            | {"verbs": [one for one in rule["verbs"] if one != verb or resource not in rule["resources"]]}
+            for rule in rules
+        ]
         assert fewer != rules
         await client.patch(ROLE, {"rules": fewer}, dict, content_type=MERGE)
         try:
@@ -267,30 +273,48 @@ async def _read(client: KubeClient) -> object:
     return await client.get_json(NODE_DEVICES.object_path("a"), NodeDevices)
 
 
-async def _list(client: KubeClient) -> object:
-    return await client.get_json("/api/v1/pods", dict, {"fieldSelector": "spec.nodeName=a"})
+def _listing(path: str) -> Callable[[KubeClient], Awaitable[object]]:
+    return lambda client: client.get_json(path, dict, {"fieldSelector": "spec.nodeName=a"})
 
 
-async def _watch(client: KubeClient) -> object:
-    params = {"watch": "1", "fieldSelector": "spec.nodeName=a"}
-    async with client.stream("/api/v1/pods", params, idle_timeout_s=30):
-        return None
+def _watching(path: str) -> Callable[[KubeClient], Awaitable[object]]:
+    async def watch(client: KubeClient) -> object:
+        params = {"watch": "1", "fieldSelector": "spec.nodeName=a"}
+        async with client.stream(path, params, idle_timeout_s=30):
+            return None
+
+    return watch
 
 
 async def _patch(client: KubeClient) -> object:
     return await _write(client, _object("a"))
 
 
-async def _create(client: KubeClient) -> object:
-    return await _write(client, _object("a"))
+_SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+NEEDED: dict[tuple[str, str], Callable[[KubeClient], Awaitable[object]]] = {
+    ("get", "nodedevices"): _read,
+    ("patch", "nodedevices"): _patch,
+    ("create", "nodedevices"): _patch,
+    ("list", "pods"): _listing("/api/v1/pods"),
+    ("watch", "pods"): _watching("/api/v1/pods"),
+    ("list", "resourceslices"): _listing(_SLICES),
+    ("watch", "resourceslices"): _watching(_SLICES),
+}
 
 
-NEEDED = {"get": _read, "patch": _patch, "create": _create, "list": _list, "watch": _watch}
+def test_every_verb_of_its_role_is_needed_for_something() -> None:
+    (role,) = of_kind(kustomizer.build(MANIFESTS / "member" / "node-agent"), "ClusterRole")
+    granted = {
+        (verb, resource) for rule in role["rules"] for verb in rule["verbs"] for resource in rule["resources"]
+    }
+    assert granted == NEEDED.keys()
+    known = {(verb, one.resource.partition(".")[0]) for one in PERMISSIONS for verb in one.verbs}
+    assert known == granted
 
 
-@pytest.mark.parametrize("verb", NEEDED)
-def test_nothing_can_be_taken_from_its_role(api: RealApi, verb: str) -> None:
-    does = NEEDED[verb]
+@pytest.mark.parametrize(("verb", "resource"), NEEDED)
+def test_nothing_can_be_taken_from_its_role(api: RealApi, verb: str, resource: str) -> None:
+    does = NEEDED[verb, resource]
 
     async def is_denied(client: KubeClient) -> bool:
         try:
@@ -307,7 +331,7 @@ def test_nothing_can_be_taken_from_its_role(api: RealApi, verb: str) -> None:
             else:
                 await _patch(client)
                 await does(client)
-            async with _without(api, verb):
+            async with _without(api, verb, resource):
                 await _until(lambda: is_denied(client))
             await _until(lambda: _allowed(client))
 
