@@ -1,6 +1,6 @@
 # One image a program, from one set of locked dependencies:
 #   docker build --target estimator -t fairway-estimator .
-# Targets: estimator (takes the place of karmada-scheduler-estimator's image), dispatcher, webhook, fairway.
+# Targets: estimator (takes the place of karmada-scheduler-estimator's image), dispatcher, webhook, node-agent, fairway.
 ARG PYTHON=3.11-slim-bookworm
 
 FROM python:${PYTHON} AS build
@@ -37,6 +37,11 @@ ENTRYPOINT ["/opt/fairway/bin/fairway-dispatcher"]
 FROM run AS webhook
 EXPOSE 8000 8080 8443
 ENTRYPOINT ["/opt/fairway/bin/fairway-webhook"]
+
+# kubelet's socket is root's, so that its DaemonSet runs it as root, without capabilities.
+FROM run AS node-agent
+EXPOSE 8080 10351
+ENTRYPOINT ["/opt/fairway/bin/fairway-node-agent"]
 
 FROM run AS fairway
 ENTRYPOINT ["/opt/fairway/bin/fairway"]

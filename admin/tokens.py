@@ -12,8 +12,8 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from fairway.kube.access import Access, AccessKeeper
-from fairway.kube.credentials import KubeconfigSource
 from fairway.kube.errors import BadConfig
+from fairway.kube.kubeconfig_source import KubeconfigSource
 
 HOW_TO_GET_ONE = (
     "a token of karmada-apiserver is made by: kubectl --kubeconfig KARMADA create token NAME > FILE, and "

@@ -55,7 +55,7 @@ def packaged() -> Package:
         crds=tuple(_below(root / "crds")),
         karmada=tuple(_below(root / "karmada", without=("interpreters", "crds"))),
         interpreters=tuple(_below(root / "karmada" / "interpreters")),
-        member=tuple(_below(root / "member")),
+        member=tuple(_below(root / "member", without=("node-agent",))),
         host=tuple(_below(base, without=("estimator", "estimator-per-member", "estimator-for-many"))),
         estimators=tuple(_below(base / "estimator")),
         per_member=tuple(_below(base / "estimator-per-member")),

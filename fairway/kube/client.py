@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 
 from fairway.kube.access import Access, AccessKeeper
-from fairway.kube.credentials import CredentialSource, InClusterSource, KubeconfigSource, UrlSource
+from fairway.kube.credentials import CredentialSource, InClusterSource, UrlSource
 from fairway.kube.denials import Denials
 from fairway.kube.errors import BadObject, Conflict, Denied, Invalid, NotFound, Refused, Silent, Unreachable
 from fairway.kube.lines import LineSplitter, LineTooLong
@@ -113,8 +113,12 @@ class KubeClient:
         Without ``path``: the files kubectl would read. ``master`` replaces the server's URL as client-go's
         ``--master`` does; with ``master`` and no ``path`` requests are anonymous.
         """
-        source = UrlSource(master, None) if master and not path else KubeconfigSource(path, context, master)
-        return cls(source, **options)
+        if master and not path:
+            return cls(UrlSource(master, None), **options)
+        # Only here: who runs as a pod's service account goes without the memory that it takes.
+        from fairway.kube.kubeconfig_source import KubeconfigSource
+
+        return cls(KubeconfigSource(path, context, master), **options)
 
     @classmethod
     def from_flags(

@@ -2,30 +2,21 @@
 
 Credentials expire: tokens run out, files are rotated. A source therefore loads a complete, immutable set
 each time it is asked, and the client asks when the set's time is up, when one of its files changed, or
-when the server answered 401. The official client does the reading (``kubernetes.aio.config``, v37): exec
-plugins, OIDC, cloud providers, embedded certificates, the in-cluster service account.
+when the server answered 401. Kubeconfigs are read in `fairway.kube.kubeconfig_source`.
 """
 
-import asyncio
 import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
-from kubernetes.aio.config.kube_config import KubeConfigLoader
-
 from fairway.kube.errors import BadConfig
-from fairway.kube.kubeconfig import Kubeconfig, default_paths, read_kubeconfig
 
 SERVICE_ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
-_PLUGIN_TIMEOUT_S = 60.0
 _REFRESH_EARLY_S = 60.0
 _SHORTEST_USE_S = 10.0
 
@@ -89,60 +80,6 @@ class UrlSource:
         return self._credentials
 
 
-class KubeconfigSource:
-    """A context of a kubeconfig; no ``path`` means the files that kubectl would read."""
-
-    def __init__(self, path: str | None, context: str | None, master: str | None) -> None:
-        self._paths = (path,) if path else default_paths()
-        self._context = context
-        self._master = master
-        # Kept between loads, because OIDC refresh tokens rotate and live on in the merged configuration.
-        self._kubeconfig: Kubeconfig | None = None
-        self._signature: FileSignature = ()
-
-    async def load(self) -> Credentials:
-        """Run the official loader, and with it the user's exec plugin, within a minute."""
-        kubeconfig = await self._current()
-        configuration = Configuration()
-        loader = KubeConfigLoader(kubeconfig.merged, active_context=kubeconfig.context, config_base_path=None)
-        where = f"kubeconfig {os.pathsep.join(kubeconfig.files)}, context {kubeconfig.context!r}"
-        try:
-            async with asyncio.timeout(_PLUGIN_TIMEOUT_S):
-                await loader.load_and_set(configuration)
-        except TimeoutError as error:
-            raise BadConfig(
-                f"{where}: no credentials within {_PLUGIN_TIMEOUT_S:.0f} s; expected the plugin or provider "
-                "to answer: run its command by hand"
-            ) from error
-        except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
-            raise BadConfig(f"{where}: {error}; check it with: kubectl config view") from error
-        # The official loader logs a failing plugin and goes on without credentials.
-        if kubeconfig.uses_plugin and not configuration.api_key and not configuration.cert_file:
-            raise BadConfig(
-                f"{where}: the exec plugin gave neither token nor certificate; its error is in the "
-                "log above: run its command by hand"
-            )
-        expiry: datetime | None = getattr(loader, "exec_plugin_expiry", None)
-        return _from_configuration(
-            configuration, kubeconfig.files, expires_at_s=None if expiry is None else expiry.timestamp()
-        )
-
-    async def check(self) -> None:
-        """Raises BadConfig for files that are none, or name neither the context nor a server."""
-        await self._current()
-
-    async def _current(self) -> Kubeconfig:
-        # Taken before reading, so that a change in between is read again next time.
-        signature = file_signature(self._paths)
-        if self._kubeconfig is None or signature != self._signature:
-            # YAML in pure Python takes tens of milliseconds for a large kubeconfig.
-            self._kubeconfig = await asyncio.to_thread(
-                read_kubeconfig, self._paths, self._context, self._master
-            )
-            self._signature = signature
-        return self._kubeconfig
-
-
 class InClusterSource:
     """The service account that Kubernetes mounts into every pod."""
 
@@ -155,18 +92,27 @@ class InClusterSource:
 
     async def load(self) -> Credentials:
         """Read the token as it is mounted now."""
-        configuration = Configuration()
-        loader = InClusterConfigLoader(
-            self._token_file, self._ca_file, try_refresh_token=False, environ=self._environ
-        )
+        host, port = (self._environ.get(f"KUBERNETES_SERVICE_{part}", "") for part in ("HOST", "PORT"))
         try:
-            loader.load_and_set(configuration)
-        except (ConfigException, OSError, UnicodeDecodeError) as error:
+            token = self._token()
+            problem = "" if host and port and token else "no host, no port or an empty token"
+        except (OSError, UnicodeDecodeError) as error:
+            token, problem = "", str(error)
+        if problem:
             raise BadConfig(
-                f"in-cluster configuration ({self._token_file}, $KUBERNETES_SERVICE_HOST): {error}; "
+                f"in-cluster configuration ({self._token_file}, $KUBERNETES_SERVICE_HOST): {problem}; "
                 "expected to run in a pod with a mounted service account, otherwise name a kubeconfig"
-            ) from error
-        return _from_configuration(configuration, (self._token_file, self._ca_file), expires_at_s=None)
+            )
+        return Credentials(
+            server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+            authorization=f"Bearer {token}",
+            ca_file=self._ca_file,
+            files=(self._token_file, self._ca_file),
+        )
+
+    def _token(self) -> str:
+        os.stat(self._ca_file)
+        return Path(self._token_file).read_text("ascii").strip()
 
     async def check(self) -> None:
         """Raises BadConfig outside a pod."""
@@ -220,25 +166,6 @@ def proxy_for(credentials: Credentials) -> str | None:
     if host == "localhost" or host == "::1" or host.startswith("127.") or proxy_bypass(url.netloc):
         return None
     return getproxies().get(url.scheme)
-
-
-def _from_configuration(
-    configuration: Configuration, files: tuple[str, ...], expires_at_s: float | None
-) -> Credentials:
-    token: str = configuration.api_key.get("BearerToken", "").strip()
-    tls_files = (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file)
-    return Credentials(
-        server=configuration.host.rstrip("/"),
-        authorization=token or None,
-        expires_at_s=expires_at_s,
-        ca_file=configuration.ssl_ca_cert,
-        cert_file=configuration.cert_file,
-        key_file=configuration.key_file,
-        verify=configuration.verify_ssl,
-        tls_server_name=configuration.tls_server_name,
-        proxy=configuration.proxy,
-        files=tuple(dict.fromkeys(file for file in (*files, *tls_files) if file)),
-    )
 
 
 def _one_signature(file: str) -> tuple[int, int, int] | None:

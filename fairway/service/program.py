@@ -35,10 +35,17 @@ def run(settings: LogSettings, serve: Callable[[asyncio.Event], Coroutine[Any, A
 
 
 class Program:
-    """One process: its metrics go into ``registry``, and ``stalls`` watches its loop."""
+    """One process: its metrics go into ``registry``, and ``stalls`` watches its loop.
 
-    def __init__(self, endpoints: EndpointSettings, notices: Iterable[str] = ()) -> None:
+    ``watch_stalls``: whether it does. That wakes the process a hundred times a second, too often for one that
+    is on every node and that nobody waits for.
+    """
+
+    def __init__(
+        self, endpoints: EndpointSettings, notices: Iterable[str] = (), *, watch_stalls: bool = True
+    ) -> None:
         self._endpoints = endpoints
+        self._watch_stalls = watch_stalls
         self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -59,7 +66,8 @@ class Program:
         """Run what is begun here until the context is left, which cancels it; if it fails, so does this."""
         async with asyncio.TaskGroup() as group:
             work = Work(group)
-            work.begin("stalls", self.stalls.run())
+            if self._watch_stalls:
+                work.begin("stalls", self.stalls.run())
             yield work
             work.cancel()
         logger.info("stopped")

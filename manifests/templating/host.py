@@ -19,6 +19,7 @@ from manifests.templating.values import (
     any_of,
     budget,
     each_member,
+    member_ports,
     metrics_from,
     mode,
     on_host,
@@ -146,9 +147,7 @@ def _for_many(root: Path) -> Iterator[TemplateFile]:
 def _of_all_estimators(root: Path) -> Iterator[TemplateFile]:
     runs_here = all_of(target("host"), any_of(mode("per-member"), mode("for-many")))
     policy = to_karmada(metrics_from(the_object(root, "base/estimator/networkpolicy.yaml"), 1), 1)
-    port: Node = {"protocol": "TCP", "port": Written("{{ $port }}")}
-    ports = [Each("$port := $.Values.networkPolicy.memberApiServerPorts", port)]
-    policy = policy.put("/spec/egress/2/ports", ports)
+    policy = member_ports(policy, 2)
     elsewhere = objects_of(root, "overlays/estimator-elsewhere/services.yaml")[0]
     elsewhere = elsewhere.put("/spec/externalName", text_of("", "estimator.external.host"))
     elsewhere = elsewhere.put("/spec/ports/0/targetPort", _OTHER_PORT)

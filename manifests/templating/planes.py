@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from manifests.templating.files import TemplateFile
+from manifests.templating.member import agent_files
 from manifests.templating.sources import Source, SourceError, objects_of
 from manifests.templating.tree import Node
 from manifests.templating.values import all_of, on_host, target
@@ -30,8 +31,8 @@ def plane_files(root: Path) -> Iterator[TemplateFile]:
             condition = all_of(condition, "$.Values.interpreters.enabled")
         yield from _file(root, file, condition)
     yield from _file(root, _POLICIES, all_of(on_karmada, "$.Values.policies.enabled"))
-    for file in _below(root, "member"):
-        yield from _file(root, file, target("member"))
+    yield from _file(root, "member/rbac.yaml", target("member"))
+    yield from agent_files(root)
     yield from _monitoring(root)
 
 

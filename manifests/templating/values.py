@@ -57,20 +57,25 @@ def as_json(value: str) -> Written:
     return Written(f"{{{{ toJson $.Values.{value} }}}}")
 
 
-def pods(source: Source, component: str) -> Source:
-    """What every Deployment lets its values decide. ``component`` is the program's key among the values."""
-    (name,) = re.findall(r"/(fairway-[a-z]+):", str(source.at(f"{CONTAINER}/image")))
+def container(source: Source, component: str) -> Source:
+    """What every container lets its values decide. ``component`` is the program's key among the values."""
+    (name,) = re.findall(r"/(fairway-[a-z-]+):", str(source.at(f"{CONTAINER}/image")))
     image = text_of(
         "", "image.registry", f"/{name}:{{{{ $.Values.image.tag | default $.Chart.AppVersion }}}}"
     )
-    source = source.put("/spec/replicas", Written(f"{{{{ $.Values.{component}.replicas }}}}"))
     source = source.put(f"{CONTAINER}/image", image)
     source = source.put(f"{CONTAINER}/imagePullPolicy", text_of("", "image.pullPolicy"))
     source = source.put(f"{CONTAINER}/resources", as_json(f"{component}.resources"))
     source = source.put(f"{CONTAINER}/args/[--logging-format]", text_of("--logging-format=", "log.format"))
     source = source.put(f"{CONTAINER}/args/[--v]", text_of("--v=", "log.verbosity"))
     argument = Written("{{ toJson $argument }}")
-    source = source.add(f"{CONTAINER}/args/-", Each(f"$argument := $.Values.{component}.extraArgs", argument))
+    return source.add(f"{CONTAINER}/args/-", Each(f"$argument := $.Values.{component}.extraArgs", argument))
+
+
+def pods(source: Source, component: str) -> Source:
+    """What every Deployment lets its values decide."""
+    source = container(source, component)
+    source = source.put("/spec/replicas", Written(f"{{{{ $.Values.{component}.replicas }}}}"))
     priority = When("$.Values.priorityClassName", text_of("", "priorityClassName"))
     source = source.put(f"{POD}/priorityClassName", priority)
     for key, value in (
@@ -116,6 +121,13 @@ def to_karmada(source: Source, rule: int) -> Source:
     """An egress rule to the port of Karmada's API server."""
     port = Written("{{ $.Values.networkPolicy.karmadaApiServerPort }}")
     return source.put(f"/spec/egress/{rule}/ports/0/port", port)
+
+
+def member_ports(source: Source, rule: int) -> Source:
+    """An egress rule to the ports of the member clusters' API servers."""
+    port: Node = {"protocol": "TCP", "port": Written("{{ $port }}")}
+    ports: list[Node] = [Each("$port := $.Values.networkPolicy.memberApiServerPorts", port)]
+    return source.put(f"/spec/egress/{rule}/ports", ports)
 
 
 def each_member(node: Node) -> Node:

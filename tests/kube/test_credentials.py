@@ -17,11 +17,11 @@ from fairway.kube.client import KubeClient
 from fairway.kube.credentials import (
     Credentials,
     InClusterSource,
-    KubeconfigSource,
     proxy_for,
     refresh_at_s,
 )
 from fairway.kube.errors import BadConfig, Unauthorized, Unreachable
+from fairway.kube.kubeconfig_source import KubeconfigSource
 from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
 

@@ -66,6 +66,21 @@ EVERY_VALUE: Json = {
 }
 """Each value other than it is."""
 
+EVERY_AGENT_VALUE: Json = {
+    "target": "member",
+    "nodeAgent": {
+        "enabled": True,
+        "runtimeClassName": "nvidia",
+        "priorityClassName": "agents",
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "team", "operator": "Exists"}],
+        "extraArgs": ["--publish=false"],
+        "resources": {"limits": {"memory": "200Mi"}},
+    },
+    "networkPolicy": {"memberApiServerPorts": [8443]},
+    "image": {"pullSecrets": [{"name": "pull"}]},
+}
+
 VARIANTS: dict[str, Json] = {
     "defaults": {},
     "every value": EVERY_VALUE,
@@ -80,6 +95,7 @@ VARIANTS: dict[str, Json] = {
     },
     "policies": {"target": "karmada", "policies": {"enabled": True}},
     "no interpreters": {"target": "karmada", "interpreters": {"enabled": False}},
+    "every value of the node agents": EVERY_AGENT_VALUE,
     "nothing": {
         "webhook": {"enabled": False},
         "dispatcher": {"enabled": False},

@@ -15,7 +15,14 @@ MANIFESTS = ROOT / "manifests"
 CHART = MANIFESTS / "chart" / "fairway"
 OVERLAYS = ("host-cluster", "kind", "estimator-per-member", "estimator-for-many", "estimator-elsewhere")
 HOST_OVERLAYS = OVERLAYS[:-1]
-FOLDERS = (*(f"overlays/{name}" for name in OVERLAYS), "base", "karmada", "member", "monitoring")
+FOLDERS = (
+    *(f"overlays/{name}" for name in OVERLAYS),
+    "base",
+    "karmada",
+    "member",
+    "member/node-agent",
+    "monitoring",
+)
 """Everything that `kubectl apply -k` is meant for."""
 
 

@@ -72,6 +72,14 @@ def test_target_karmada_is_the_definitions_and_what_kustomize_builds() -> None:
     assert by_key(rendered) == by_key(without_namespaces(built))
 
 
+def test_target_member_has_the_node_agents_where_they_are_asked_for() -> None:
+    built = [each for name in ("member", "member/node-agent") for each in kustomizer.build(folder(name))]
+    rendered = templater.render(ci_values("member-node-agent"))
+    assert by_key(without_namespaces(rendered)) == by_key(without_namespaces(built))
+    (namespace,) = of_kind(rendered, "Namespace")
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+
+
 def test_elsewhere_karmada_has_the_services_too() -> None:
     services = list(of_kind(templater.render(ci_values("estimator-elsewhere")), "Service"))
     assert by_key(services) == by_key(kustomizer.build(MANIFESTS / "overlays" / "estimator-elsewhere"))

@@ -42,7 +42,7 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...
             "--cache-dir",
             str(api.kubeconfig.with_name("cache")),
         )
-        for namespace in ("fairway-system", "karmada-system", "karmada"):
+        for namespace in ("fairway-system", "fairway-node-agent", "karmada-system", "karmada"):
             tools.run(*command, "create", "namespace", namespace)
         yield command
 

@@ -17,6 +17,7 @@ _TARGETS = {
     "estimator": "/bin/karmada-scheduler-estimator",
     "dispatcher": "/opt/fairway/bin/fairway-dispatcher",
     "webhook": "/opt/fairway/bin/fairway-webhook",
+    "node-agent": "/opt/fairway/bin/fairway-node-agent",
     "fairway": "/opt/fairway/bin/fairway",
 }
 

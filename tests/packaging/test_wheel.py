@@ -17,6 +17,7 @@ _PROGRAMS = {
     "fairway-estimator": "Usage:\n  karmada-scheduler-estimator",
     "fairway-dispatcher": "Usage:\n  fairway-dispatcher",
     "fairway-webhook": "Usage:\n  fairway-webhook",
+    "fairway-node-agent": "Usage:\n  fairway-node-agent",
     "fairway": "Usage: fairway",
 }
 
@@ -72,7 +73,7 @@ def test_every_program_is_there_and_helps(installed: Installed, program: str) ->
 
 
 @pytest.mark.parametrize(
-    "package", ["admin", "estimator", "fairway", "queue_dispatcher", "sandbox", "webhook"]
+    "package", ["admin", "estimator", "fairway", "node_agent", "queue_dispatcher", "sandbox", "webhook"]
 )
 def test_nothing_is_read_from_the_repository(installed: Installed, package: str) -> None:
     where = installed.run([sys.executable, "-c", f"import {package}; print({package}.__file__)"])

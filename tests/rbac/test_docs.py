@@ -6,6 +6,7 @@ import pytest
 
 from estimator.permissions import KARMADA, MEMBER
 from fairway.kube.permissions import ANY_RESOURCE, Permission
+from node_agent.permissions import PERMISSIONS as NODE_AGENT
 from queue_dispatcher.permissions import PERMISSIONS as DISPATCHER
 from tests.rbac import roles
 from webhook.permissions import PERMISSIONS as WEBHOOK
@@ -19,7 +20,7 @@ def row(permission: Permission) -> str:
     return f"| {resource} | {', '.join(permission.verbs)} | {permission.lost} |"
 
 
-@pytest.mark.parametrize("permissions", [DISPATCHER, WEBHOOK, MEMBER, KARMADA])
+@pytest.mark.parametrize("permissions", [DISPATCHER, WEBHOOK, MEMBER, KARMADA, NODE_AGENT])
 def test_every_permission_has_its_row(permissions: tuple[Permission, ...]) -> None:
     rows = "\n".join(row(one) for one in permissions)
     assert rows in PAGE

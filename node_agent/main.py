@@ -1,0 +1,23 @@
+"""The program ``fairway-node-agent``: flags in, a running agent, an exit code out."""
+
+import sys
+from collections.abc import Sequence
+
+from fairway.service.common_flags import Text
+from fairway.service.goflags import FlagError
+from fairway.service.version import release
+from node_agent.agent import run
+from node_agent.flags import parse
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run until told to stop. 0 after a clean stop, 1 when it cannot start (the reason is on stderr)."""
+    try:
+        settings = parse(sys.argv[1:] if argv is None else argv, version=release())
+    except FlagError as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
+        return 1
+    if isinstance(settings, Text):
+        print(settings.text)  # noqa: T201 - what was asked for
+        return 0
+    return run(settings)

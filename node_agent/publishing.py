@@ -1,0 +1,108 @@
+"""When the object is written: at once when something lasting changed, otherwise in five-minute slots.
+
+The one idea: each node has a moment of its own within every five minutes, drawn from its name. So a fleet
+spreads its writes by itself, whenever its agents started and whatever changed on all of its nodes at once.
+Pure: the time, by any monotonic clock, is an argument.
+"""
+
+import hashlib
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from fairway.kube.node_devices import NodeDevices
+
+
+class Why(StrEnum):
+    """Why it is written now."""
+
+    CHANGED = "changed"
+    DUE = "due"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often, in seconds.
+
+    ``slot_s``: without a change, once in each slot; a write that is younger than ``fresh_s`` stands for it.
+    ``burst`` changes are written at once, further ones when their turn comes, one in ``each_change_s``; what
+    changes meanwhile goes with them. ``first_s``: where there is no object yet, it is made within so long.
+    After failures the wait grows from ``first_retry_s`` to ``slot_s``.
+    """
+
+    slot_s: int = 300
+    fresh_s: int = 200
+    burst: int = 5
+    each_change_s: int = 60
+    first_s: int = 30
+    first_retry_s: int = 2
+
+
+PACE: Final = Pace()
+
+
+class Publication:
+    """What one node has written, and when it writes again. ``node``: its name."""
+
+    def __init__(self, node: str, pace: Pace = PACE) -> None:
+        digest = hashlib.sha256(node.encode()).digest()
+        drawn = int.from_bytes(digest[:8], "big") / 2**64
+        self._pace = pace
+        self._slot_at_s = drawn * pace.slot_s
+        self._first_wait_s = drawn * pace.first_s
+        self._rng = random.Random(digest)
+        self._written: NodeDevices | None = None
+        self._began_s: float | None = None
+        self._due_s = 0.0
+        self._allowed = float(pace.burst)
+        self._allowed_at_s = 0.0
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    def found(self, stored: NodeDevices, age_s: float, now_s: float) -> None:
+        """An agent before us wrote this so long ago: unless it has changed or is old, its slot will do."""
+        self._written = stored
+        is_old = not 0 <= age_s < self._pace.slot_s
+        self._due_s = now_s + self._first_wait_s if is_old else self._next_slot(now_s)
+
+    def decide(self, now: NodeDevices, now_s: float) -> Why | None:
+        """Whether to write now; ``now`` is what lasts of the object, see `document.lasting`."""
+        if self._began_s is None:
+            self._began_s = now_s
+        if now_s < self._not_before_s:
+            return None
+        if self._written is None:
+            return Why.CHANGED if now_s >= self._began_s + self._first_wait_s else None
+        if now != self._written and self._may_change(now_s):
+            return Why.CHANGED
+        return Why.DUE if now_s >= self._due_s else None
+
+    def wrote(self, now: NodeDevices, now_s: float) -> None:
+        """It is stored."""
+        if self._written is not None and now != self._written:
+            self._allowed = max(0.0, self._allowance(now_s) - 1)
+            self._allowed_at_s = now_s
+        self._written = now
+        self._due_s = self._next_slot(now_s + self._pace.fresh_s)
+        self._failures = 0
+        self._not_before_s = 0.0
+
+    def failed(self, now_s: float, retry_after_s: float | None = None) -> float:
+        """It is not: the wait until it is tried again. ``retry_after_s``: what the server asked for."""
+        self._failures += 1
+        most_s = min(self._pace.slot_s, self._pace.first_retry_s * 2.0 ** min(self._failures, 16))
+        wait_s = max(self._rng.uniform(most_s / 2, most_s), retry_after_s or 0.0)
+        self._not_before_s = now_s + wait_s
+        return wait_s
+
+    def _next_slot(self, after_s: float) -> float:
+        slots = (after_s - self._slot_at_s) // self._pace.slot_s + 1
+        return self._slot_at_s + slots * self._pace.slot_s
+
+    def _may_change(self, now_s: float) -> bool:
+        return self._allowance(now_s) >= 1
+
+    def _allowance(self, now_s: float) -> float:
+        gained = (now_s - self._allowed_at_s) / self._pace.each_change_s
+        return min(float(self._pace.burst), self._allowed + max(0.0, gained))

@@ -1,0 +1,145 @@
+"""Reads the devices every few seconds and keeps what everybody shows: the object, the metrics, readiness.
+
+Where readings and holders come from is a pair of small protocols, so that nothing here knows NVML or kubelet.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fairway.kube.node_devices import Holder, NodeDevices
+from node_agent.document import Troubles, document, lasting
+from node_agent.reading import NodeReading
+from node_agent.times import wall_s
+from node_agent.told import Told
+from node_agent.window import Windows
+
+logger = logging.getLogger(__name__)
+
+
+class DeviceSource(Protocol):
+    """Reads all devices of the node."""
+
+    async def read(self) -> NodeReading:
+        """The devices now. Answers in bounded time whatever the driver does, and raises nothing for it."""
+
+
+class Held(Protocol):
+    """Who holds what, at the moment of a reading."""
+
+    @property
+    def holders(self) -> Mapping[str, Sequence[Holder]]:
+        """By device id."""
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """Why less is known than should be, a sentence each."""
+
+
+class HolderSource(Protocol):
+    """Finds who holds the devices of a reading."""
+
+    async def look(self, reading: NodeReading) -> Held:
+        """Answers in bounded time, and raises nothing for what cannot be known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One look. ``at_s``: by the monotonic clock; ``took_s``: how long it took."""
+
+    reading: NodeReading
+    holders: Mapping[str, Sequence[Holder]]
+    made: NodeDevices
+    lasting: NodeDevices
+    idle_s: Mapping[str, float] = field(default_factory=dict)
+    at_s: float = 0.0
+    took_s: float = 0.0
+
+
+class Sampler:
+    """Looks every ``period_s``. ``clock`` is monotonic, ``wall_clock`` in seconds since the epoch."""
+
+    def __init__(
+        self,
+        node: str,
+        devices: DeviceSource,
+        holders: HolderSource,
+        *,
+        version: str,
+        period_s: float,
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._node, self._devices, self._holders = node, devices, holders
+        self._version, self._period_s = version, period_s
+        self._clock, self._wall_clock, self._sleep = clock, wall_clock, sleep
+        self._watchers: list[Callable[[Sample], None]] = []
+        self._windows = Windows(period_s)
+        self._troubles = Troubles()
+        self._told, self._unread = Told(logger), frozenset[str]()
+        self.last: Sample | None = None
+
+    def watch(self, looked: Callable[[Sample], None]) -> None:
+        """Call this after each look."""
+        self._watchers.append(looked)
+
+    def resume(self, stored: NodeDevices) -> float:
+        """Go on from what an agent before us wrote; how many seconds ago that was.
+
+        Devices that were idle then and have done nothing since we look count as idle all the time, unless
+        more than a window lies between.
+        """
+        observed_s, now_s = wall_s(stored.observed_at), self._clock()
+        age_s = float("inf") if observed_s is None else self._wall_clock() - observed_s
+        if 0 <= age_s <= self._windows.span_s:
+            began = {each.id: wall_s(each.window.idle_since or "") for each in stored.devices if each.window}
+            offset_s = now_s - self._wall_clock()
+            self._windows.resume({id: at + offset_s for id, at in began.items() if at is not None})
+        return age_s
+
+    async def run(self) -> None:
+        """Look until cancelled. A look that takes longer than the period is followed by the next at once."""
+        while True:
+            began_s = self._clock()
+            await self.look()
+            await self._sleep(max(0.0, began_s + self._period_s - self._clock()))
+
+    async def look(self) -> None:
+        """Look once."""
+        began_s = self._clock()
+        reading = await self._devices.read()
+        now_s, now_wall_s = self._clock(), self._wall_clock()
+        self._windows.add(reading.devices, now_s)
+        held = await self._holders.look(reading)
+        made = document(
+            self._node,
+            reading,
+            held.holders,
+            self._windows.summaries(now_s, now_wall_s),
+            self._troubles.see(reading.devices, now_wall_s),
+            version=self._version,
+            problem="; ".join(held.problems),
+            wall_s=now_wall_s,
+        )
+        self._tell(reading, [*held.problems, *made.cut])
+        idle = {each.id: self._windows.idle_s(each.id, now_s) for each in reading.devices}
+        self.last = Sample(
+            reading,
+            held.holders,
+            made.object,
+            lasting(made.object),
+            {id: idle_s for id, idle_s in idle.items() if idle_s is not None},
+            now_s,
+            self._clock() - began_s,
+        )
+        for watcher in self._watchers:
+            watcher(self.last)
+
+    def _tell(self, reading: NodeReading, problems: list[str]) -> None:
+        nothing = "" if reading.devices or reading.problem else "this node has no device that NVML knows"
+        self._told.see(filter(None, (reading.problem, nothing, *problems)))
+        for call in sorted(set(reading.unread) - self._unread):
+            logger.info("%s: not supported by this driver or device, and left out", call)
+        self._unread |= set(reading.unread)

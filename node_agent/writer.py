@@ -1,0 +1,162 @@
+"""Stores the object of our node, and survives every way in which that fails.
+
+One request a write: server-side apply makes the object or brings it up to date, whoever wrote it before.
+Nothing is deleted: the object belongs to its Node and goes with it. What stays wrong is told once, and once
+more when it has ended.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from fairway.kube.client import KubeClient
+from fairway.kube.errors import Denied, Forbidden, KubeError, NotFound, Refused
+from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
+from fairway.kube.patching import apply
+from node_agent.document import Owner, encoded
+from node_agent.identity import Identity, who_am_i
+
+logger = logging.getLogger(__name__)
+
+_ASK_AGAIN_S: Final = 3600.0
+_OWNER_REFUSED: Final = "cannot set an ownerRef"
+"""OwnerReferencesPermissionEnforcement: owners only for who may delete the object, which we may not."""
+
+
+class WriteFailed(Exception):
+    """Nothing was stored, as far as is known. ``label``: the reason in metrics."""
+
+    def __init__(self, label: str, retry_after_s: float | None) -> None:
+        super().__init__(label)
+        self.label = label
+        self.retry_after_s = retry_after_s
+
+
+class Writer:
+    """Writes the object of ``node``. ``clock`` is monotonic, in seconds."""
+
+    def __init__(self, client: KubeClient, node: str, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._node = node
+        self._clock = clock
+        self._identity: Identity | None = None
+        self._asked_s = 0.0
+        self._may_own = True
+        self._generation = 0
+        self._problem = ""
+        self._failure = ""
+        self._left_out = ""
+        self.foreign_writes = 0
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be written; empty while it can."""
+        return self._problem
+
+    async def read(self) -> NodeDevices | None:
+        """What is stored; None where there is nothing, or nothing can be known."""
+        try:
+            stored = await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
+        except KubeError as error:
+            if not isinstance(error, NotFound | Denied):
+                logger.warning("what was written before cannot be read, and is written anew: %s", error)
+            return None
+        return stored
+
+    async def write(self, made: NodeDevices) -> None:
+        """Store it. Raises WriteFailed."""
+        try:
+            stored = await self._apply(made)
+        except KubeError as error:
+            self._failed(error)
+            wait_s = error.retry_after_s if isinstance(error, Refused) else None
+            raise WriteFailed(error.label, wait_s) from error
+        if self._problem:
+            logger.info("NodeDevices %s is written again", self._node)
+            self._problem = self._failure = ""
+        self._look_for_others(stored)
+
+    async def _apply(self, made: NodeDevices) -> NodeDevices:
+        owner = await self._owner()
+        path = NODE_DEVICES.object_path(self._node)
+        body, left_out = encoded(made, owner)
+        if left_out != self._left_out:
+            if left_out:
+                logger.warning("NodeDevices %s is too large, and left out are: %s", self._node, left_out)
+            self._left_out = left_out
+        try:
+            return await apply(self._client, path, body, NodeDevices)
+        except Forbidden as error:
+            if owner is None or _OWNER_REFUSED not in str(error):
+                raise
+            logger.warning(
+                "NodeDevices %s cannot belong to its Node, for the server demands permission to delete it: "
+                "it has to be deleted by hand when the node is gone",
+                self._node,
+            )
+            self._may_own = False
+            return await apply(self._client, path, encoded(made, None)[0], NodeDevices)
+
+    async def _owner(self) -> Owner | None:
+        """Our Node; asked for now and then, for a node that is made anew has another uid."""
+        if not self._may_own:
+            return None
+        now_s = self._clock()
+        if self._identity is None or now_s >= self._asked_s + _ASK_AGAIN_S:
+            identity = await self._ask()
+            if identity != self._identity:
+                self._tell(identity)
+            self._identity, self._asked_s = identity, now_s
+        uid = self._identity.node_uid
+        return Owner(self._node, uid) if uid and self._identity.node == self._node else None
+
+    async def _ask(self) -> Identity:
+        try:
+            return await who_am_i(self._client)
+        except Refused as error:
+            logger.warning(
+                "who we are is not known, so that the object does not belong to its Node: %s", error
+            )
+            return Identity()
+
+    def _tell(self, identity: Identity) -> None:
+        if not identity.node:
+            logger.warning(
+                "the token of %r names no node; expected that of a pod (Kubernetes 1.32 or newer): the "
+                "object does not belong to its Node, and the admission policy refuses it where installed",
+                identity.user,
+            )
+        elif identity.node != self._node:
+            logger.warning(
+                "we write about node %s, and our token is of node %s: expected the same; "
+                "the admission policy refuses that where it is installed",
+                self._node,
+                identity.node,
+            )
+
+    def _failed(self, error: KubeError) -> None:
+        self._identity = None
+        problem = str(error)
+        if isinstance(error, NotFound):
+            problem = (
+                "nodedevices.fairway.dev is not served; expected its CustomResourceDefinition "
+                "(manifests/member/node-agent/crd.yaml); metrics are served all the same"
+            )
+        if error.label != self._failure:
+            logger.warning("NodeDevices %s is not written until this has ended: %s", self._node, problem)
+        self._problem, self._failure = problem, error.label
+
+    def _look_for_others(self, stored: NodeDevices) -> None:
+        """The generation counts every write; one that is not ours is somebody else's."""
+        before, self._generation = self._generation, stored.metadata.generation
+        others = stored.metadata.generation - before - 1
+        if not before or others <= 0:
+            return
+        if not self.foreign_writes:
+            logger.warning(
+                "NodeDevices %s: somebody else writes it, too; expected one agent on each node: look for a "
+                "second DaemonSet (kubectl get pods -A --field-selector spec.nodeName=%s)",
+                self._node,
+                self._node,
+            )
+        self.foreign_writes += others
