@@ -23,7 +23,7 @@ from fairway.kube.node_devices import (
 from fairway.kube.objects import ObjectMeta
 from node_agent import bounds
 from node_agent.bounds import measured
-from node_agent.islands import islands
+from node_agent.links import islands
 from node_agent.reading import DeviceReading, NodeReading, Trouble
 from node_agent.times import rfc3339
 from node_agent.window import WINDOW_S
@@ -82,7 +82,8 @@ def document(
     """The object as of ``wall_s``. ``problem``: what the agent lacks, beside what the reading does."""
     cut: list[str] = []
     devices = _within(reading.devices, cut)
-    island_of = islands(devices)
+    links = {each.id: each.links for each in devices if not each.parent}
+    island_of = islands(links, {each.id: each.bus_id for each in devices})
     made = [
         _device(
             each,

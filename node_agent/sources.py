@@ -1,14 +1,20 @@
 """Where readings and holders come from on a real node: the one place where the parts of the agent meet."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from fairway.kube.client import KubeClient
-from fairway.kube.node_devices import Holder
 from fairway.kube.observation import ReflectorMetrics
+from node_agent.attribution import follow
+from node_agent.node_reader import NodeReader
 from node_agent.reading import NodeReading
 from node_agent.sampling import DeviceSource, HolderSource
 from node_agent.settings import Settings
+from node_agent.xid_events import XidEvents
+
+_STOPS_WITHIN_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +30,30 @@ class Sources:
     close: Callable[[], Awaitable[None]] | None = None
 
 
-class NoDevices:
-    """A node whose devices nobody reads."""
+class _Nvml:
+    """The devices by NVML, read on a thread."""
+
+    def __init__(self) -> None:
+        self._xids = XidEvents()
+        self._xids.start()
+        self._reader = NodeReader(self._xids)
 
     async def read(self) -> NodeReading:
-        """Nothing, and why."""
-        return NodeReading(problem="devices are not read: no reader is part of this program")
+        """See `DeviceSource.read`."""
+        return await asyncio.to_thread(self._reader.read)
 
-
-@dataclass(frozen=True, slots=True)
-class NoHolders:
-    """Nobody, and no reason to wonder."""
-
-    holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
-    problems: Sequence[str] = ()
-
-    async def look(self, reading: NodeReading) -> "NoHolders":
-        """See `HolderSource.look`."""
-        return self
+    async def close(self) -> None:
+        """Let the driver go."""
+        await asyncio.to_thread(self._xids.stop, _STOPS_WITHIN_S)
 
 
 def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
     """NVML for the devices; kubelet, /proc and the API server's pods for who holds them."""
-    return Sources(NoDevices(), NoHolders())
+    devices = _Nvml()
+    followed = follow(client, settings.node, watches, clock=time.monotonic)
+
+    async def close() -> None:
+        await followed.attribution.close()
+        await devices.close()
+
+    return Sources(devices, followed.attribution, followed.tasks, close)
