@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.accelerators.devices import PodFacts
-from fairway.accelerators.schemes import SCHEMES
 from fairway.kube.node_devices import Holder, HolderSource
 from node_agent.allocations import Allocation, ClaimedDevice
 from node_agent.cgroups import NoPod, PodContainer
 from node_agent.device_ids import DeviceIds
 from node_agent.local_pods import LocalPod
+from node_agent.noted_shares import noted_shares
 from node_agent.processes import Process, Unseen
 from node_agent.reading import DeviceReading, NodeReading
 
@@ -30,7 +29,7 @@ MOST_HOLDERS = 128
 
 _SHOWN = 3
 _PASSING = (Unseen.ENDED, Unseen.ZOMBIE, Unseen.REUSED)
-# Names that no claim of these drivers lacks an id for; other drivers give network cards and the like.
+# Whose devices must have an id; other drivers give network cards and the like.
 _DRIVERS = ("gpu.nvidia.com",)
 
 
@@ -124,30 +123,17 @@ class _Work:
     def read_annotations(self) -> None:
         """Look up the devices of which kubelet gave shares under names of their own."""
         for (namespace, name), allocations in self._unnamed.items():
-            if self._annotated(self._known(namespace, name), allocations):
-                continue
-            for given in (given for allocation in allocations for given in allocation.devices):
+            pod = self._known(namespace, name)
+            noted = noted_shares(pod, [allocation.container for allocation in allocations], self._ids)
+            for share in noted:
+                self._hold(share.device, pod, share.container, HolderSource.ANNOTATION, True)
+            for given in () if noted else (given for one in allocations for given in one.devices):
                 if _is_accelerator(given.resource) and self._ids.find(given.id) is None:
                     self._tell(
                         "kubelet allocated devices by ids that are none of the node's, and the pod has no "
                         "annotation of a sharing scheme that says which they are",
                         f"{given.resource} {given.id[:64]} of {namespace}/{name}",
                     )
-
-    def _annotated(self, pod: LocalPod, allocations: list[Allocation]) -> bool:
-        found = False
-        for mark, text in pod.marks.items():
-            # One part for each container, in their order; other schemes write no semicolons.
-            parts = [names for part in text.split(";") if (names := _named(pod, mark, part))]
-            matches = len(parts) == len(allocations)
-            for number, names in enumerate(parts):
-                container = allocations[number].container if matches else ""
-                for share in (share for name in names if (share := self._ids.noted(name)) is not None):
-                    found = True
-                    self._hold(share.device, pod, container, HolderSource.ANNOTATION, True)
-            if found:
-                break
-        return found
 
     def close_allocations(self) -> None:
         """From here on processes are taken, which are compared with what was given and not with each
@@ -249,12 +235,6 @@ def _containers(by_name: Mapping[str, Holder]) -> list[Holder]:
     if len(holders) > 1 and not holders[0].container and holders[0].source == HolderSource.CGROUP:
         return holders[1:]
     return holders
-
-
-def _named(pod: LocalPod, mark: str, part: str) -> list[str]:
-    """The devices that a part of an annotation or label names, by any scheme that knows it."""
-    facts = PodFacts(pod.namespace, annotations={mark: part})
-    return [use.device for scheme in SCHEMES if mark in scheme.marks for use in scheme.uses(facts).found]
 
 
 def _is_accelerator(resource: str) -> bool:
