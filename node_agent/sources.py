@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import ReflectorMetrics
-from node_agent.attribution import follow
 from node_agent.node_reader import NodeReader
 from node_agent.reading import NodeReading
 from node_agent.sampling import DeviceSource, HolderSource
@@ -49,6 +48,8 @@ class _Nvml:
 
 def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
     """NVML for the devices; kubelet, /proc and the API server's pods for who holds them."""
+    from node_agent.attribution import follow  # gRPC takes 13 MiB, which tests and --help do without
+
     devices = _Nvml()
     followed = follow(client, settings.node, watches, clock=time.monotonic)
 
