@@ -115,9 +115,10 @@ def document(
 def lasting(made: NodeDevices) -> NodeDevices:
     """What is written at once when it changes: all but times, what the devices did, and the wording.
 
-    Messages may count and measure; that there is a problem, and which, is what changes.
+    Messages may count and measure; that there is a problem, and which, is what changes. Nor is the agent's
+    version: a fleet that is upgraded need not write for it.
     """
-    agent = msgspec.structs.replace(made.agent, problem="told" if made.agent.problem else "")
+    agent = AgentReport(problem="told" if made.agent.problem else "")
     devices = [_lasting(each) for each in made.devices]
     return msgspec.structs.replace(made, metadata=ObjectMeta(), observed_at="", agent=agent, devices=devices)
 

@@ -1,6 +1,6 @@
 """Who the API server takes us for: the node of our token, as it says in the token itself.
 
-A pod's token names the node that its pod runs on (Kubernetes 1.32: KEP-4193), and admission compares that
+A pod's token names the node that its pod runs on (Kubernetes 1.30: KEP-4193), and admission compares that
 with the object that is written. Asking the server needs no permission that not everybody has.
 """
 

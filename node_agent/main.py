@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
+from fairway.service.grpc_environment import prepare_grpc_environment
 from fairway.service.version import release
-from node_agent.agent import run
 from node_agent.flags import parse
 
 
@@ -20,4 +20,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(settings, Text):
         print(settings.text)  # noqa: T201 - what was asked for
         return 0
+    prepare_grpc_environment()
+    # Only now: help needs none of it, and importing gRPC reads the environment.
+    from node_agent.agent import run
+
     return run(settings)

@@ -6,7 +6,6 @@ Pure: the time, by any monotonic clock, is an argument.
 """
 
 import hashlib
-import random
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -46,12 +45,9 @@ class Publication:
     """What one node has written, and when it writes again. ``node``: its name."""
 
     def __init__(self, node: str, pace: Pace = PACE) -> None:
-        digest = hashlib.sha256(node.encode()).digest()
-        drawn = int.from_bytes(digest[:8], "big") / 2**64
-        self._pace = pace
-        self._slot_at_s = drawn * pace.slot_s
-        self._first_wait_s = drawn * pace.first_s
-        self._rng = random.Random(digest)
+        self._node, self._pace = node, pace
+        self._slot_at_s = _drawn(node) * pace.slot_s
+        self._first_wait_s = _drawn(node) * pace.first_s
         self._written: NodeDevices | None = None
         self._began_s: float | None = None
         self._due_s = 0.0
@@ -91,8 +87,9 @@ class Publication:
     def failed(self, now_s: float, retry_after_s: float | None = None) -> float:
         """It is not: the wait until it is tried again. ``retry_after_s``: what the server asked for."""
         self._failures += 1
+        drawn = _drawn(f"{self._node} {self._failures} {now_s}")
         most_s = min(self._pace.slot_s, self._pace.first_retry_s * 2.0 ** min(self._failures, 16))
-        wait_s = max(self._rng.uniform(most_s / 2, most_s), retry_after_s or 0.0)
+        wait_s = max(most_s * (1 + drawn) / 2, retry_after_s or 0.0)
         self._not_before_s = now_s + wait_s
         return wait_s
 
@@ -106,3 +103,8 @@ class Publication:
     def _allowance(self, now_s: float) -> float:
         gained = (now_s - self._allowed_at_s) / self._pace.each_change_s
         return min(float(self._pace.burst), self._allowed + max(0.0, gained))
+
+
+def _drawn(text: str) -> float:
+    """The same number of [0, 1) for the same text, and any for another."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / 2**48

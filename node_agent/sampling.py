@@ -100,11 +100,12 @@ class Sampler:
         return age_s
 
     async def run(self) -> None:
-        """Look until cancelled. A look that takes longer than the period is followed by the next at once."""
+        """Look until cancelled; never for more than half of the time, however long a look takes."""
         while True:
             began_s = self._clock()
             await self.look()
-            await self._sleep(max(0.0, began_s + self._period_s - self._clock()))
+            took_s = self._clock() - began_s
+            await self._sleep(max(self._period_s - took_s, took_s))
 
     async def look(self) -> None:
         """Look once."""

@@ -40,7 +40,7 @@ class Writer:
         self._node = node
         self._clock = clock
         self._identity: Identity | None = None
-        self._asked_s = 0.0
+        self._ask_at_s = 0.0
         self._may_own = True
         self._generation = 0
         self._problem = ""
@@ -102,11 +102,11 @@ class Writer:
         if not self._may_own:
             return None
         now_s = self._clock()
-        if self._identity is None or now_s >= self._asked_s + _ASK_AGAIN_S:
+        if self._identity is None or now_s >= self._ask_at_s:
             identity = await self._ask()
             if identity != self._identity:
                 self._tell(identity)
-            self._identity, self._asked_s = identity, now_s
+            self._identity, self._ask_at_s = identity, now_s + _ASK_AGAIN_S
         uid = self._identity.node_uid
         return Owner(self._node, uid) if uid and self._identity.node == self._node else None
 
@@ -122,7 +122,7 @@ class Writer:
     def _tell(self, identity: Identity) -> None:
         if not identity.node:
             logger.warning(
-                "the token of %r names no node; expected that of a pod (Kubernetes 1.32 or newer): the "
+                "the token of %r names no node; expected that of a pod (Kubernetes 1.30 or newer): the "
                 "object does not belong to its Node, and the admission policy refuses it where installed",
                 identity.user,
             )
@@ -135,7 +135,7 @@ class Writer:
             )
 
     def _failed(self, error: KubeError) -> None:
-        self._identity = None
+        self._ask_at_s = 0.0
         problem = str(error)
         if isinstance(error, NotFound):
             problem = (

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.kube.node_devices import DeviceWindow, Health, Holder, HolderOwner, NodeDevices
+from fairway.kube.node_devices import AgentReport, DeviceWindow, Health, Holder, HolderOwner, NodeDevices
 from node_agent import bounds
 from node_agent.document import Document, Owner, Troubles, document, encoded, lasting
 from node_agent.reading import NodeReading, Trouble
@@ -99,6 +99,9 @@ def test_a_trouble_keeps_the_moment_it_began_until_it_ends() -> None:
 
 SAME: dict[str, Document] = {
     "later": made(eight(), wall_s=WALL_S + 5),
+    "another agent": Document(
+        msgspec.structs.replace(made(eight()).object, agent=AgentReport(version="0.2.0"))
+    ),
     "other use": made(eight(utilization=3, power_milliwatts=1), windows={uuid(0): DeviceWindow(samples=2)}),
 }
 OTHER: dict[str, Document] = {

@@ -95,6 +95,8 @@ def test_a_token_of_no_node_or_another_one_is_told_once_and_owns_nothing(
     async def scenario(bench: Bench) -> None:
         for _ in range(3):
             assert await bench.write() == ""
+            bench.api.fail(403, when=is_write)
+            assert await bench.write() == "forbidden"
             bench.now_s += 4000
         assert (await bench.stored()).metadata.owner_references is None
 
