@@ -235,7 +235,7 @@ class _Pass:
         self._devices[name] = reading
         for instance, gpu_instance in instances:
             troubles = health.troubles(vitals, xids, gpu_instance)
-            self._devices.setdefault(instance.id, replace(instance, troubles=troubles))
+            self._devices[instance.id] = replace(instance, troubles=troubles)
 
     def _memory_before(self, name: str) -> int:
         """Some drivers tell the memory of a device that is cut to privileged callers only."""
@@ -335,11 +335,7 @@ class _Pass:
             self._asking.unread.add(str(error))
             return None
         self._seen_us[name] = max((since_us, *(sample.at_us for sample in samples)))
-        return {
-            sample.pid: sample.percent
-            for sample in sorted(samples, key=lambda sample: sample.at_us)
-            if sample.at_us > since_us
-        }
+        return {sample.pid: sample.percent for sample in sorted(samples, key=lambda sample: sample.at_us)}
 
     def _read_vitals(self, device: nvml.Device) -> Vitals:
         rows = self._asking.ask(nvml.row_remapping, device)

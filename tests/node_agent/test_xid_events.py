@@ -150,6 +150,17 @@ def test_a_device_that_tells_of_no_xids_is_named_and_the_others_are_heard() -> N
         )
 
 
+def test_waits_that_return_are_well_however_long_nothing_happens() -> None:
+    library = SimulatedNvml(Gpu())
+    now = [0.0]
+    with listening(library, now) as (events, heard):
+        events.follow(ids(library), 1)
+        heard.calls("nvmlEventSetWait_v2", 1)
+        now[0] = 86_400.0
+        heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + 2)
+        assert events.problem == ""
+
+
 def test_a_wait_that_hangs_is_told_and_harms_nobody() -> None:
     library = SimulatedNvml(Gpu())
     library.hanging.add("nvmlEventSetWait_v2")
