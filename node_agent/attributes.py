@@ -24,11 +24,13 @@ class Attributes:
     read_at_s: float
 
 
-def read_attributes(asking: Asking, device: nvml.Device, now_s: float) -> Attributes:
-    """Asks for each of them."""
+def read_attributes(
+    asking: Asking, device: nvml.Device, now_s: float, before: Attributes | None
+) -> Attributes:
+    """Asks for each of them; product and place stay as ``before`` where they are not told this time."""
     return Attributes(
-        product=asking.ask(nvml.name, device) or "",
-        bus_id=asking.ask(nvml.bus_id, device) or "",
+        product=asking.ask(nvml.name, device) or (before.product if before else ""),
+        bus_id=asking.ask(nvml.bus_id, device) or (before.bus_id if before else ""),
         numa_node=asking.ask(nvml.numa_node, device),
         clique=asking.ask(nvml.clique, device) or "",
         peers=_peers(device),

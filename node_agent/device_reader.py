@@ -139,6 +139,7 @@ class _Pass:
         self._now_s = now_s
         self._asking = Asking()
         self._problems: list[str] = []
+        self._silent: set[int] = set()
         self._devices: dict[str, DeviceReading] = {}
         self._attributes: dict[str, Attributes] = {}
         self._vitals: dict[str, Vitals] = {}
@@ -188,11 +189,13 @@ class _Pass:
             raise
         except nvml.NvmlError as error:
             self._problems.append(f"device {index} is not reached: {error}")
+            if not isinstance(error, nvml.DeviceLost):
+                self._silent.add(index)
             return
         try:
             self._read_device(device, name, index)
         except nvml.DeviceLost as error:
-            self._lose(name, str(error), DeviceReading(name, index))
+            self._lose(name, str(error), DeviceReading(name, index), Vitals(lost=str(error)))
 
     def _read_device(self, device: nvml.Device, name: str, index: int) -> None:
         attributes = self._attributes_of(device, name)
@@ -235,7 +238,7 @@ class _Pass:
         self._devices[name] = reading
         for instance, gpu_instance in instances:
             troubles = health.troubles(vitals, xids, gpu_instance)
-            self._devices.setdefault(instance.id, replace(instance, troubles=troubles))
+            self._devices[instance.id] = replace(instance, troubles=troubles)
 
     def _memory_before(self, name: str) -> int:
         """Some drivers tell the memory of a device that is cut to privileged callers only."""
@@ -246,7 +249,7 @@ class _Pass:
         known = self._known.attributes.get(name)
         if known is not None and self._now_s - known.read_at_s < _ATTRIBUTES_S:
             return known
-        return read_attributes(self._asking, device, self._now_s)
+        return read_attributes(self._asking, device, self._now_s, known)
 
     def _read_instances(
         self, device: nvml.Device, parent: str, attributes: Attributes
@@ -335,11 +338,7 @@ class _Pass:
             self._asking.unread.add(str(error))
             return None
         self._seen_us[name] = max((since_us, *(sample.at_us for sample in samples)))
-        return {
-            sample.pid: sample.percent
-            for sample in sorted(samples, key=lambda sample: sample.at_us)
-            if sample.at_us > since_us
-        }
+        return {sample.pid: sample.percent for sample in sorted(samples, key=lambda sample: sample.at_us)}
 
     def _read_vitals(self, device: nvml.Device) -> Vitals:
         rows = self._asking.ask(nvml.row_remapping, device)
@@ -353,20 +352,25 @@ class _Pass:
             throttled=self._asking.ask(nvml.throttled, device) or frozenset(),
         )
 
-    def _lose(self, name: str, why: str, unknown: DeviceReading) -> None:
+    def _lose(self, name: str, why: str, unknown: DeviceReading, vitals: Vitals) -> None:
         device = self._known.devices.get(name, unknown)
         self._devices[name] = _lost(device, why)
-        self._vitals[name] = Vitals(lost=why)
+        self._vitals[name] = vitals
         self._xids[name] = (*self._known.xids.get(name, ()), *_held(name, self._events))
         for instance in self._known.devices.values():
             if instance.parent == name:
                 self._devices[instance.id] = _lost(instance, why)
 
     def _miss_devices(self) -> None:
-        """Devices that were there and are not among those that the driver knows, or names, any more."""
+        """Devices that were there and are not among those that the driver knows, or names, any more.
+
+        One that just does not answer was not reset when it answers again: its vitals stay as they were.
+        """
         for name in self._known.parents - self._devices.keys():
+            device = self._known.devices[name]
             why = "the driver does not know the device any more, or does not reach it"
-            self._lose(name, why, self._known.devices[name])
+            silent = device.index in self._silent and name in self._known.vitals
+            self._lose(name, why, device, self._known.vitals[name] if silent else Vitals(lost=why))
 
     def _link_devices(self) -> None:
         """NVLinks lead to bus ids: whose those are is known when all devices are.

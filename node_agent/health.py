@@ -33,7 +33,7 @@ class XidKind(StrEnum):
     WATCH = "Watch"
 
 
-_APPLICATION = frozenset(
+APPLICATION_XIDS = frozenset(
     {13, 31, 43, 45, 68, 109}
     | {8, 11, 25, 32, 37, 38, 39, 40, 41, 44, 60, 66, 67, 69, *range(70, 73), *range(75, 78), 80}
     | {82, 83, 84, 85, 86, 88, 89, *range(96, 108), *range(126, 136), 139, 141, 152, 153}
@@ -41,7 +41,7 @@ _APPLICATION = frozenset(
 )
 """The application restarts, or nothing is to be done; 154, 171 and 172 only explain another XID."""
 
-_RESET = {
+RESET_XIDS = {
     46: "the GPU stopped processing",
     54: "the board has no auxiliary power",
     62: "a microcontroller of the GPU halted",
@@ -62,19 +62,22 @@ _RESET = {
     168: "errors in write-protected memory",
     169: "a microcontroller of the GPU halted",
 }
-_JUDGED = {
+JUDGED_XIDS = {
     48: "a double-bit ECC error",
     74: "an NVLink error",
     **dict.fromkeys(range(144, 151), "an NVLink error"),
 }
-_WATCH = {
+WATCHED_XIDS = {
     63: "a bad memory row or page is taken out of use",
+    78: "a vGPU could not be started",
     92: "a high rate of single-bit ECC errors",
     93: "the wear limit of the InfoROM is exceeded",
     94: "a memory error that was contained to its application",
     121: "an error of the link to the CPU",
     137: "an NVLink privilege error",
+    142: "an error of a video encoder",
     157: "a part of the GPU could not be taken out of use",
+    159: "an error of the link to the CPU",
 }
 _THROTTLES = {
     "HwSlowdown": "the hardware holds the clocks down to half or less",
@@ -87,11 +90,11 @@ _MILD_ACTIONS = frozenset({"RecoverImexDomain"})
 
 def xid_kind(xid: int) -> XidKind:
     """What follows from that XID; one that the catalogue does not know is watched."""
-    if xid in _APPLICATION:
+    if xid in APPLICATION_XIDS:
         return XidKind.APPLICATION
-    if xid in _RESET:
+    if xid in RESET_XIDS:
         return XidKind.RESET
-    return XidKind.JUDGED if xid in _JUDGED else XidKind.WATCH
+    return XidKind.JUDGED if xid in JUDGED_XIDS else XidKind.WATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +186,15 @@ def troubles(
 
 def _xid_trouble(held: HeldXid, vitals: Vitals) -> Trouble:
     code = f"Xid{held.xid}"
-    if held.xid in _RESET:
-        message = f"XID {held.xid}: {_RESET[held.xid]}; reset it, or restart its node"
+    if held.xid in RESET_XIDS:
+        message = f"XID {held.xid}: {RESET_XIDS[held.xid]}; reset it, or restart its node"
         return Trouble(code, message, Health.UNHEALTHY)
-    if held.xid in _JUDGED:
-        message = f"XID {held.xid}: {_JUDGED[held.xid]}"
+    if held.xid in JUDGED_XIDS:
+        message = f"XID {held.xid}: {JUDGED_XIDS[held.xid]}"
         if vitals.recovery == "":
             return Trouble(code, f"{message}; the driver asks for nothing", Health.DEGRADED)
         return Trouble(code, f"{message}; reset it, or restart its node", Health.UNHEALTHY)
-    message = f"XID {held.xid}: {_WATCH.get(held.xid, 'not in the catalogue that this agent knows')}"
+    message = f"XID {held.xid}: {WATCHED_XIDS.get(held.xid, 'not in the catalogue that this agent knows')}"
     return Trouble(code, message, Health.DEGRADED)
 
 

@@ -193,8 +193,11 @@ def device(index: int) -> Device:
 
 @_asks("nvmlDeviceGetUUID")
 def uuid(device: Device) -> str:
-    """``GPU-…`` or ``MIG-…``."""
-    return _text(pynvml.nvmlDeviceGetUUID(device))
+    """``GPU-…`` or ``MIG-…``, never empty."""
+    told = _text(pynvml.nvmlDeviceGetUUID(device))
+    if not told:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_UNKNOWN)
+    return told
 
 
 @_asks("nvmlDeviceGetName")

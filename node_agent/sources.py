@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from fairway.kube.client import KubeClient
@@ -13,7 +14,7 @@ from node_agent.sampling import DeviceSource, HolderSource
 from node_agent.settings import Settings
 from node_agent.xid_events import XidEvents
 
-_STOPS_WITHIN_S = 6.0
+_STOP_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +30,30 @@ class Sources:
     close: Callable[[], Awaitable[None]] | None = None
 
 
-class _Nvml:
-    """The devices by NVML, read on a thread."""
+class ThreadedReader:
+    """Asks NVML on a thread of its own, always the same; hears of XIDs on another."""
 
     def __init__(self) -> None:
-        self._xids = XidEvents()
-        self._xids.start()
-        self._reader = NodeReader(self._xids)
+        self._events = XidEvents(time.monotonic)
+        self._reader = NodeReader(self._events, time.monotonic)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="devices")
+        self._events.start()
 
     async def read(self) -> NodeReading:
         """See `DeviceSource.read`."""
-        return await asyncio.to_thread(self._reader.read)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._reader.read)
 
     async def close(self) -> None:
-        """Let the driver go."""
-        await asyncio.to_thread(self._xids.stop, _STOPS_WITHIN_S)
+        """End both threads; one that hangs in the driver is left behind."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._events.stop, _STOP_S)
 
 
 def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
     """NVML for the devices; kubelet, /proc and the API server's pods for who holds them."""
     from node_agent.attribution import follow  # gRPC takes 13 MiB, which tests and --help do without
 
-    devices = _Nvml()
+    devices = ThreadedReader()
     followed = follow(client, settings.node, watches, clock=time.monotonic)
 
     async def close() -> None:

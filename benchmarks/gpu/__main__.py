@@ -91,10 +91,13 @@ def _moment(
 ) -> list[Check]:
     time.sleep(options.settle)
     reading = reader.read()
-    checks = compare(reading, query())
+    checks, loaded = compare(reading, query()), _device(reading, options.device)
     if before is not None:
-        checks += phase_checks(phase, before, _device(reading, options.device), size)
-    _print(console, f"Load: {phase}", checks)
+        checks += phase_checks(phase, before, loaded, size)
+    shown = [check for check in checks if check.device in ("node", loaded.id) or check.holds is False]
+    _print(console, f"Load: {phase}", shown)
+    others = len(checks) - len(shown)
+    console.print(f"{others} checks of other devices hold or are not told\n" if others else "")
     return checks
 
 

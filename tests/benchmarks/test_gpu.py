@@ -1,17 +1,23 @@
 """The comparison with nvidia-smi: its answers read, what agrees and what does not, no GPU at hand."""
 
 import io
+import os
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from benchmarks.gpu import __main__ as gpu_main
 from benchmarks.gpu import cuda_load
 from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.checks import Check, compare, phase_checks
 from benchmarks.gpu.nvidia_smi import MIB, SmiDevice, SmiError, parse
+from node_agent.node_reader import NodeReader
+from node_agent.nvml import linux_bus_id
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading
+from node_agent.xid_events import XidEvents
 from tests.node_agent import simulated_nvml as simulated
 
 DEVICES = """\
@@ -154,6 +160,86 @@ def test_without_a_gpu_it_says_so_and_fails(capsys: pytest.CaptureFixture[str]) 
         "Nothing was measured: no NVIDIA device is here: the NVIDIA driver cannot be asked: nvmlInit: NVML "
         "Shared Library Not Found. Run this on a machine with a GPU"
     )
+
+
+class Machine:
+    """An H100 machine on which the load and nvidia-smi are simulated too."""
+
+    def __init__(self) -> None:
+        self.library = simulated.h100x8()
+        self.loaded = self.library.gpus[1]
+        self.told: list[str] = []
+
+    @contextmanager
+    def load(self, device: int) -> Iterator[Callable[[str], None]]:
+        assert device == 1
+        self.loaded.processes = [simulated.Process(4711, 300 * MIB)]
+        yield self.tell
+        self.loaded.processes, self.loaded.used, self.loaded.busy = [], 0, 0
+
+    def tell(self, command: str) -> None:
+        self.told.append(command)
+        name, _, size = command.partition(" ")
+        if name == "allocate":
+            self.loaded.used = self.loaded.processes[0].memory = int(size) + 300 * MIB
+        self.loaded.busy = 100 if name == "compute" else 0
+
+    def query(self) -> list[SmiDevice]:
+        return [
+            SmiDevice(
+                gpu.index,
+                gpu.uuid,
+                str(gpu.name),
+                linux_bus_id(gpu.bus_id),
+                self.library.driver,
+                gpu.memory,
+                gpu.used,
+                gpu.busy,
+                gpu.power,
+                gpu.temperature,
+                {process.pid: process.memory for process in gpu.processes},
+            )
+            for gpu in self.library.gpus
+        ]
+
+
+def measured(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(gpu_main, "query", machine.query)
+    monkeypatch.setattr(gpu_main, "_load", machine.load)
+    monkeypatch.setattr(gpu_main, "_cost", lambda reader, options: [])
+    with simulated.installed(machine.library):
+        return main(["--device", "1", "--settle", "0", "--mebibytes", "2048"])
+
+
+def test_over_a_load_all_agrees(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    machine = Machine()
+    assert measured(machine, monkeypatch) == 0
+    assert machine.told == [f"allocate {2048 * MIB}", "compute", "idle"]
+    said = capsys.readouterr().out
+    assert [f"Load: {phase}" in said for phase in ("before", "allocated", "computing", "idle", "ended")] == [
+        True
+    ] * 5
+    assert said.endswith("All hold\n")
+
+
+def test_over_a_load_what_does_not_agree_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = Machine()
+    machine.loaded.errors["nvmlDeviceGetComputeRunningProcesses_v3"] = simulated.UNKNOWN
+    assert measured(machine, monkeypatch) == 1
+    said = capsys.readouterr().out
+    assert "WRONG" in said
+    assert said.splitlines()[-1] == "6 of 416 checks do not hold"
+
+
+def test_the_cost_is_that_of_a_process(capsys: pytest.CaptureFixture[str]) -> None:
+    options = gpu_main._options(["--seconds", "0.01", "--agent-pid", str(os.getpid())])
+    cost = gpu_main._cost(NodeReader(XidEvents()), options)
+    assert [(check.device, check.what) for check in cost] == [
+        (f"process {os.getpid()}", "CPU, % of a core"),
+        (f"process {os.getpid()}", "memory, MiB"),
+    ]
 
 
 class Cuda:

@@ -418,6 +418,47 @@ def test_a_device_that_comes_back_was_reset() -> None:
         assert codes(machine.device(uuid)) == {}
 
 
+@pytest.mark.parametrize("call", ["nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"])
+def test_a_device_that_does_not_answer_for_a_while_was_not_reset(call: str) -> None:
+    library = simulated.t4()
+    uuid = library.gpus[0].uuid
+    with reads(library) as machine:
+        machine.read()
+        machine.read(DeviceXid(uuid, 119, 5.0))
+        library.gpus[0].errors[call] = simulated.UNKNOWN
+        for _ in range(2):
+            reading = machine.read()
+            assert codes(reading.devices[0]) == {"Lost": Health.LOST}
+            assert "Unknown Error" in reading.problem
+        library.gpus[0].errors.clear()
+        assert codes(machine.device()) == {"Xid119": Health.UNHEALTHY}
+        library.gpus[0].errors[call] = simulated.UNKNOWN
+        machine.read()
+        library.gpus[0].errors.clear()
+        library.gpus[0].energy = 0
+        assert codes(machine.device()) == {}
+
+
+def test_a_device_without_a_uuid_is_told() -> None:
+    library = SimulatedNvml(Gpu(0), Gpu(1))
+    library.gpus[1].uuid = ""
+    with reads(library) as machine:
+        reading = machine.read()
+    assert len(reading.devices) == 1
+    assert reading.problem == "device 1 is not reached: nvmlDeviceGetUUID: Unknown Error"
+
+
+def test_a_product_that_is_not_told_for_a_while_stays() -> None:
+    library = simulated.t4()
+    with reads(library) as machine:
+        machine.read()
+        for call in ("nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3"):
+            library.errors[call] = simulated.UNKNOWN
+        machine.now_s += 3_600
+        t4 = machine.device()
+    assert (t4.product, t4.bus_id) == ("Tesla T4", "0000:10:00.0")
+
+
 def test_a_device_lost_before_the_agent_began_has_no_name() -> None:
     library = simulated.h100x8()
     library.gpus[2].lost = True

@@ -15,7 +15,7 @@ import pytest
 
 _READ = """
 import json, sys, threading
-from node_agent import device_reader
+from node_agent import device_reader, nvml
 from node_agent.xid_events import XidEvents
 
 wanted, events, known = int(sys.argv[1]), XidEvents(lambda: 0.0, wait_s=0.2), device_reader.Known()
@@ -26,7 +26,20 @@ for turn in range(400):
     if turn > 2 and sum(len(each.troubles) for each in reading.devices) >= wanted:
         break
     threading.Event().wait(0.02)
+
+def busy_by_gpm():
+    device = nvml.device(0)
+    if not nvml.gpm_supported(device):
+        return None
+    samples = nvml.sample(device, None), nvml.sample(device, None)
+    try:
+        return nvml.utilization_between(*samples)
+    finally:
+        for sample in samples:
+            nvml.free_sample(sample)
+
 print(json.dumps({
+    "gpm": busy_by_gpm() if wanted == 0 else None,
     "driver": reading.driver_version,
     "cuda": reading.cuda_version,
     "problem": reading.problem,
@@ -67,21 +80,28 @@ def read(folder: Path, config: Path, troubles: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("profile", "product", "gibibytes", "number", "partners", "clique"),
+    ("profile", "product", "gibibytes", "number", "partners", "clique", "gpm"),
     [
-        ("t4", "NVIDIA T4", 16, 4, 0, False),
-        ("a100", "NVIDIA A100-SXM4-40GB", 40, 8, 7, False),
-        ("h100", "NVIDIA H100 80GB HBM3", 80, 8, 7, True),
-        ("gb200", "NVIDIA GB200", 192, 8, 7, True),
+        ("t4", "NVIDIA T4", 16, 4, 0, False, None),
+        ("a100", "NVIDIA A100-SXM4-40GB", 40, 8, 7, False, None),
+        ("h100", "NVIDIA H100 80GB HBM3", 80, 8, 7, True, 0),
+        ("gb200", "NVIDIA GB200", 192, 8, 7, True, 0),
     ],
 )
 def test_machines(
-    folder: Path, profile: str, product: str, gibibytes: int, number: int, partners: int, clique: bool
+    folder: Path,
+    profile: str,
+    product: str,
+    gibibytes: int,
+    number: int,
+    partners: int,
+    clique: bool,
+    gpm: int | None,
 ) -> None:
     answer = read(folder, folder / "configs" / f"mock-nvml-config-{profile}.yaml", troubles=0)
     devices = answer["devices"]
     assert isinstance(devices, list)
-    assert answer["problem"] == ""
+    assert (answer["problem"], answer["gpm"]) == ("", gpm)
     assert answer["driver"]
     assert answer["cuda"]
     assert len({device[2] for device in devices}) == number

@@ -63,6 +63,16 @@ def test_a_read_follows_the_devices_that_it_found() -> None:
     assert agent.events.followed == [(frozenset(gpu.uuid for gpu in agent.library.gpus), 1)]
 
 
+def test_an_xid_is_told_once_and_is_over_with_a_reset() -> None:
+    library = simulated.t4()
+    with node(library) as agent:
+        agent.reader.read()
+        agent.events.told = [DeviceXid(library.gpus[0].uuid, 62, 1.0)]
+        assert [trouble.code for trouble in agent.reader.read().devices[0].troubles] == ["Xid62"]
+        library.gpus[0].energy = 0
+        assert agent.reader.read().devices[0].troubles == ()
+
+
 def test_a_driver_that_went_away_is_let_go_of() -> None:
     """As long as the thread that waits for events is connected, the library is not begun anew."""
     library = simulated.t4()

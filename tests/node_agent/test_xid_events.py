@@ -46,9 +46,12 @@ def listening(library: SimulatedNvml, now: list[float]) -> Iterator[tuple[XidEve
             assert events.stop(PATIENCE_S)
 
 
-def next_of(events: XidEvents, heard: Heard, library: SimulatedNvml) -> list[DeviceXid]:
-    """What is heard, once the wait after the one that returned it was begun."""
-    heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + 2)
+def heard_now(events: XidEvents, heard: Heard, library: SimulatedNvml, emitted: int = 1) -> list[DeviceXid]:
+    """What is heard, once so many waits were begun that all events came out of earlier ones.
+
+    The one that is under way may end without an event; the last one begins after the last event was noted.
+    """
+    heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + emitted + 1)
     return events.take()
 
 
@@ -65,8 +68,7 @@ def test_xids_are_heard_of_the_devices_that_are_followed() -> None:
         library.emit(library.gpus[1], 79)
         library.emit(library.gpus[2], 48)
         library.emit(library.gpus[0], 94, gpu_instance=3)
-        heard.calls("nvmlEventSetWait_v2", 5)
-        assert events.take() == [
+        assert heard_now(events, heard, library, emitted=3) == [
             DeviceXid(library.gpus[1].uuid, 79, 5.0),
             DeviceXid(library.gpus[0].uuid, 94, 5.0, 3),
         ]
@@ -94,7 +96,7 @@ def test_listening_begins_anew_when_devices_or_the_session_change(change: str) -
         heard.calls("nvmlEventSetCreate", 2)
         heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + 1)
         library.emit(library.gpus[-1], 79)
-        assert [each.device for each in next_of(events, heard, library)] == [library.gpus[-1].uuid]
+        assert [each.device for each in heard_now(events, heard, library)] == [library.gpus[-1].uuid]
     assert library.calls["nvmlEventSetCreate"] == library.calls["nvmlEventSetFree"]
 
 
@@ -111,7 +113,7 @@ def test_a_wait_that_fails_is_told_and_begun_again(code: int) -> None:
         heard.calls("nvmlEventSetCreate", 2)
         heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + 1)
         library.emit(library.gpus[0], 79)
-        assert [each.xid for each in next_of(events, heard, library)] == [79]
+        assert [each.xid for each in heard_now(events, heard, library)] == [79]
         assert events.problem == ""
 
 
@@ -142,10 +144,21 @@ def test_a_device_that_tells_of_no_xids_is_named_and_the_others_are_heard() -> N
         events.follow(ids(library), 1)
         heard.calls("nvmlEventSetWait_v2", 1)
         library.emit(library.gpus[1], 62)
-        assert [each.xid for each in next_of(events, heard, library)] == [62]
+        assert [each.xid for each in heard_now(events, heard, library)] == [62]
         assert events.problem == (
             "XIDs are not heard of some devices: device 0: nvmlDeviceRegisterEvents: Not Supported"
         )
+
+
+def test_waits_that_return_are_well_however_long_nothing_happens() -> None:
+    library = SimulatedNvml(Gpu())
+    now = [0.0]
+    with listening(library, now) as (events, heard):
+        events.follow(ids(library), 1)
+        heard.calls("nvmlEventSetWait_v2", 1)
+        now[0] = 86_400.0
+        heard.calls("nvmlEventSetWait_v2", library.calls["nvmlEventSetWait_v2"] + 2)
+        assert events.problem == ""
 
 
 def test_a_wait_that_hangs_is_told_and_harms_nobody() -> None:

@@ -1,0 +1,32 @@
+"""docs/device-health.md has a row for each code, and no others."""
+
+import re
+from pathlib import Path
+
+from fairway.kube.node_devices import Health
+from node_agent.health import JUDGED_XIDS, RESET_XIDS, WATCHED_XIDS, Vitals, troubles
+from node_agent.nvml import RECOVERY_ACTIONS
+
+TEXT = (Path(__file__).parents[2] / "docs" / "device-health.md").read_text("utf-8")
+
+EVERY_VITAL = Vitals(
+    uncorrected_ecc=1,
+    row_pending=True,
+    row_failed=True,
+    page_pending=True,
+    recovery="GpuReset",
+    throttled=frozenset({"HwSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown"}),
+)
+
+
+def test_every_code_has_its_row() -> None:
+    rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| `")]
+    named = set(re.findall(r"`(\w+)`", " ".join(rows))) - {str(health) for health in Health}
+    found = {each.code for each in (*troubles(EVERY_VITAL), *troubles(Vitals(lost="gone")))}
+    xids = {f"Xid{xid}" for xid in (*RESET_XIDS, *JUDGED_XIDS, *WATCHED_XIDS)}
+    assert named - {"Lost"} == (found | xids) - {"Lost"}
+    assert "Lost" in found
+
+
+def test_every_recovery_action_is_named() -> None:
+    assert {action for action in RECOVERY_ACTIONS.values() if f"`{action}`" not in TEXT} <= {""}
