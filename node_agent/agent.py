@@ -86,6 +86,7 @@ async def serve(
                 )
                 sampler.watch(publisher.looked)
                 work.begin("publishing", publisher.run())
+            sampler.watch(lambda sample: stop.set() if sample.reading.restart else None)
             work.begin("sampling", sampler.run())
             logger.info("looking", extra={"node": settings.node, "period_s": settings.period_s})
             await stop.wait()

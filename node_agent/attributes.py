@@ -16,6 +16,7 @@ class Attributes:
     """
 
     product: str
+    minor: int | None
     bus_id: str
     numa_node: int | None
     clique: str
@@ -30,6 +31,7 @@ def read_attributes(
     """Asks for each of them; product and place stay as ``before`` where they are not told this time."""
     return Attributes(
         product=asking.ask(nvml.name, device) or (before.product if before else ""),
+        minor=asking.ask(nvml.minor, device),
         bus_id=asking.ask(nvml.bus_id, device) or (before.bus_id if before else ""),
         numa_node=asking.ask(nvml.numa_node, device),
         clique=asking.ask(nvml.clique, device) or "",

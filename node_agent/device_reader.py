@@ -213,6 +213,7 @@ class _Pass:
         reading = DeviceReading(
             id=name,
             index=index,
+            minor=attributes.minor,
             product=attributes.product,
             memory_bytes=memory.total if memory else self._memory_before(name),
             bus_id=attributes.bus_id,
@@ -279,6 +280,7 @@ class _Pass:
         reading = DeviceReading(
             id=name,
             index=slot,
+            gpu_instance=gpu_instance,
             product=attributes.product,
             memory_bytes=memory.total if memory else 0,
             bus_id=attributes.bus_id,

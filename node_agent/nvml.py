@@ -206,6 +206,12 @@ def name(device: Device) -> str:
     return _text(pynvml.nvmlDeviceGetName(device))
 
 
+@_asks("nvmlDeviceGetMinorNumber")
+def minor(device: Device) -> int:
+    """The number in /dev/nvidia<minor>, which need not be the index."""
+    return int(pynvml.nvmlDeviceGetMinorNumber(device))
+
+
 @_asks("nvmlDeviceGetPciInfo_v3")
 def bus_id(device: Device) -> str:
     """Its place on the PCI bus as Linux writes it: ``0000:65:00.0``."""

@@ -258,6 +258,9 @@ class SimulatedNvml:
         info._obj.gpu = device.busy
         return OK
 
+    def _nvmlDeviceGetMinorNumber(self, handle: CType, value: CType) -> int:
+        return _set(value, self._at(handle).index)
+
     def _nvmlDeviceGetPowerUsage(self, handle: CType, value: CType) -> int:
         return _set(value, self._at(handle).power)
 
