@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,8 +31,10 @@ async def observe(
     source: LiveSource | DumpSource | SampleSource | UnreadableSource,
     seen: Seen,
     wall_clock: Callable[[], float] = time.time,
+    *,
+    live: Callable[[KubeClient, Seen], Awaitable[Dump]] = read_live,
 ) -> Observed:
-    """Read the cluster. Raises KubeError, DumpError or SourceError."""
+    """Read the cluster; ``live`` says what of an API server. Raises KubeError, DumpError or SourceError."""
     match source:
         case DumpSource():
             seen("reading the file")
@@ -50,7 +52,7 @@ async def observe(
             async with KubeClient.from_kubeconfig(
                 path, context=source.context or None, qps=_QPS, burst=_BURST
             ) as client:
-                return Observed(source.name, str(source), await read_live(client, seen), 0.0)
+                return Observed(source.name, str(source), await live(client, seen), 0.0)
 
 
 def _age_s(file: Path, now_s: float) -> float:

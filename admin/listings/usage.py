@@ -1,0 +1,138 @@
+"""Who uses what as tables: the same columns in ``fairway top`` and in the report."""
+
+from collections.abc import Iterable, Sequence
+
+from admin.printable import milli_text
+from admin.tables import Cell, Column, Kind, Listing, numbers
+from fairway.usage.groups import By, Group
+
+NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
+
+_KEYS: dict[By, tuple[Column, ...]] = {
+    By.NAMESPACE: (Column("Namespace", limit=40),),
+    By.QUEUE: (Column("Queue", limit=60),),
+    By.OWNER: (Column("Namespace", drop=35, limit=32), Column("Owner", limit=40)),
+    By.POD: (
+        Column("Cluster", drop=36, limit=24),
+        Column("Namespace", drop=35, limit=32),
+        Column("Pod", limit=40),
+    ),
+    By.NODE: (Column("Cluster", drop=36, limit=24), Column("Node", limit=40)),
+    By.DEVICE: (
+        Column("Cluster", drop=36, limit=24),
+        Column("Node", limit=40),
+        numbers("No"),
+        Column("Device", drop=55, limit=44),
+    ),
+    By.PRODUCT: (Column("Product", limit=40),),
+    By.CLUSTER: (Column("Cluster", limit=40),),
+}
+
+
+def usage_listing(
+    found: Sequence[Group], by: By, total: Group | None = None, *, most: int = 1_000_000, wide: bool = False
+) -> Listing:
+    """The groups as rows, and their ``total`` as the last where it is given."""
+    keys = _KEYS[by]
+    rows = [(*_names(group, by), *_cells(group, total, wide)) for group in found[:most]]
+    if total is not None and rows:
+        rows.append((*_padded("all", len(keys), by), *_cells(total, total, wide)))
+    hidden = max(0, len(found) - most)
+    return Listing((*keys, *(_WIDE if wide else _COLUMNS)), tuple(rows), hidden, by.value)
+
+
+_COLUMNS = (
+    numbers("Devices"),
+    numbers("Used"),
+    numbers("p95", 40),
+    numbers("Memory", 30),
+    numbers("Wasted"),
+    numbers("Of all", 60),
+    numbers("Unmeasured", 25),
+    numbers("Pods", 50),
+    numbers("Age", 45),
+    numbers("Idle for", 20),
+    Column("Findings", Kind.TEXT, drop=10, limit=80),
+)
+
+_WIDE = (
+    *_COLUMNS,
+    numbers("Idle device-hours"),
+    numbers("Memory peak"),
+    numbers("Memory held"),
+)
+
+
+def _cells(group: Group, total: Group | None, wide: bool) -> Iterable[Cell]:
+    yield milli_text(group.allocated_milli)
+    yield percent(group.used_percent)
+    yield percent(group.used_p95_percent)
+    yield percent(group.memory_percent)
+    yield tenths(group.wasted_milli) if group.measured_milli else None
+    yield percent(100 * group.wasted_milli // total.wasted_milli if total and total.wasted_milli else None)
+    yield milli_text(group.allocated_milli - group.measured_milli)
+    yield group.pods
+    yield duration(group.age_s)
+    yield duration(group.idle_s or None)
+    yield findings(group)
+    if wide:
+        yield f"{group.idle_device_seconds / 3600:,.1f}"
+        yield gib(group.memory_peak_bytes)
+        yield gib(group.memory_held_bytes)
+
+
+def findings(group: Group) -> str:
+    """``8 idle with memory, 4 under-used``: devices by what is to be said of them."""
+    free = group.idle_milli - group.idle_holding_memory_milli
+    said = (
+        (free, "idle"),
+        (group.idle_holding_memory_milli, "idle with memory"),
+        (group.under_used_milli, "under-used"),
+        (group.oversized_milli, "oversized"),
+        (group.throttled_milli, "throttled"),
+        (group.failing_milli, "failing"),
+    )
+    return ", ".join(f"{milli_text(milli)} {word}" for milli, word in said if milli)
+
+
+def tenths(milli: int) -> str:
+    """Thousandths of devices as devices, to a tenth."""
+    return milli_text((milli + 50) // 100 * 100)
+
+
+def percent(value: int | None) -> str | None:
+    """``45%``; None where it is not known."""
+    return None if value is None else f"{value}%"
+
+
+def duration(seconds: int | None) -> str | None:
+    """``45s``, ``3m``, ``5h``, ``9d``; None for none."""
+    if seconds is None:
+        return None
+    for unit, length_s in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * length_s:
+            return f"{seconds // length_s}{unit}"
+    return f"{seconds}s"
+
+
+def gib(amount: int) -> str:
+    """Bytes in Gi."""
+    return f"{amount / 1024**3:,.0f}Gi"
+
+
+def _names(group: Group, by: By) -> tuple[Cell, ...]:
+    match by:
+        case By.QUEUE:
+            return ("/".join(group.name) if group.name[-1] else NO_QUEUE,)
+        case By.DEVICE:
+            cluster, node, device = group.name
+            number, _, id_ = device.partition(" ")
+            return cluster, node, number or None, id_ or UNKNOWN_DEVICE
+        case _:
+            return tuple(name or "-" for name in group.name)
+
+
+def _padded(text: str, columns: int, by: By) -> tuple[Cell, ...]:
+    """The text in the column that is always shown."""
+    shown = next(n for n, column in enumerate(_KEYS[by]) if not column.drop)
+    return tuple(text if n == shown else "" for n in range(columns))
