@@ -1,10 +1,12 @@
 """Who uses what as tables: the same columns in ``fairway top`` and in the report."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from admin.document import Report
 from admin.printable import milli_text
-from admin.tables import Cell, Column, Kind, Listing, numbers
-from fairway.usage.groups import By, Group
+from admin.tables import Cell, Column, Kind, Listing, Share, numbers
+from fairway.usage.groups import By, Group, added, merged
 
 NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
 
@@ -42,6 +44,7 @@ def usage_listing(
 
 
 _COLUMNS = (
+    Column("Used of what is held", Kind.FIGURE),
     numbers("Devices"),
     numbers("Used"),
     numbers("p95", 40),
@@ -64,7 +67,9 @@ _WIDE = (
 
 
 def _cells(group: Group, total: Group | None, wide: bool) -> Iterable[Cell]:
-    yield milli_text(group.allocated_milli)
+    used, held = tenths(group.used_milli), milli_text(group.allocated_milli)
+    yield Share(group.used_milli, group.allocated_milli, f"{used} of {held} devices used")
+    yield held
     yield percent(group.used_percent)
     yield percent(group.used_p95_percent)
     yield percent(group.memory_percent)
@@ -79,6 +84,69 @@ def _cells(group: Group, total: Group | None, wide: bool) -> Iterable[Cell]:
         yield f"{group.idle_device_seconds / 3600:,.1f}"
         yield gib(group.memory_peak_bytes)
         yield gib(group.memory_held_bytes)
+
+
+def users(report: Report, by: By, most: int = 10) -> Listing:
+    """Those who waste most over all clusters by namespace or queue, and the rest in a line.
+
+    Nothing by queue where no pod came through one.
+    """
+    known = [cluster.usage for cluster in report.clusters if cluster.usage]
+    found = merged(
+        group for usage in known for group in (usage.queues if by is By.QUEUE else usage.namespaces)
+    )
+    if by is By.QUEUE and all(not group.name[-1] for group in found):
+        return Listing((), ())
+    total = added((), (usage.total for usage in known))
+    listing = usage_listing(found[:most], by, total)
+    if len(found) > most:
+        others = added((), found[most:])
+        line = (f"{len(found) - most} others", *_cells(others, total, wide=False))
+        listing = replace(listing, rows=(*listing.rows[:-1], line, listing.rows[-1]))
+    return replace(listing, title=f"By {by.value}")
+
+
+def sick_devices(report: Report) -> Listing:
+    """Devices that are not healthy, why, and who holds them; those that nobody can use first."""
+    found = [sick for cluster in report.clusters if cluster.usage for sick in cluster.usage.sick]
+    found.sort(key=lambda sick: (_SEVERITY.get(sick.health, 0), sick.cluster, sick.node, sick.index))
+    columns = (
+        Column("Node", limit=40),
+        numbers("No"),
+        Column("Cluster", drop=30, limit=32),
+        Column("Product", drop=40, limit=32),
+        Column("Health"),
+        Column("Why", Kind.TEXT, limit=200),
+        Column("Held by", Kind.TEXT, drop=10, limit=120),
+    )
+    rows = tuple(
+        (
+            sick.node,
+            str(sick.index),
+            sick.cluster,
+            sick.product,
+            sick.health,
+            sick.problems or None,
+            sick.pods or "nobody",
+        )
+        for sick in found[:_SHOWN_SICK]
+    )
+    return Listing(columns, rows, max(0, len(found) - _SHOWN_SICK), "device")
+
+
+def unknown(report: Report) -> tuple[str, ...]:
+    """What could not be known of who uses what, by cluster."""
+    said = []
+    for cluster in report.clusters:
+        if cluster.usage is None:
+            said.append(f"{cluster.name}: an estimator does not tell who uses what")
+        else:
+            said += [f"{cluster.name}: {note}" for note in cluster.usage.notes]
+    return tuple(said)
+
+
+_SHOWN_SICK = 40
+_SEVERITY = {"Lost": -2, "Unhealthy": -1}
 
 
 def findings(group: Group) -> str:

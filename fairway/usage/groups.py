@@ -135,6 +135,14 @@ def by_waste(found: Iterable[Group]) -> tuple[Group, ...]:
     return tuple(sorted(found, key=lambda one: (-one.wasted_milli, -one.allocated_milli, one.name)))
 
 
+def merged(parts: Iterable[Group]) -> tuple[Group, ...]:
+    """Groups of different clusters, those of one name added up, in the order of `groups`."""
+    of: dict[tuple[str, ...], list[Group]] = {}
+    for part in parts:
+        of.setdefault(part.name, []).append(part)
+    return by_waste(added(name, same) for name, same in of.items())
+
+
 def total(clusters: Iterable[ClusterUsage]) -> Group:
     """The sum over everything."""
     return _group((), [(cluster.cluster, use) for cluster in clusters for use in cluster.uses])
