@@ -45,7 +45,9 @@ async def read_report(
         if catalogue is None:
             return None
         found, wanted = usage_of(observed, catalogue, now.timestamp()), Chosen(product=product)
-        return summarized(replace(found, uses=tuple(use for use in found.uses if wanted.allows(use))))
+        uses = tuple(use for use in found.uses if wanted.allows(use))
+        sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
+        return summarized(replace(found, uses=uses, sick=sick))
 
     def counted(observed: Observed) -> ClusterReport:
         made = cluster_report(observed, estimates, with_nodes=with_nodes)
