@@ -38,7 +38,8 @@ def cli() -> None:
       [NAME=]KUBECONFIG[@CONTEXT]   a live cluster: nodes, pods and quotas are read once
       [NAME=]DUMP.json|yaml|gz      what kubectl get -A -o json writes of
                                     nodes,pods,namespaces,resourcequotas,limitranges,runtimeclasses,
-                                    deployments,replicasets,pv,pvc,storageclasses,csinodes,nodedevices
+                                    deployments,replicasets,pv,pvc,storageclasses,csinodes
+                                    and, where Fairway's node agent runs, nodedevices
       [NAME=]grpc://HOST:PORT       a Fairway estimator, and all clusters that it serves
     Without any, the cluster is the one that kubectl would talk to.
 

@@ -13,10 +13,10 @@ NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
 _KEYS: dict[By, tuple[Column, ...]] = {
     By.NAMESPACE: (Column("Namespace", limit=40),),
     By.QUEUE: (Column("Queue", limit=60),),
-    By.OWNER: (Column("Namespace", drop=35, limit=32), Column("Owner", limit=40)),
+    By.OWNER: (Column("Namespace", drop=8, limit=32), Column("Owner", limit=40)),
     By.POD: (
         Column("Cluster", drop=36, limit=24),
-        Column("Namespace", drop=35, limit=32),
+        Column("Namespace", drop=8, limit=32),
         Column("Pod", limit=40),
     ),
     By.NODE: (Column("Cluster", drop=36, limit=24), Column("Node", limit=40)),

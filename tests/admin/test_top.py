@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from admin.main import cli
 from admin.top import Chosen, Top, top
 from admin.top_command import _watched
+from admin.top_command import top as top_command
+from fairway.usage.definitions import THRESHOLDS, idle_time
 from fairway.usage.groups import By
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.usage.agents import DeviceBuilder, ago
@@ -156,3 +158,20 @@ def test_names_that_command_a_terminal_are_shown_as_escapes(tmp_path: Path) -> N
     result = run(write_dump(tmp_path / "a.json", [gpu_node("g", 8), gpu_pod("p", "g", 1, "\x1b[31mred")]))
     assert "\x1b" not in result.stdout
     assert "\\x1b[31mred" in result.stdout
+
+
+def test_the_guide_names_every_option_and_every_definition() -> None:
+    guide = (Path(__file__).parents[2] / "docs/top.md").read_text(encoding="utf-8")
+    options = {name for option in top_command.params for name in option.opts if name.startswith("-")}
+    assert {option for option in options if f"`{option}" not in guide} == set()
+    limits = THRESHOLDS
+    for threshold in (
+        f"below {limits.quiet_percent} %",
+        f"more than {limits.held_memory_percent} %",
+        f"less than {limits.oversized_memory_percent} % of its memory",
+        f"less than {limits.oversized_busy_percent} % of its time",
+        f"for {limits.throttled_percent} % of the window",
+        f"for {idle_time()} or longer",
+    ):
+        assert threshold in guide
+    assert (limits.under_used_percent, limits.stale_s) == (50, 600)
