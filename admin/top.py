@@ -27,10 +27,10 @@ class Chosen:
     def allows(self, use: Use) -> bool:
         """Whether the use counts. A queue may be told with its namespace, as ``research/default``."""
         return (
-            self.namespace in ("", use.namespace)
-            and self.queue in ("", use.queue, f"{use.namespace}/{use.queue}")
+            self.namespace in ("", use.pod.namespace)
+            and self.queue in ("", use.pod.queue, f"{use.pod.namespace}/{use.pod.queue}")
             and self.product.casefold() in use.product.casefold()
-            and self.node in ("", use.node)
+            and self.node in ("", use.pod.node)
             and (not self.idle or Finding.IDLE in use.findings)
         )
 
@@ -81,14 +81,15 @@ def top(
 ) -> Top:
     """The chosen uses of all clusters, summed up."""
     kept = [replace(one, uses=tuple(use for use in one.uses if chosen.allows(use))) for one in clusters]
-    every = total(kept)
+    found = groups(kept, by)
+    every = total(kept, found)
     return Top(
         FORMAT,
         made_at,
         release,
         by.value,
         _line(every, every.wasted_milli),
-        tuple(_line(group, every.wasted_milli) for group in groups(kept, by)),
+        tuple(_line(group, every.wasted_milli) for group in found),
         tuple(Note(one.cluster, text) for one in clusters for text in one.notes),
         tuple(failures),
         {finding.value: text for finding, text in sentences().items()},
@@ -99,10 +100,10 @@ def missing(clusters: Sequence[ClusterUsage], chosen: Chosen) -> str:
     """What was asked for and is nowhere, with what there is; empty where every text is met by some use."""
     uses = [use for one in clusters for use in one.uses]
     wanted = (
-        ("--namespace", "namespace", Chosen(namespace=chosen.namespace), {use.namespace for use in uses}),
-        ("--queue", "queue", Chosen(queue=chosen.queue), {use.queue for use in uses} - {""}),
+        ("--namespace", "namespace", Chosen(namespace=chosen.namespace), {use.pod.namespace for use in uses}),
+        ("--queue", "queue", Chosen(queue=chosen.queue), {use.pod.queue for use in uses} - {""}),
         ("--product", "product", Chosen(product=chosen.product), {use.product for use in uses}),
-        ("--node", "node", Chosen(node=chosen.node), {use.node for use in uses}),
+        ("--node", "node", Chosen(node=chosen.node), {use.pod.node for use in uses}),
     )
     for flag, noun, alone, there in wanted:
         if alone != Chosen() and not any(alone.allows(use) for use in uses):

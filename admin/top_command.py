@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed, Given, SourceText, output_and_out, write
+from admin.cli import Failed, Given, SourceText, WholeNumber, output_and_out, write
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -48,6 +48,12 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     is_flag=True,
     help="Show it anew every 30 seconds, until Ctrl-C; node agents write every five minutes.",
 )
+@click.option(
+    "--limit",
+    type=WholeNumber(1),
+    default=100,
+    help="Lines of a table; JSON and YAML have all. Default: 100.",
+)
 @output_and_out("table", "wide", "json", "yaml")
 @click.option(
     "--catalogue",
@@ -66,6 +72,7 @@ def top(
     node: str,
     idle: bool,
     watch: bool,
+    limit: int,
     output: str,
     out: Path | None,
     catalogue: Path | None,
@@ -108,11 +115,11 @@ def top(
         )
 
     if watch:
-        asyncio.run(_watched(ask, output))
+        asyncio.run(_watched(ask, output, limit))
         return
     found = asyncio.run(ask())
     tell(found.failures, console, in_table=output in ("table", "wide") and out is None)
-    write(_printed(found, output, to_terminal=out is None), out)
+    write(_printed(found, output, limit, to_terminal=out is None), out)
     context.exit(Exit.PARTIAL if found.failures else Exit.OK)
 
 
@@ -123,6 +130,7 @@ async def _every_so_often(_: float) -> None:
 async def _watched(
     ask: "Callable[[], Awaitable[Top]]",
     output: str,
+    limit: int,
     sleep: "Callable[[float], Awaitable[None]]" = _every_so_often,
 ) -> None:
     """Until interrupted: drawn in place on a terminal, told anew where it has changed elsewhere."""
@@ -132,18 +140,18 @@ async def _watched(
 
     console = standard_output()
     if output == "table" and console.file.isatty():
-        await shown_live(ask, top_tables, console.height, console=console, sleep=sleep)
+        await shown_live(ask, top_tables, limit, console=console, sleep=sleep)
         return
 
     def printed(found: "Top") -> str:
-        return _printed(found, output, to_terminal=True, lines=True)
+        return _printed(found, output, limit, to_terminal=True, lines=True)
 
     await told_again(
         ask, printed, lambda text: write(text, None), lambda text: click.echo(text, err=True), sleep=sleep
     )
 
 
-def _printed(found: "Top", output: str, *, to_terminal: bool, lines: bool = False) -> str:
+def _printed(found: "Top", output: str, limit: int, *, to_terminal: bool, lines: bool = False) -> str:
     """``lines``: one after the other, each to be told from the next."""
     import msgspec
 
@@ -158,5 +166,5 @@ def _printed(found: "Top", output: str, *, to_terminal: bool, lines: bool = Fals
             return "---\n" * lines + to_yaml(found)
         case _:
             wide = output == "wide"
-            drawn = rendered(top_tables(found, wide=wide), to_terminal=to_terminal, wide=wide)
+            drawn = rendered(top_tables(found, limit, wide=wide), to_terminal=to_terminal, wide=wide)
             return drawn + "\n" * lines

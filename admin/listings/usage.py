@@ -34,7 +34,7 @@ _KEYS: dict[By, tuple[Column, ...]] = {
 def usage_listing(
     found: Sequence[Group], by: By, total: Group | None = None, *, most: int = 1_000_000, wide: bool = False
 ) -> Listing:
-    """The groups as rows, and their ``total`` as the last where it is given."""
+    """The first ``most`` groups as rows, and their ``total`` as the last where it is given."""
     keys = _KEYS[by]
     rows = [(*_names(group, by), *_cells(group, total, wide)) for group in found[:most]]
     if total is not None and rows:

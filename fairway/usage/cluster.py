@@ -4,7 +4,7 @@ Requests decide how much a pod holds, what kubelet allocated decides which devic
 was measured is not measured: it is never taken for one that does nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
@@ -16,7 +16,7 @@ from fairway.usage.held import Held, HeldDevices
 from fairway.usage.judged import judged
 from fairway.usage.measured import Measured, measured, moment_s
 from fairway.usage.owner import Owners
-from fairway.usage.use import ClusterUsage, SickDevice, Use
+from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
 _ENDED = ("Succeeded", "Failed")
 _MOST_NAMED = 3
@@ -54,29 +54,26 @@ def cluster_usage(
                 openers.append((pod, node, held))
             elif held.group:
                 parts[node, held.group] = parts.get((node, held.group), 0) + held.milli
-        mine = tuple(dealer.dealt(pod, node, (held for held in read.found if not held.opener)))
-        if mine:
-            uses += judged(_signed(mine, pod, objects.owners, now_s), limits)
+        if read.found or dealer.knows(pod, node):
+            mine = [held for held in read.found if not held.opener]
+            holding = _holding(pod, node, objects.owners, now_s)
+            uses += judged(tuple(dealer.dealt(holding, pod.metadata.uid, mine)), limits)
     for pod, node, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
         rest = held.milli - parts.get((node, held.group), 0)
         if rest > 0:
-            uses += _signed((use_of(node, replace(held, milli=rest), 1, None),), pod, objects.owners, now_s)
+            holding = _holding(pod, node, objects.owners, now_s)
+            uses.append(use_of(holding, replace(held, milli=rest), 1, None))
     if dealer.unasked:
         notes.append(f"processes run on devices that their pods did not ask for: {_named(dealer.unasked)}")
     notes += _unmeasured(holdings.accelerators(), objects.agents)
     return ClusterUsage(cluster, tuple(uses), tuple(_sick(cluster, told.found)), (*notes, *told.problems))
 
 
-def _signed(uses: Iterable[Use], pod: Pod, owners: Owners, now_s: float) -> tuple[Use, ...]:
-    metadata, owner = pod.metadata, owners.owner(pod)
-    since_s = _since_s(pod)
+def _holding(pod: Pod, node: str, owners: Owners, now_s: float) -> HoldingPod:
+    owner, since_s = owners.owner(pod), _since_s(pod)
     age_s = None if since_s is None else max(0, int(now_s - since_s))
-    queue = owners.queue(pod, owner)
-    return tuple(
-        replace(use, namespace=metadata.namespace, pod=metadata.name, owner=owner, queue=queue, age_s=age_s)
-        for use in uses
-    )
+    return HoldingPod(pod.metadata.namespace, pod.metadata.name, owner, owners.queue(pod, owner), node, age_s)
 
 
 def _since_s(pod: Pod) -> float | None:

@@ -6,10 +6,7 @@ from fairway.accelerators.mig_geometry import geometry_of
 from fairway.kube.objects import Pod
 from fairway.usage.held import WHOLE_MILLI, Held
 from fairway.usage.measured import Holds, Measured
-from fairway.usage.owner import Owner
-from fairway.usage.use import Use
-
-NOBODY = Owner("", "")
+from fairway.usage.use import HoldingPod, Use
 
 
 class Dealer:
@@ -27,13 +24,17 @@ class Dealer:
                 for holds in device.holders:
                     self._held.setdefault((node, holds.namespace, holds.pod), []).append((holds, device))
 
-    def dealt(self, pod: Pod, node: str, holdings: Iterable[Held]) -> Iterator[Use]:
+    def knows(self, pod: Pod, node: str) -> bool:
+        """Whether a pod of this name holds any device of the node."""
+        return (node, pod.metadata.namespace, pod.metadata.name) in self._held
+
+    def dealt(self, pod: HoldingPod, uid: str, holdings: Iterable[Held]) -> Iterator[Use]:
         """What the pod holds, device by device as far as anybody tells which; the rest in one piece."""
-        left = self._holding(pod, node)
+        left = self._holding(pod, uid)
         for held in holdings:
             if held.device:
                 left.pop(held.device, None)
-                yield use_of(node, held, 1, self._by_id.get(held.device))
+                yield use_of(pod, held, 1, self._by_id.get(held.device))
                 continue
             missing = held.pieces
             for id_, (holds, device) in tuple(left.items()):
@@ -41,23 +42,22 @@ class Dealer:
                     del left[id_]
                     pieces = min(missing, max(1, holds.shares))
                     missing -= pieces
-                    yield use_of(node, held, pieces, device)
+                    yield use_of(pod, held, pieces, device)
             if missing:
-                yield use_of(node, held, missing, None)
+                yield use_of(pod, held, missing, None)
         for holds, device in left.values():
             if holds.given:
                 # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
-                yield use_of(node, Held(device.product, _part(device), 1), 1, device)
+                yield use_of(pod, Held(device.product, _part(device), 1), 1, device)
         if any(not holds.given for holds, _ in left.values()):
-            self.unasked.append(f"{pod.metadata.namespace}/{pod.metadata.name} on {node}")
+            self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
 
-    def _holding(self, pod: Pod, node: str) -> dict[str, tuple[Holds, Measured]]:
+    def _holding(self, pod: HoldingPod, uid: str) -> dict[str, tuple[Holds, Measured]]:
         """The devices that the pod holds, those that kubelet gave it first."""
-        metadata = pod.metadata
         found = [
             (holds, device)
-            for holds, device in self._held.get((node, metadata.namespace, metadata.name), ())
-            if not holds.uid or not metadata.uid or holds.uid == metadata.uid
+            for holds, device in self._held.get((pod.node, pod.namespace, pod.name), ())
+            if not holds.uid or not uid or holds.uid == uid
         ]
         found.sort(key=lambda pair: not pair[0].given)
         left: dict[str, tuple[Holds, Measured]] = {}
@@ -67,10 +67,9 @@ class Dealer:
         return left
 
 
-def use_of(node: str, held: Held, pieces: int, device: Measured | None) -> Use:
-    """So many of the held pieces, of nobody yet."""
-    product = held.product or (device.product if device else "")
-    return Use("", "", NOBODY, "", node, product, held.milli, pieces, device)
+def use_of(pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
+    """So many of the pieces."""
+    return Use(pod, held.product or (device.product if device else ""), held.milli, pieces, device)
 
 
 def _part(device: Measured) -> int:

@@ -101,12 +101,12 @@ class Group:
 _Key = Callable[[str, Use], tuple[str, ...]]
 
 _KEYS: Mapping[By, _Key] = {
-    By.NAMESPACE: lambda cluster, use: (use.namespace,),
-    By.QUEUE: lambda cluster, use: (use.namespace, use.queue) if use.queue else ("", ""),
-    By.OWNER: lambda cluster, use: (use.namespace, str(use.owner)),
-    By.POD: lambda cluster, use: (cluster, use.namespace, use.pod),
-    By.NODE: lambda cluster, use: (cluster, use.node),
-    By.DEVICE: lambda cluster, use: (cluster, use.node, device_name(use)),
+    By.NAMESPACE: lambda cluster, use: (use.pod.namespace,),
+    By.QUEUE: lambda cluster, use: (use.pod.namespace, use.pod.queue) if use.pod.queue else ("", ""),
+    By.OWNER: lambda cluster, use: (use.pod.namespace, str(use.pod.owner)),
+    By.POD: lambda cluster, use: (cluster, use.pod.namespace, use.pod.name),
+    By.NODE: lambda cluster, use: (cluster, use.pod.node),
+    By.DEVICE: lambda cluster, use: (cluster, use.pod.node, device_name(use)),
     By.PRODUCT: lambda cluster, use: (use.product,),
     By.CLUSTER: lambda cluster, use: (cluster,),
 }
@@ -143,9 +143,15 @@ def merged(parts: Iterable[Group]) -> tuple[Group, ...]:
     return by_waste(added(name, same) for name, same in of.items())
 
 
-def total(clusters: Iterable[ClusterUsage]) -> Group:
-    """The sum over everything."""
-    return _group((), [(cluster.cluster, use) for cluster in clusters for use in cluster.uses])
+def total(clusters: Iterable[ClusterUsage], parts: Iterable[Group] | None = None) -> Group:
+    """The sum over everything; ``parts``: the `groups` by anything, where they are known already."""
+    clusters = tuple(clusters)
+    if parts is None:
+        return _group((), [(cluster.cluster, use) for cluster in clusters for use in cluster.uses])
+    pods = {
+        (cluster.cluster, use.pod.namespace, use.pod.name) for cluster in clusters for use in cluster.uses
+    }
+    return replace(added((), parts), pods=len(pods))
 
 
 def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
@@ -157,45 +163,43 @@ def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
 
 
 def _group(name: tuple[str, ...], uses: list[tuple[str, Use]]) -> Group:
-    pods = {(cluster, use.namespace, use.pod) for cluster, use in uses}
+    pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use in uses}
     return replace(added(name, (_of(use) for _, use in uses)), pods=len(pods))
 
 
 def _of(use: Use) -> Group:
     """The use as a sum of its own, without its pod."""
     held, device = use.allocated_milli, use.device
-    sums = Group((), allocated_milli=held, age_s=use.age_s)
     if device is None:
-        return sums
+        return Group((), allocated_milli=held, age_s=use.pod.age_s)
+    measured = used = used_p95 = memory = peak = 0
     if device.p50_percent is not None and device.p95_percent is not None:
-        used = _part(held, device.p50_percent)
-        sums = replace(
-            sums,
-            measured_milli=held,
-            used_milli=used,
-            used_p95_milli=_part(held, device.p95_percent),
-            wasted_milli=held - used,
-        )
+        measured = held
+        used, used_p95 = _part(held, device.p50_percent), _part(held, device.p95_percent)
     if device.memory_peak_bytes is not None and device.memory_bytes:
-        sums = replace(
-            sums,
-            memory_held_bytes=device.memory_bytes * held // WHOLE_MILLI,
-            memory_peak_bytes=device.memory_peak_bytes * held // WHOLE_MILLI,
-        )
-    if not use.findings:
-        return sums
-    idle_s = use.idle_s if Finding.IDLE in use.findings else 0
-    milli = {finding: held * (finding in use.findings) for finding in Finding}
-    return replace(
-        sums,
-        idle_milli=milli[Finding.IDLE],
-        idle_holding_memory_milli=milli[Finding.HOLDS_MEMORY],
-        idle_device_seconds=held * idle_s // WHOLE_MILLI,
-        under_used_milli=milli[Finding.UNDER_USED],
-        oversized_milli=milli[Finding.OVERSIZED],
-        throttled_milli=milli[Finding.THROTTLED],
-        failing_milli=milli[Finding.FAILING],
-        idle_s=idle_s,
+        memory = device.memory_bytes * held // WHOLE_MILLI
+        peak = device.memory_peak_bytes * held // WHOLE_MILLI
+    found = use.findings
+    idle_s = use.idle_s if Finding.IDLE in found else 0
+    return Group(
+        (),
+        0,
+        held,
+        measured,
+        used,
+        used_p95,
+        measured - used,
+        memory,
+        peak,
+        held * (Finding.IDLE in found),
+        held * (Finding.HOLDS_MEMORY in found),
+        held * idle_s // WHOLE_MILLI,
+        held * (Finding.UNDER_USED in found),
+        held * (Finding.OVERSIZED in found),
+        held * (Finding.THROTTLED in found),
+        held * (Finding.FAILING in found),
+        idle_s,
+        use.pod.age_s,
     )
 
 

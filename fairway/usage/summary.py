@@ -19,6 +19,7 @@ class UsageSummary:
 
 def summarized(usage: ClusterUsage) -> UsageSummary:
     """The sums of one cluster."""
+    namespaces = groups([usage], By.NAMESPACE)
     return UsageSummary(
-        total([usage]), groups([usage], By.NAMESPACE), groups([usage], By.QUEUE), usage.sick, usage.notes
+        total([usage], namespaces), namespaces, groups([usage], By.QUEUE), usage.sick, usage.notes
     )

@@ -1,4 +1,4 @@
-"""What one pod holds of one device, and what is known of that."""
+"""What one pod holds of one device, and what is known of that: the rows that everything else sums up."""
 
 from dataclasses import dataclass
 
@@ -8,23 +8,29 @@ from fairway.usage.owner import Owner
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """``pieces`` pieces of devices that one pod holds, each ``milli`` thousandths of a device.
-
-    ``device``: the one device it is, None where nobody tells which; of what is ``measured``, see `Measured`.
-    ``age_s``: how long the pod has been on its node, None where that is not known.
-    """
+class HoldingPod:
+    """A pod on a node. ``age_s``: how long it has been there, None where that is not known."""
 
     namespace: str
-    pod: str
+    name: str
     owner: Owner
     queue: str
     node: str
+    age_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """``pieces`` pieces of devices that one pod holds, each ``milli`` thousandths of a device.
+
+    ``device``: the one device it is, None where nobody tells which.
+    """
+
+    pod: HoldingPod
     product: str
     milli: int
     pieces: int = 1
     device: Measured | None = None
-    age_s: int | None = None
     findings: frozenset[Finding] = frozenset()
 
     @property
@@ -36,7 +42,7 @@ class Use:
     def idle_s(self) -> int:
         """For how long the device has done nothing for this pod; 0 while it does something."""
         idle_s = (self.device.idle_s if self.device else None) or 0
-        return idle_s if self.age_s is None else min(idle_s, self.age_s)
+        return idle_s if self.pod.age_s is None else min(idle_s, self.pod.age_s)
 
     @property
     def is_measured(self) -> bool:

@@ -145,7 +145,7 @@ def test_watching_off_a_terminal_tells_what_has_changed(capsys: pytest.CaptureFi
         if next(naps, None) == 2:
             raise asyncio.CancelledError
 
-    asyncio.run(_watched(ask, "json", sleep))
+    asyncio.run(_watched(ask, "json", 10, sleep))
     told = [json.loads(line)["made_at"] for line in capsys.readouterr().out.splitlines()]
     assert told == ["2026-01-01T00:00:00Z", "2026-01-01T00:00:30Z"]
 

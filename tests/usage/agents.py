@@ -95,7 +95,7 @@ def held(found: ClusterUsage) -> dict[str, int]:
     """What each pod holds, in thousandths of devices."""
     sums: dict[str, int] = {}
     for use in found.uses:
-        sums[use.pod] = sums.get(use.pod, 0) + use.allocated_milli
+        sums[use.pod.name] = sums.get(use.pod.name, 0) + use.allocated_milli
     return sums
 
 
@@ -105,4 +105,4 @@ def said(found: ClusterUsage) -> dict[str, set[str]]:
 
 
 def _device(use: Use) -> str:
-    return use.device.id if use.device else use.pod
+    return use.device.id if use.device else use.pod.name

@@ -147,7 +147,7 @@ _BEHIND = {"ownerReferences": [{"kind": "Rollout", "name": "web", "controller": 
 )
 def test_whom_a_pod_belongs_to(one: PodBuilder, replica_sets: list[object], owner: str) -> None:
     known = [msgspec.convert(item, ReplicaSet) for item in replica_sets]
-    assert {str(use.owner) for use in usage(NODES, [one], replica_sets=known).uses} == {owner}
+    assert {str(use.pod.owner) for use in usage(NODES, [one], replica_sets=known).uses} == {owner}
 
 
 @pytest.mark.parametrize(
@@ -171,4 +171,4 @@ def test_which_queue_a_pod_came_through(
         deployments=[msgspec.convert(above, Deployment)],
         namespaces=[msgspec.convert(where, Namespace)],
     )
-    assert {use.queue for use in found.uses} == {queue}
+    assert {use.pod.queue for use in found.uses} == {queue}

@@ -89,6 +89,7 @@ def test_the_groups_add_up_to_the_total_whatever_they_are_by(seed: int, by: By) 
     found = [usage([node("n").gpus(64)], pods, [agent("n", *devices)])]
     every = total(found)
     summed = added((), groups(found, by))
+    assert total(found, groups(found, by)) == every
     # A pod may be on several devices, and in several queues never.
     assert summed.wasted_milli + summed.used_milli == summed.measured_milli <= summed.allocated_milli
     assert Group((), every.pods, *_sums(summed)) == every
