@@ -13,6 +13,7 @@ from admin.fleet import only_product
 from admin.gathering import Gathered, gather
 from admin.node_lines import node_lines
 from admin.observing import Observed, observe
+from admin.printable import timestamp
 from admin.progress import Seen
 from admin.remote import Tls, remote_summaries
 from admin.sources import EstimatorSource, Source
@@ -93,11 +94,6 @@ def only(report: Report, product: str) -> Report:
     """The report reduced to products whose name holds the text."""
     clusters = tuple(_only(cluster, product) for cluster in report.clusters) if product else report.clusters
     return replace(report, clusters=clusters)
-
-
-def timestamp(now: datetime) -> str:
-    """``2026-03-14T09:26:53Z``."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _only(cluster: ClusterReport, product: str) -> ClusterReport:

@@ -83,7 +83,7 @@ def top(
     Who holds devices is known of every cluster. What the devices do is known where the node agent runs; a
     device that nobody measures counts as not measured, never as idle.
     """
-    from admin.reporting import timestamp
+    from admin.printable import timestamp
     from admin.terminal.console import errors, tell
     from admin.top import Chosen, missing
     from admin.top import top as summed_up
@@ -94,7 +94,7 @@ def top(
     if watch and out is not None:
         raise Failed("--watch and --out: expected one of them; a file cannot be watched")
     given = Given(sources, None, None, None, catalogue, "", demo)
-    clusters, known = given.parsed_sources(), given.rules().catalogue
+    clusters, known = given.parsed_sources(), given.known_devices()
     chosen = Chosen(namespace, queue, product, node, idle)
     console = errors()
     # What is drawn in place and progress would draw over each other.

@@ -7,7 +7,6 @@ from rich.console import Console
 
 from admin.document import Failure
 from admin.gathering import Gathered, gather
-from admin.live import read_users
 from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
@@ -33,7 +32,7 @@ async def read_usage(
                 f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
                 "a dump of its nodes, pods and nodedevices"
             )
-        observed = await observe(source, seen, lambda: now_s, live=read_users)
+        observed = await observe(source, seen, lambda: now_s, only_users=True)
         seen("counting")
         return [(observed.name, await asyncio.to_thread(usage_of, observed, catalogue, now_s))]
 
