@@ -1,14 +1,17 @@
 """Who uses what, and devices that are not healthy, as sections of the page."""
 
+from dataclasses import replace
+
 from admin.document import Report
 from admin.html.markup import EMPTY, Markup, element, joined
 from admin.html.tables import listed
 from admin.listings.usage import sick_devices, unknown, users
 from admin.printable import counted, printable
+from admin.tables import Listing
 from fairway.usage.definitions import sentences
 from fairway.usage.groups import By
 
-_SHOWN_NOTES = 8
+_SHOWN_NOTES, _SHOWN_SICK, _MOST_SICK = 8, 10, 200
 
 
 def usage_section(report: Report) -> Markup:
@@ -40,14 +43,19 @@ def usage_section(report: Report) -> Markup:
 
 def health_section(report: Report) -> Markup:
     """Devices that are not healthy; nothing where all are, or nobody tells."""
-    listing = sick_devices(report)
+    listing = sick_devices(report, _MOST_SICK)
     if not listing.rows:
         return EMPTY
     return element(
         "section",
         element("h2", "Health"),
         element("p", "Devices that are not healthy, and the pods that hold them.", class_="lead"),
-        element("div", listed(listing), class_="panel"),
+        element(
+            "div",
+            listed(replace(listing, rows=listing.rows[:_SHOWN_SICK], hidden=0)),
+            _folded(replace(listing, rows=listing.rows[_SHOWN_SICK:])),
+            class_="panel",
+        ),
         id="health",
     )
 
@@ -59,6 +67,13 @@ def finding_words() -> Markup:
         for finding, text in sentences().items()
         for part in (element("dt", finding.value.capitalize().replace("-", " ")), element("dd", text))
     )
+
+
+def _folded(listing: Listing) -> Markup:
+    if not listing.rows:
+        return EMPTY
+    title = element("span", counted(len(listing.rows) + listing.hidden, "more device"), class_="soft")
+    return element("details", element("summary", title), listed(listing))
 
 
 def _notes(notes: tuple[str, ...]) -> Markup:

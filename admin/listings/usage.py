@@ -55,7 +55,7 @@ _COLUMNS = (
     numbers("Pods", 50),
     numbers("Age", 45),
     numbers("Idle for", 20),
-    Column("Findings", Kind.TEXT, drop=10, limit=80),
+    Column("Findings", Kind.TEXT, drop=10, limit=160),
 )
 
 _WIDE = (
@@ -106,7 +106,7 @@ def users(report: Report, by: By, most: int = 10) -> Listing:
     return replace(listing, title=f"By {by.value}")
 
 
-def sick_devices(report: Report) -> Listing:
+def sick_devices(report: Report, most: int = 40) -> Listing:
     """Devices that are not healthy, why, and who holds them; those that nobody can use first."""
     found = [sick for cluster in report.clusters if cluster.usage for sick in cluster.usage.sick]
     found.sort(key=lambda sick: (_SEVERITY.get(sick.health, 0), sick.cluster, sick.node, sick.index))
@@ -129,9 +129,9 @@ def sick_devices(report: Report) -> Listing:
             sick.problems or None,
             sick.pods or "nobody",
         )
-        for sick in found[:_SHOWN_SICK]
+        for sick in found[:most]
     )
-    return Listing(columns, rows, max(0, len(found) - _SHOWN_SICK), "device")
+    return Listing(columns, rows, max(0, len(found) - most), "device")
 
 
 def unknown(report: Report) -> tuple[str, ...]:
@@ -145,7 +145,6 @@ def unknown(report: Report) -> tuple[str, ...]:
     return tuple(said)
 
 
-_SHOWN_SICK = 40
 _SEVERITY = {"Lost": -2, "Unhealthy": -1}
 
 

@@ -22,8 +22,9 @@ from benchmarks.openb.placement import place
 from benchmarks.openb.schemes import WHOLE
 from benchmarks.openb.trace import TraceError, read_machines, read_tasks, trace_folder
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, NodeDevices
+from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, NodeDevices, Problem
 from fairway.kube.objects import KubeStruct, Node, ObjectMeta, Pod
+from fairway.names import API_VERSION
 from fairway.resources import pod_request
 from fairway.usage.cluster import Objects, cluster_usage
 from fairway.usage.definitions import Finding
@@ -34,6 +35,12 @@ GPU = "nvidia.com/gpu"
 NOW_S = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 _MEMORY = 80 * 1024**3
 _WINDOW_S = 300
+
+
+_PROBLEMS = {
+    Health.LOST: [Problem("Xid79", "the GPU has fallen off the bus")],
+    Health.UNHEALTHY: [Problem("Xid48", "a double-bit ECC error")],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,9 @@ STORIES: Mapping[str, Callable[[Random, int], list[Told]]] = {
 }
 """What may become of a pod, and how each of its devices shows it."""
 
+_OFTEN = {"works": 60, "has a broken device": 1, "is throttled": 2}
+"""How often a story is told, where that is not 5 times."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
@@ -155,13 +165,17 @@ class Fleet:
 
 def told_fleet(nodes: Sequence[Node], pods: Sequence[Pod], rng: Random) -> Fleet:
     """The cluster with a story for each pod that holds devices."""
-    devices: dict[str, list[NodeDevice]] = {}
+    names = tuple(STORIES)
+    weights = [_OFTEN.get(name, 5) for name in names]
+    devices: dict[str, list[NodeDevice]] = {
+        node.metadata.name: [] for node in nodes if GPU in (node.status.allocatable or {})
+    }
     true: dict[str, frozenset[Finding]] = {}
     for pod in pods:
         count = pod_request(pod).get(GPU, 0)
         if not count:
             continue
-        story = STORIES[rng.choice(tuple(STORIES))](rng, count)
+        story = STORIES[rng.choices(names, weights)[0]](rng, count)
         rng.shuffle(story)
         on = devices.setdefault(pod.spec.node_name, [])
         for told in story:
@@ -171,7 +185,14 @@ def told_fleet(nodes: Sequence[Node], pods: Sequence[Pod], rng: Random) -> Fleet
             )
             on.append(
                 NodeDevice(
-                    id_, len(on), "", _MEMORY, health=told.health, holders=[holder], window=told.window
+                    id_,
+                    len(on),
+                    "",
+                    _MEMORY,
+                    health=told.health,
+                    problems=_PROBLEMS.get(told.health),
+                    holders=[holder],
+                    window=told.window,
                 )
             )
             true[id_] = told.true
@@ -241,12 +262,22 @@ def _objects(data: bytes) -> tuple[list[Node], list[Pod]]:
     return nodes, pods
 
 
+def with_agents(data: bytes, agents: Iterable[NodeDevices]) -> bytes:
+    """The dump with what the agents wrote."""
+    items: list[object] = list(msgspec.json.decode(data, type=_List).items)
+    for agent in agents:
+        made = {"apiVersion": API_VERSION, "kind": "NodeDevices", **msgspec.to_builtins(agent)}
+        items.append(made)
+    return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a line for each finding. 0 where all are exact, 1 where one is not, 2 without the trace."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.openb.usage", description=__doc__)
     parser.add_argument("--data", type=Path, default=trace_folder(), help="folder of the trace's CSV files")
     parser.add_argument("--load", type=int, default=85, help="percent of all GPUs that pods take")
     parser.add_argument("--seed", type=int, default=1, help="of the stories")
+    parser.add_argument("--out", type=Path, help="write the clusters as dumps, with what agents wrote")
     options = parser.parse_args(sys.argv[1:] if argv is None else argv)
     try:
         machines = read_machines(options.data)
@@ -254,20 +285,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TraceError as error:
         print(error, file=sys.stderr)
         return 2
-    nodes, pods = [], []
+    rng, fleets = Random(options.seed), []
     for member in members(placed):
-        more_nodes, more_pods = _objects(dump(member, WHOLE))
-        nodes += more_nodes
-        pods += more_pods
-    fleet = told_fleet(nodes, pods, Random(options.seed))
+        data = dump(member, WHOLE)
+        fleet = told_fleet(*_objects(data), rng)
+        fleets.append(fleet)
+        if options.out is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+            (options.out / f"{member.name}.json").write_bytes(with_agents(data, fleet.agents))
     started_s = time.perf_counter()
-    found = usage_of(fleet)
+    found = [usage_of(fleet) for fleet in fleets]
     took_s = time.perf_counter() - started_s
-    print(
-        f"{len(nodes):,} nodes, {len(pods):,} pods, {len(fleet.true):,} devices held, "
-        f"counted in {took_s:.2f} s"
-    )
-    made = scores([found], fleet.true)
+    true = {id_: finding for fleet in fleets for id_, finding in fleet.true.items()}
+    nodes, pods = sum(len(fleet.nodes) for fleet in fleets), sum(len(fleet.pods) for fleet in fleets)
+    print(f"{nodes:,} nodes, {pods:,} pods, {len(true):,} devices held, counted in {took_s:.2f} s")
+    made = scores(found, true)
     for finding, score in made.items():
         print(
             f"{finding.value:18} true {score.right + score.missed:6,}  "
