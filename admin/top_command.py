@@ -100,24 +100,26 @@ def top(
     # What is drawn in place and progress would draw over each other.
     console.quiet = watch
 
-    async def ask() -> "Top":
+    async def ask(*, first: bool = False) -> "Top":
         now = datetime.now(UTC)
         found = await read_usage(clusters, known, now.timestamp(), console)
-        problem = missing(found.found, chosen) if found.found and not watch else ""
-        if problem:
-            tell(found.failures, console, in_table=False)
+        problem = missing(found.found, chosen) if found.found else "no cluster could be read"
+        if problem and first:
+            tell(found.failures, errors(), in_table=False)
             raise Failed(problem)
-        if not found.found:
-            tell(found.failures, console, in_table=False)
-            raise Failed("no cluster could be read")
+        # While one watches, what is gone may come back.
         return summed_up(
             found.found, found.failures, By(by), chosen, made_at=timestamp(now), release=release()
         )
 
+    async def watched() -> None:
+        await ask(first=True)
+        await _watched(ask, output, limit)
+
     if watch:
-        asyncio.run(_watched(ask, output, limit))
+        asyncio.run(watched())
         return
-    found = asyncio.run(ask())
+    found = asyncio.run(ask(first=True))
     tell(found.failures, console, in_table=output in ("table", "wide") and out is None)
     write(_printed(found, output, limit, to_terminal=out is None), out)
     context.exit(Exit.PARTIAL if found.failures else Exit.OK)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -175,3 +177,16 @@ def test_the_guide_names_every_option_and_every_definition() -> None:
     ):
         assert threshold in guide
     assert (limits.under_used_percent, limits.stale_s) == (50, 600)
+
+
+def test_who_uses_what_of_files_is_told_without_what_talks_to_api_servers(dump: Path) -> None:
+    told = "import sys; from admin.main import run; run(['top', sys.argv[1]]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", told, str(dump)], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert {"kubernetes", "aiohttp"} & set(loaded) == set()
+
+
+def test_watching_what_was_never_there_is_an_error() -> None:
+    result = run("grpc://127.0.0.1:9", "--watch")
+    assert result.exit_code == 1
+    assert "no cluster could be read" in result.output
