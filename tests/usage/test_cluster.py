@@ -2,12 +2,15 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairway.kube.member_kinds import Namespace
-from fairway.kube.node_devices import NodeDevices
-from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.kube.node_devices import DeviceWindow, Holder, NodeDevice, NodeDevices, Problem
+from fairway.kube.objects import Deployment, ObjectMeta, ReplicaSet
+from fairway.usage.groups import total
 from tests.builders import PodBuilder, node, pod
-from tests.usage.agents import DeviceBuilder, agent, usage
+from tests.usage.agents import DeviceBuilder, agent, ago, usage
 
 NODES = [node("n").gpus(8)]
 P = pod("p").requests(gpu=2).on("n")
@@ -172,3 +175,57 @@ def test_which_queue_a_pod_came_through(
         namespaces=[msgspec.convert(where, Namespace)],
     )
     assert {use.pod.queue for use in found.uses} == {queue}
+
+
+_ANY = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 5, 50, 99, 100, 101, 900]))
+_TEXT = st.one_of(
+    st.text(max_size=20), st.sampled_from(["9999-12-31T23:59:59-23:59", "2026-11-22T10:00:00Z", ""])
+)
+
+
+@st.composite
+def _anything(draw: st.DrawFn) -> NodeDevices:
+    """What somebody who forges the object may write."""
+    window = DeviceWindow(
+        utilization_p50=draw(st.none() | _ANY),
+        utilization_p95=draw(st.none() | _ANY),
+        memory_peak_bytes=draw(st.none() | _ANY),
+        memory_used_bytes=draw(st.none() | _ANY),
+        throttled_seconds=draw(st.none() | _ANY),
+        samples=draw(_ANY),
+        idle_since=draw(st.none() | _TEXT),
+    )
+    holders = [
+        Holder(draw(st.sampled_from(["default", "x"])), draw(st.sampled_from(["p", "q"])), shares=draw(_ANY))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    devices = [
+        NodeDevice(
+            draw(st.sampled_from(["a", "b", ""])),
+            draw(_ANY),
+            draw(_TEXT),
+            draw(_ANY),
+            parent=draw(st.sampled_from(["", "a"])),
+            mig_profile=draw(_TEXT),
+            health=draw(_TEXT),
+            problems=[Problem(draw(_TEXT), draw(_TEXT))],
+            holders=holders,
+            window=window,
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    at = draw(_TEXT | st.just(ago(10)))
+    return NodeDevices(
+        metadata=ObjectMeta(name="n"), observed_at=at, window_seconds=draw(_ANY), devices=devices
+    )
+
+
+@given(st.lists(_anything(), max_size=2))
+def test_whatever_an_agent_writes_the_sums_stay_true(agents: list[NodeDevices]) -> None:
+    found = usage(NODES, [P, P.named("q").on("m")], agents)
+    sums = total([found])
+    assert sums.allocated_milli >= 4000
+    assert 0 <= sums.wasted_milli <= sums.measured_milli <= sums.allocated_milli
+    assert 0 <= sums.used_milli <= sums.used_p95_milli <= sums.measured_milli
+    assert 0 <= sums.memory_peak_bytes <= sums.memory_held_bytes
+    assert 0 <= sums.idle_milli <= sums.allocated_milli
