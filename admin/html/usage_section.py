@@ -5,7 +5,7 @@ from dataclasses import replace
 from admin.document import Report
 from admin.html.markup import EMPTY, Markup, element, joined
 from admin.html.tables import listed
-from admin.listings.usage import sick_devices, unknown, users
+from admin.listings.usage import nodes_by_use, sick_devices, unknown, users
 from admin.printable import counted, printable
 from admin.tables import Listing
 from fairway.usage.definitions import sentences
@@ -21,6 +21,8 @@ def usage_section(report: Report) -> Markup:
     tables = [listing for by in (By.NAMESPACE, By.QUEUE) if (listing := users(report, by)).rows]
     if not tables:
         return EMPTY
+    by_use = nodes_by_use(report)
+    tables += [by_use] if by_use.rows else []
     return element(
         "section",
         element("h2", "Who uses what"),

@@ -97,9 +97,13 @@ def _such_as(nodes: Sequence[StrandedNode]) -> str:
 
 def _taken(cause: str, takers: Sequence[Taker], nodes: Sequence[StrandedNode]) -> str:
     """Who holds most of what is scarce; the remedy of the first node where nobody tells."""
+    here = [taker for taker in takers if taker.cause == cause]
+    sums = [f"{taker.owner} hold {taker.percent} %" for taker in here if not taker.namespace]
     most = [
-        f"{taker.namespace} {taker.owner} {taker.percent} % ({counted(taker.pods, 'pod')})"
-        for taker in takers
-        if taker.cause == cause
+        f"{taker.namespace} {taker.owner or 'pods of their own'} {taker.percent} %"
+        f" ({counted(taker.pods, 'pod')})"
+        for taker in here
+        if taker.namespace
     ]
-    return f"Held by {', '.join(most)}." if most else nodes[0].remedy
+    said = [", ".join(sums).capitalize()] * bool(sums) + [f"most of it {', '.join(most)}"] * bool(most)
+    return f"{'; '.join(said)}." if said else nodes[0].remedy

@@ -7,6 +7,7 @@ from admin.document import Report
 from admin.printable import milli_text
 from admin.tables import Cell, Column, Kind, Listing, Share, numbers
 from fairway.usage.groups import By, Group, added, merged
+from fairway.usage.summary import BANDS
 
 NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
 
@@ -104,6 +105,25 @@ def users(report: Report, by: By, most: int = 10) -> Listing:
         line = (f"{len(found) - most} others", *_cells(others, total, wide=False))
         listing = replace(listing, rows=(*listing.rows[:-1], line, listing.rows[-1]))
     return replace(listing, title=f"By {by.value}")
+
+
+def nodes_by_use(report: Report) -> Listing:
+    """How many nodes of each cluster are used how much, of those on which pods hold devices."""
+    ends = (*(begin - 1 for begin in BANDS[1:]), 100)
+    bands = (f"{a}%" if a == b else f"{a}-{b}%" for a, b in zip(BANDS, ends, strict=True))
+    columns = (
+        Column("Cluster", limit=40),
+        numbers("Nodes", 20),
+        numbers("Unmeasured", 10),
+        *(numbers(band) for band in bands),
+    )
+    known = [(cluster.name, cluster.usage.nodes) for cluster in report.clusters if cluster.usage]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, nodes.unmeasured + sum(nodes.used), nodes.unmeasured, *nodes.used)
+        for name, nodes in known
+        if sum(nodes.used)
+    )
+    return Listing(columns, rows, title="Nodes by use of what is held there")
 
 
 def sick_devices(report: Report, most: int = 40) -> Listing:

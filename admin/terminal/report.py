@@ -12,7 +12,7 @@ from admin.fleet import FleetProduct, fleet, gang_of, pods_of, split, with_room
 from admin.listings.clusters import clusters, nodes
 from admin.listings.pieces import pieces
 from admin.listings.stranded import stranded_causes, stranded_groups
-from admin.listings.usage import sick_devices, unknown, users
+from admin.listings.usage import nodes_by_use, sick_devices, unknown, users
 from admin.printable import counted, moment, printable, short_key, signed
 from admin.tables import SIZE_COLUMNS, Column, Kind, numbers
 from admin.terminal.changes import changes_tables
@@ -38,6 +38,7 @@ def report_tables(report: Report) -> Group:
     ]
     for heading, tables in (
         *((f"Who uses what: {by.value}", listed(users(report, by))) for by in (By.NAMESPACE, By.QUEUE)),
+        ("Nodes by use of what is held there", listed(nodes_by_use(report))),
         ("Not known of who uses what", notes),
         ("Devices that are not healthy", listed(sick_devices(report, _SHOWN_STRANDED))),
         ("Stranded: free, and of no use now", _stranded(report)),

@@ -11,19 +11,20 @@ from admin.document import Report, read_report, to_json
 from admin.headline import headline
 from admin.html.page import page
 from admin.listings.stranded import stranded_groups
-from admin.listings.usage import unknown, users
+from admin.listings.usage import nodes_by_use, unknown, users
 from admin.main import cli
-from admin.takers import Taker, takers
+from admin.takers import WITHOUT_DEVICES, Taker, takers
 from admin.terminal.console import rendered
 from admin.terminal.report import report_tables
 from estimator.capacity.summary import LargestGang, Product, StrandedNode, Summary
 from fairway.kube.dumps import Dump
 from fairway.usage.groups import By, Group
-from fairway.usage.summary import UsageSummary
+from fairway.usage.summary import UsageSummary, summarized
 from fairway.usage.use import SickDevice
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.admin.examples import A100, H100, alpha, report, whole
 from tests.builders import node, pod
+from tests.usage.agents import DeviceBuilder, agent, usage
 
 HOSTILE = '"><script>alert(1)</script>\x1b[31m'
 
@@ -106,6 +107,34 @@ def test_the_ten_who_waste_most_and_the_rest_in_a_line() -> None:
     assert (rows[-2][2], rows[-1][2]) == ("86", "371")
 
 
+def test_nodes_are_counted_by_how_much_of_what_is_held_there_is_used() -> None:
+    devices = {
+        name: DeviceBuilder(f"GPU-{name}").held_by(f"p-{name}").doing(p50, 100)
+        for name, p50 in (("a", 0), ("b", 9), ("c", 75), ("d", 100))
+    }
+    found = usage(
+        [node(name).gpus(8) for name in "abcde"],
+        [pod(f"p-{name}").requests(gpu=1).on(name) for name in "abcde"],
+        [agent(name, device) for name, device in devices.items()],
+    )
+    made = using(report(alpha()), summarized(found))
+    assert nodes_by_use(made).rows == (("alpha", 5, 1, 1, 1, 0, 0, 0, 2),)
+    head = next(
+        line for line in rendered(report_tables(made), to_terminal=False).splitlines() if "75-100%" in line
+    )
+    assert head.split() == [
+        "CLUSTER",
+        "NODES",
+        "UNMEASURED",
+        "0%",
+        "1-9%",
+        "10-24%",
+        "25-49%",
+        "50-74%",
+        "75-100%",
+    ]
+
+
 def test_one_namespace_of_two_clusters_is_one_line() -> None:
     made = using(report(alpha(), cluster("g", whole(H100, [0]))), summary_of(team("a", 3, 1)))
     made = using(made, summary_of(team("a", 5, 5)), 1)
@@ -155,7 +184,8 @@ def test_what_takes_the_cpu_of_stranded_nodes() -> None:
     pods = [
         pod("x").of("web").requests(cpu="60").on("a").owned_by("DaemonSet", "proxy"),
         pod("y").of("web").requests(cpu="40").on("b").owned_by("DaemonSet", "proxy"),
-        pod("z").of("research").requests(cpu="50").on("b"),
+        pod("z").of("research").requests(cpu="30", gpu=2).on("b"),
+        pod("zz").of("research").requests(cpu="20", gpu=2).on("b"),
         pod("elsewhere").requests(cpu="90").on("c"),
         pod("ended").requests(cpu="90").on("a").phase("Succeeded"),
         pod("tiny").requests(cpu="100m").on("a"),
@@ -164,10 +194,15 @@ def test_what_takes_the_cpu_of_stranded_nodes() -> None:
     dump = Dump(tuple(nodes), tuple(one.build() for one in pods))
     stranded = tuple(StrandedNode(name, H100, 8, "cpu", "Free some.") for name in ("a", "b"))
     assert takers(dump, Summary("g", 3, 7, stranded=stranded)) == (
+        Taker("cpu", "", "pods with devices", 2, 50_000, 25),
+        Taker("cpu", "", "pods without devices", 3, 100_100, 50),
         Taker("cpu", "web", "DaemonSet/proxy", 2, 100_000, 50),
-        Taker("cpu", "research", "Pod/z", 1, 50_000, 25),
+        Taker("cpu", "research", "", 2, 50_000, 25),
     )
     assert takers(dump, Summary("g", 3, 7)) == ()
+
+
+_TAKEN = "Pods without devices hold 70 %; most of it web DaemonSet/proxy 61 % (12 pods)."
 
 
 def test_nodes_that_are_stranded_for_one_cause_are_one_line() -> None:
@@ -177,14 +212,15 @@ def test_nodes_that_are_stranded_for_one_cause_are_one_line() -> None:
         StrandedNode("t2", H100, 8, "taint", "Lift b."),
     ]
     made = report(Summary("g", 14, 0, stranded=tuple(nodes)))
-    held = replace(made.clusters[0], takers=(Taker("cpu", "web", "DaemonSet/proxy", 12, 1, 61),))
+    web = (Taker("cpu", "", WITHOUT_DEVICES, 14, 1, 70), Taker("cpu", "web", "DaemonSet/proxy", 12, 1, 61))
+    held = replace(made.clusters[0], takers=web)
     rows = stranded_groups([held]).rows
     assert [row[:3] for row in rows] == [
         ("no CPU left", 24, 12),
         ("behind a taint", 8, 1),
         ("behind a taint", 8, 1),
     ]
-    assert [row[-1] for row in rows] == ["Held by web DaemonSet/proxy 61 % (12 pods).", "Lift a.", "Lift b."]
+    assert [row[-1] for row in rows] == [_TAKEN, "Lift a.", "Lift b."]
     assert rows[0][5] == "n0 and 11 others"
     assert stranded_groups(made.clusters).rows[0][-1] == "Free 0 CPUs."
 
