@@ -22,6 +22,7 @@ demo: $(VENV)/.run ## Start the real programs on sample clusters: what fits, and
 	@$(BIN)/python -m sandbox
 	@echo; echo "The command is $(BIN)/fairway. Ask it about the sample clusters, or about dumps of your own:"
 	@echo "  $(BIN)/fairway report --demo"
+	@echo "  $(BIN)/fairway top --demo"
 	@echo "  $(BIN)/fairway explain --demo --gpus 8 --nodes 2"
 
 test: lint types imports proto-check unit ## Everything that CI checks

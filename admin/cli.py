@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from admin.estimates import Rules
     from admin.remote import Tls
     from admin.sources import Source
+    from fairway.accelerators.catalogue import Catalogue
 
 Command = Callable[..., None]
 
@@ -111,21 +112,27 @@ class Given:
             raise Failed("--cert-file and --key-file belong together: give both or neither")
         return Tls(self.ca_file, self.cert_file, self.key_file)
 
+    def known_devices(self) -> "Catalogue":
+        """What resource names mean. Raises Failed."""
+        from fairway.accelerators.builtin import extended_catalogue
+        from fairway.accelerators.catalogue import CatalogueError
+
+        try:
+            return extended_catalogue(self.catalogue)
+        except CatalogueError as error:
+            raise Failed(f"--catalogue {error}") from None
+
     def rules(self) -> "Rules":
         """Catalogue, levels, tolerations that admission adds. Raises Failed."""
         from admin.estimates import Rules
         from estimator.capacity.topology.levels import LevelsError, levels_of
         from estimator.fit.device_tolerations import TolerationMode
-        from fairway.accelerators.builtin import extended_catalogue
-        from fairway.accelerators.catalogue import CatalogueError
 
         levels = tuple(key.strip() for key in self.levels.split(",")) if self.levels else ()
+        catalogue = self.known_devices()
         try:
-            catalogue = extended_catalogue(self.catalogue)
             if levels:
                 levels_of(levels)
-        except CatalogueError as error:
-            raise Failed(f"--catalogue {error}") from None
         except LevelsError as error:
             raise Failed(f"--levels {self.levels}: {error}") from None
         return Rules(catalogue, levels, TolerationMode(self.extended_resource_toleration))

@@ -12,7 +12,9 @@ import yaml
 
 from admin.changes import Comparison
 from admin.definitions import POD_SHARE
+from admin.takers import Taker
 from estimator.capacity.summary import Summary
+from fairway.usage.summary import UsageSummary
 
 FORMAT = "fairway-report/1"
 
@@ -35,13 +37,16 @@ class ClusterReport:
     """One cluster that could be read.
 
     ``source`` says where from, for people. ``node_names`` is None where the source tells only counts.
-    ``nodes`` is filled only when asked for.
+    ``nodes`` is filled only when asked for. ``usage``: who uses what, None where the source does not tell.
+    ``takers``: what holds the cpu and memory of nodes whose devices are stranded for want of it.
     """
 
     source: str
     summary: Summary
     node_names: tuple[str, ...] | None = None
     nodes: tuple[NodeLine, ...] = ()
+    usage: UsageSummary | None = None
+    takers: tuple[Taker, ...] = ()
 
     @property
     def name(self) -> str:
@@ -73,7 +78,8 @@ class Report:
 
     ``made_at`` is a moment as ISO 8601 in UTC, ``release`` the program's version.
     ``pod_share``: what the pods bring beside devices that ``placeable`` and ``gangs`` count.
-    ``changes``: what is different from an earlier report, where one was given.
+    ``changes``: what is different from an earlier report, where one was given. ``headline``: all of it in a
+    sentence.
     """
 
     format: str
@@ -83,6 +89,7 @@ class Report:
     failures: tuple[Failure, ...] = ()
     pod_share: str = POD_SHARE
     changes: Comparison | None = None
+    headline: str = ""
 
     @property
     def summaries(self) -> tuple[Summary, ...]:

@@ -12,9 +12,9 @@ from admin.asking import Asked
 from admin.estimates import Estimates
 from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
+from admin.printable import timestamp
 from admin.progress import Seen
 from admin.remote import Tls, remote_explanations, remote_summaries
-from admin.reporting import timestamp
 from admin.shape_gang import NotHere
 from admin.sources import EstimatorSource, Source
 from admin.verdicts import DOUBT, FORMAT, NEVER, Verdicts, word

@@ -4,7 +4,7 @@ Devices, and pods that fit beside each other, add up over clusters; gangs do not
 clusters, so of those the best cluster counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from estimator.capacity.summary import Chunk, LargestGang, Placeable, Product, Summary
@@ -79,6 +79,16 @@ def pods_of(product: Product, devices: int) -> int:
 def gang_of(product: Product, devices: int, level: str = "") -> LargestGang | None:
     """The largest gang of such pods in one domain of the level, where it was worked out."""
     return next((g for g in product.gangs if g.devices == devices and g.level == level), None)
+
+
+def with_room(
+    products: Sequence[FleetProduct],
+) -> tuple[tuple[FleetProduct, ...], tuple[FleetProduct, ...]]:
+    """Those with something free, and those with nothing; all are shown where there is room nowhere."""
+    full = tuple(product for product in products if not product.total.free and product.pieces_milli <= 0)
+    if len(full) == len(products):
+        return tuple(products), ()
+    return tuple(product for product in products if product not in full), full
 
 
 def only_product(summary: Summary, text: str) -> Summary:

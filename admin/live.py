@@ -21,6 +21,7 @@ from fairway.kube.member_kinds import (
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
 )
+from fairway.kube.node_devices import NODE_DEVICES
 from fairway.kube.objects import ResourceQuota
 from fairway.kube.resource import NODES, PODS, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -52,6 +53,20 @@ async def read_live(client: KubeClient, seen: Seen) -> Dump:
     dump = await _with_kind(client, dump, PERSISTENT_VOLUME_CLAIMS, seen, problems)
     dump = await _with_kind(client, dump, STORAGE_CLASSES, seen, problems)
     dump = await _with_kind(client, dump, CSI_NODES, seen, problems)
+    dump = await _with_kind(client, dump, NODE_DEVICES, seen, problems)
+    return replace(dump, problems=tuple(problems))
+
+
+async def read_users(client: KubeClient, seen: Seen) -> Dump:
+    """Of one cluster what tells who uses what: nodes, pods, and what node agents wrote.
+
+    Raises KubeError for nodes and pods.
+    """
+    problems: list[Problem] = []
+    nodes = await _listed(client, NODES, seen, problems)
+    dump = Dump(nodes, await _listed(client, PODS, seen, problems))
+    dump = await _with_kind(client, dump, NAMESPACES, seen, problems)
+    dump = await _with_kind(client, dump, NODE_DEVICES, seen, problems)
     return replace(dump, problems=tuple(problems))
 
 

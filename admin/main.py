@@ -18,6 +18,7 @@ from admin.explain_command import explain
 from admin.install_command import install
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
+from admin.top_command import top
 from admin.uninstall_command import uninstall
 from admin.what_if_command import what_if
 from fairway.service.version import release
@@ -38,6 +39,7 @@ def cli() -> None:
       [NAME=]DUMP.json|yaml|gz      what kubectl get -A -o json writes of
                                     nodes,pods,namespaces,resourcequotas,limitranges,runtimeclasses,
                                     deployments,replicasets,pv,pvc,storageclasses,csinodes
+                                    and, where Fairway's node agent runs, nodedevices
       [NAME=]grpc://HOST:PORT       a Fairway estimator, and all clusters that it serves
     Without any, the cluster is the one that kubectl would talk to.
 
@@ -47,7 +49,19 @@ def cli() -> None:
     """
 
 
-for command in (report, explain, what_if, queues, queue, pending, doctor, install, uninstall, completion):
+for command in (
+    report,
+    top,
+    explain,
+    what_if,
+    queues,
+    queue,
+    pending,
+    doctor,
+    install,
+    uninstall,
+    completion,
+):
     cli.add_command(command)
 
 

@@ -16,7 +16,6 @@ from admin.sources import (
     parse_source,
 )
 from fairway.kube.errors import BadConfig
-from fairway.kube.kubeconfig import default_paths, read_kubeconfig
 
 
 def named_sources(texts: Sequence[str], *, samples: bool = False) -> tuple[Source, ...]:
@@ -45,5 +44,8 @@ def named_sources(texts: Sequence[str], *, samples: bool = False) -> tuple[Sourc
 def _named(source: NamedSource) -> NamedSource:
     if not isinstance(source, LiveSource) or source.name:
         return source
+    # What files do not need costs a third of the time that the command takes to start.
+    from fairway.kube.kubeconfig import default_paths, read_kubeconfig
+
     paths = default_paths() if source.kubeconfig is None else (str(source.kubeconfig),)
     return replace(source, name=read_kubeconfig(paths, source.context or None, None).context)

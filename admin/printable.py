@@ -56,6 +56,11 @@ def milli_text(milli: int) -> str:
     return f"{whole:,}.{part:03}".rstrip("0").rstrip(".")
 
 
+def timestamp(now: datetime) -> str:
+    """``2026-03-14T09:26:53Z``, of a moment in UTC."""
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def moment(iso: str) -> str:
     """``2026-03-14T09:26:53Z`` as ``2026-03-14 09:26 UTC``."""
     return f"{iso[:10]} {iso[11:16]} UTC" if len(iso) >= 16 else iso

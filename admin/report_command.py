@@ -52,20 +52,31 @@ def report(
     """
     from admin.comparison import compare as compared
     from admin.document import DocumentError, read_report, to_json, to_yaml
+    from admin.headline import with_headline
     from admin.local import LocalEstimates
     from admin.reporting import only, products
     from admin.reporting import read_report as read
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
 
-    estimates, tls = LocalEstimates(given.rules()), given.tls()
+    rules, tls = given.rules(), given.tls()
+    estimates = LocalEstimates(rules)
     try:
         earlier = None if compare is None else only(read_report(compare), product)
     except DocumentError as error:
         raise Failed(f"--compare {error}") from None
     console = errors()
     made = asyncio.run(
-        read(given.parsed_sources(), estimates, tls, datetime.now(UTC), console, with_nodes=show_nodes)
+        read(
+            given.parsed_sources(),
+            estimates,
+            tls,
+            datetime.now(UTC),
+            console,
+            with_nodes=show_nodes,
+            catalogue=rules.catalogue,
+            product=product,
+        )
     )
     if product and made.clusters:
         there = products(made)
@@ -73,7 +84,7 @@ def report(
             tell(made.failures, console, in_table=False)
             known = ", ".join(there[:_SHOWN]) or "no accelerator at all"
             raise Failed(f"--product {product}: no product is called so; there is {known}")
-    made = only(made, product)
+    made = with_headline(only(made, product))
     if earlier is not None:
         made = replace(made, changes=compared(earlier, made))
     tell(made.failures, console, in_table=output == "table" and not out and bool(made.clusters))

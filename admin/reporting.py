@@ -13,11 +13,17 @@ from admin.fleet import only_product
 from admin.gathering import Gathered, gather
 from admin.node_lines import node_lines
 from admin.observing import Observed, observe
+from admin.printable import timestamp
 from admin.progress import Seen
 from admin.remote import Tls, remote_summaries
 from admin.sources import EstimatorSource, Source
+from admin.takers import takers
+from admin.top import Chosen
+from admin.usage import usage_of
 from estimator.capacity.summary import Summary
+from fairway.accelerators.catalogue import Catalogue
 from fairway.service.version import release
+from fairway.usage.summary import UsageSummary, summarized
 
 
 async def read_report(
@@ -28,8 +34,25 @@ async def read_report(
     console: Console,
     *,
     with_nodes: bool,
+    catalogue: Catalogue | None = None,
+    product: str = "",
 ) -> Report:
-    """The report on all sources; progress goes to ``console``."""
+    """The report on all sources; progress goes to ``console``.
+
+    ``catalogue``: say who uses what as well, of products whose name holds ``product``.
+    """
+
+    def users(observed: Observed) -> UsageSummary | None:
+        if catalogue is None:
+            return None
+        found, wanted = usage_of(observed, catalogue, now.timestamp()), Chosen(product=product)
+        uses = tuple(use for use in found.uses if wanted.allows(use))
+        sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
+        return summarized(replace(found, uses=uses, sick=sick))
+
+    def counted(observed: Observed) -> ClusterReport:
+        made = cluster_report(observed, estimates, with_nodes=with_nodes)
+        return replace(made, usage=users(observed), takers=takers(observed.dump, made.summary))
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterReport | Failure]]:
         if isinstance(source, EstimatorSource):
@@ -37,8 +60,7 @@ async def read_report(
             return [(summary.cluster, _told(source, summary)) for summary in summaries]
         observed = await observe(source, seen)
         seen("counting")
-        made = await asyncio.to_thread(cluster_report, observed, estimates, with_nodes=with_nodes)
-        return [(observed.name, made)]
+        return [(observed.name, await asyncio.to_thread(counted, observed))]
 
     return as_report(await gather(sources, read, console), now)
 
@@ -74,12 +96,7 @@ def only(report: Report, product: str) -> Report:
     return replace(report, clusters=clusters)
 
 
-def timestamp(now: datetime) -> str:
-    """``2026-03-14T09:26:53Z``."""
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _only(cluster: ClusterReport, product: str) -> ClusterReport:
     wanted = product.casefold()
     nodes = tuple(line for line in cluster.nodes if wanted in line.product.casefold())
-    return ClusterReport(cluster.source, only_product(cluster.summary, product), cluster.node_names, nodes)
+    return replace(cluster, summary=only_product(cluster.summary, product), nodes=nodes)

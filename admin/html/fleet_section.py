@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from admin.changes import SIZES, Comparison, ProductChange
 from admin.definitions import POD_SHARE
-from admin.fleet import FleetProduct, Split, pods_of, split
+from admin.fleet import FleetProduct, Split, pods_of, split, with_room
 from admin.html.figures import bar, swatch
 from admin.html.markup import EMPTY, TIMES, Markup, element, name
 from admin.html.tables import more
@@ -15,13 +15,14 @@ _SHOWN = 40
 
 def fleet_section(products: Sequence[FleetProduct], comparison: Comparison | None) -> Markup:
     """One line for each product, those with most devices first."""
-    lines = (
-        _line(
-            product,
-            None if comparison is None else comparison.product(product.total.product, product.total.resource),
+    shown, folded = with_room(products[:_SHOWN])
+
+    def line(product: FleetProduct) -> Markup:
+        total = product.total
+        return _line(
+            product, None if comparison is None else comparison.product(total.product, total.resource)
         )
-        for product in products[:_SHOWN]
-    )
+
     return element(
         "section",
         element("h2", "What is free"),
@@ -31,9 +32,21 @@ def fleet_section(products: Sequence[FleetProduct], comparison: Comparison | Non
             f"{POD_SHARE}.",
             class_="lead",
         ),
-        element("div", *lines, more(len(products) - _SHOWN, "products"), class_="panel"),
+        element(
+            "div",
+            *map(line, shown),
+            element("details", element("summary", _folded(folded)), *map(line, folded)) if folded else None,
+            more(len(products) - _SHOWN, "products"),
+            class_="panel",
+        ),
         id="free",
     )
+
+
+def _folded(products: Sequence[FleetProduct]) -> Markup:
+    devices = sum(product.total.total for product in products)
+    title = f"{counted(len(products), 'product')} of {counted(devices, 'device')} with nothing free"
+    return element("span", title, class_="soft")
 
 
 def bar_label(parts: Split, total: int) -> str:

@@ -20,6 +20,7 @@ from admin.html.pieces_section import pieces_section
 from admin.html.places_section import places_section
 from admin.html.stranded_section import stranded_section
 from admin.html.topology_section import topology_section
+from admin.html.usage_section import finding_words, health_section, usage_section
 from admin.printable import age, counted, moment
 
 _WORTH_A_WORD_S = 60.0
@@ -27,6 +28,8 @@ _LINKS = (
     ("free", "What is free"),
     ("changes", "Changes"),
     ("where", "Where it is free"),
+    ("users", "Who uses what"),
+    ("health", "Health"),
     ("stranded", "Stranded"),
     ("pieces", "Groups and pieces"),
     ("topology", "Topology"),
@@ -45,7 +48,9 @@ def page(report: Report) -> str:
             fleet_section(products, report.changes) if products else _nothing(),
             EMPTY if report.changes is None else changes_section(report.changes),
             places_section(products) if products else EMPTY,
-            stranded_section(report.summaries) if stranded else EMPTY,
+            usage_section(report),
+            health_section(report),
+            stranded_section(report.clusters) if stranded else EMPTY,
             pieces_section(report.summaries),
             topology_section(report.summaries),
             nodes_section(report),
@@ -97,7 +102,11 @@ def _top(report: Report) -> Markup:
     if oldest_s >= _WORTH_A_WORD_S:
         found.append(f"oldest state {age(oldest_s)} old")
     return element(
-        "header", element("h1", "Accelerator capacity"), element("p", ", ".join(found)), class_="top"
+        "header",
+        element("h1", "Accelerator capacity"),
+        element("p", ", ".join(found)),
+        element("p", report.headline, class_="sentence") if report.headline else None,
+        class_="top",
     )
 
 
@@ -112,6 +121,5 @@ def _nothing() -> Markup:
 
 def _words() -> Markup:
     entries = (part for term, text in DEFINITIONS for part in (element("dt", term), element("dd", text)))
-    return element(
-        "section", element("h2", "Definitions"), element("dl", *entries, class_="panel"), id="words"
-    )  # fmt: skip
+    words = element("dl", *entries, finding_words(), class_="panel")
+    return element("section", element("h2", "Definitions"), words, id="words")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from admin.changes import SIZES
 from admin.definitions import POD_SHARE
-from admin.fleet import FleetProduct, Holding, pods_of, split
+from admin.fleet import FleetProduct, Holding, pods_of, split, with_room
 from admin.html.figures import Bin, bar, bins, strip, strip_head
 from admin.html.fleet_section import bar_label
 from admin.html.markup import NONE, TIMES, Markup, element, joined, name
@@ -17,6 +17,7 @@ _SHOWN = 25
 
 def places_section(products: Sequence[FleetProduct]) -> Markup:
     """All products, each with the clusters that have it."""
+    shown, folded = with_room(products)
     cells = bins(holding.product for product in products for holding in product.holdings)
     columns = (
         Column("Cluster"),
@@ -42,7 +43,10 @@ def places_section(products: Sequence[FleetProduct]) -> Markup:
             class_="lead",
         ),
         element(
-            "div", table(columns, (_group(columns, product, cells) for product in products)), class_="panel"
+            "div",
+            table(columns, (_group(columns, product, cells) for product in shown)),
+            _folded(columns, folded, cells),
+            class_="panel",
         ),
         id="where",
     )
@@ -63,6 +67,14 @@ def _group(columns: Sequence[Column], product: FleetProduct, cells: Sequence[Bin
         text = f"and {counted(len(hidden) - _SHOWN, 'more cluster')} with {left:,} free; the freest are here"
         rows.append(element("tr", element("td", text, colspan=len(columns), class_="soft small")))
     return rows
+
+
+def _folded(columns: Sequence[Column], products: Sequence[FleetProduct], cells: Sequence[Bin]) -> Markup:
+    if not products:
+        return joined(())
+    title = element("span", f"{counted(len(products), 'product')} with nothing free", class_="soft")
+    lines = table(columns, (_group(columns, product, cells) for product in products))
+    return element("details", element("summary", title), lines)
 
 
 def _title(columns: Sequence[Column], product: FleetProduct) -> Markup:

@@ -8,30 +8,40 @@ from rich.text import Text
 from admin.changes import SIZES, Comparison, ProductChange
 from admin.definitions import POD_SHARE
 from admin.document import Report
-from admin.fleet import FleetProduct, fleet, gang_of, pods_of, split
+from admin.fleet import FleetProduct, fleet, gang_of, pods_of, split, with_room
 from admin.listings.clusters import clusters, nodes
 from admin.listings.pieces import pieces
-from admin.listings.stranded import stranded_causes, stranded_nodes
+from admin.listings.stranded import stranded_causes, stranded_groups
+from admin.listings.usage import nodes_by_use, sick_devices, unknown, users
 from admin.printable import counted, moment, printable, short_key, signed
 from admin.tables import SIZE_COLUMNS, Column, Kind, numbers
 from admin.terminal.changes import changes_tables
 from admin.terminal.console import Grid, grid, listed, number, shown, title
-from estimator.capacity.summary import Product, Summary
+from estimator.capacity.summary import Product
+from fairway.usage.groups import By
 
-_SHOWN_CLUSTERS, _SHOWN_STRANDED = 40, 12
+_SHOWN_CLUSTERS, _SHOWN_STRANDED, _SHOWN_NOTES = 40, 12, 6
 
 
 def report_tables(report: Report) -> Group:
     """The whole report, ready to print."""
     products = fleet(report.summaries)
-    parts: list[RenderableType] = [_head(report), *_warnings(report), ""]
+    parts: list[RenderableType] = [_head(report), *_sentence(report), *_warnings(report), ""]
     if products:
         said = "x8, x4, x2, x1: pods of so many devices that fit now, each with " + POD_SHARE
         parts += [_fleet(products, report.changes), shown(said, 200, "dim"), "", *_places(products)]
     else:
         parts.append("No accelerators were found.")
+    tells = any(cluster.usage for cluster in report.clusters)
+    notes: list[RenderableType] = [
+        shown(note, 300, "dim") for note in unknown(report)[: _SHOWN_NOTES * tells]
+    ]
     for heading, tables in (
-        ("Stranded: free, and of no use now", _stranded(report.summaries)),
+        *((f"Who uses what: {by.value}", listed(users(report, by))) for by in (By.NAMESPACE, By.QUEUE)),
+        ("Nodes by use of what is held there", listed(nodes_by_use(report))),
+        ("Not known of who uses what", notes),
+        ("Devices that are not healthy", listed(sick_devices(report, _SHOWN_STRANDED))),
+        ("Stranded: free, and of no use now", _stranded(report)),
         *((listing.title, listed(listing)) for listing in pieces(report.summaries)),
         ("Nodes", listed(nodes(report))),
         ("Clusters", listed(clusters(report))),
@@ -50,6 +60,11 @@ def _head(report: Report) -> Text:
         f"Accelerator capacity: {counted(len(report.clusters), 'cluster')}, {counted(nodes, 'node')}, "
         f"read {moment(report.made_at)}"
     )
+
+
+def _sentence(report: Report) -> Iterable[Text]:
+    if report.headline:
+        yield shown(f"{report.headline}.", 400)
 
 
 def _warnings(report: Report) -> Iterable[Text]:
@@ -116,7 +131,8 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
         Column("Largest gang", Kind.TEXT, 15),
         Column("Free:nodes", Kind.TEXT, 40),
     )
-    for product in products:
+    with_free, full = with_room(products)
+    for product in with_free:
         most = sorted(product.holdings, key=lambda holding: (-holding.product.free, holding.cluster))
         chosen = sorted(most[:_SHOWN_CLUSTERS], key=lambda holding: holding.cluster)
         for n, holding in enumerate(chosen):
@@ -138,6 +154,9 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
         if hidden:
             table.add_row("", Text(f"and {counted(hidden, 'more cluster')}", style="dim"))
     yield table
+    if full:
+        names = ", ".join(printable(product.total.product or product.total.resource, 40) for product in full)
+        yield shown(f"Nothing free: {names}", 600, "dim")
 
 
 def _fit(product: Product) -> Iterable[Text]:
@@ -164,10 +183,10 @@ def _chunks(product: Product) -> Text:
     return Text(" ".join(f"{chunk.free}:{chunk.nodes}" for chunk in chunks))
 
 
-def _stranded(summaries: Sequence[Summary]) -> list[RenderableType]:
+def _stranded(report: Report) -> list[RenderableType]:
     said = (
         f"{cause.devices:,} {printable(cause.text, 40)} ({counted(cause.nodes, 'node')})"
-        for cause in stranded_causes(summaries)
+        for cause in stranded_causes(report.summaries)
     )
-    found = listed(stranded_nodes(summaries, _SHOWN_STRANDED))
+    found = listed(stranded_groups(report.clusters, _SHOWN_STRANDED))
     return [Text("; ".join(said)), *found] if found else []

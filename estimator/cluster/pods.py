@@ -5,7 +5,6 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 """
 
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from sys import intern
@@ -18,11 +17,12 @@ from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.occupancy import PodGroup, PodTraits
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import ControllerKey, Controllers
-from fairway.accelerators.devices import DeviceUse, PodFacts
+from fairway.accelerators.devices import DeviceUse
+from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
-from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, parse_amounts, pod_request
+from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
 from fairway.workloads import job_set
 
@@ -181,7 +181,7 @@ class PodMirror:
         labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
         if MARKS.isdisjoint(annotations) and MARKS.isdisjoint(labels):
             return ()
-        facts = PodFacts(pod.metadata.namespace, labels, annotations, _extended(pod))
+        facts = pod_facts(pod)
         used: list[tuple[DeviceColumns, tuple[DeviceUse, ...]]] = []
         for table in self._columns.devices:
             read = table.scheme.uses(facts)
@@ -223,19 +223,6 @@ def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:
     if not names:
         return ()
     return _device_tolerations(frozenset(names), tuple(spec.tolerations or ()))
-
-
-def _extended(pod: Pod) -> tuple[dict[str, int], ...]:
-    """The extended resources that each container asks for, as far as they can be read."""
-    found: list[dict[str, int]] = []
-    for container in pod.spec.containers or ():
-        amounts: dict[str, int] = {}
-        for name, raw in ((container.resources.requests if container.resources else None) or {}).items():
-            if is_extended(name):
-                with suppress(ResourceError):
-                    amounts.update(parse_amounts({name: raw}))
-        found.append(amounts)
-    return tuple(found)
 
 
 def _unschedulable_since_s(pod: Pod) -> float | None:

@@ -1,17 +1,20 @@
 """Three sample clusters, each with what makes accelerator capacity hard to count.
 
-``alpha``: A100 nodes partly used, one cut into MIG slices, one whose CPUs ran out before its GPUs.
-``bravo``: H100 nodes behind taints, some of them cordoned or under maintenance.
+``alpha``: A100 nodes partly used, one cut into MIG slices, one whose CPUs ran out before its GPUs; eight GPUs
+that somebody forgot, and four of which one is used.
+``bravo``: H100 nodes behind taints, some of them cordoned or under maintenance; one GPU fell off its bus, and
+one node has no agent.
 ``charlie``: TPU hosts in slices of a GKE-like node pool, and CPU nodes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from random import Random
 
 import msgspec
 
-from estimator.demo import machines
+from estimator.demo import agents, machines
+from estimator.demo.agents import Load, Sick, node_devices
 from estimator.demo.objects import (
     Context,
     Json,
@@ -25,6 +28,7 @@ from estimator.demo.objects import (
     workload,
 )
 from fairway.kube.objects import Pod
+from fairway.names import QUEUE
 from fairway.resources import format_amount, pod_request
 
 GPU, TPU, MIG_3G = "nvidia.com/gpu", "google.com/tpu", "nvidia.com/mig-3g.40gb"
@@ -37,13 +41,13 @@ _TRAIN = PodShape(
     sidecars=({"cpu": "500m", "memory": "1Gi"},),
     priority_class="training",
     tolerations=(GPU_TOLERATION,),
-    labels={"app": "train"},
+    labels={"app": "train", QUEUE: "batch"},
 )
 _TRAIN_WHOLE_NODE = PodShape(
     {"cpu": "88", "memory": "900Gi", GPU: "8"},
     priority_class="training",
     tolerations=(GPU_TOLERATION,),
-    labels={"app": "train-8"},
+    labels={"app": "train-8", QUEUE: "large"},
 )
 _SERVE = PodShape(
     {"cpu": "6", "memory": "48Gi", GPU: "1"}, tolerations=(GPU_TOLERATION,), labels={"app": "serve"}
@@ -94,9 +98,9 @@ def _alpha(ctx: Context) -> list[Json]:
         pod(ctx, "research", "bert-0", _TRAIN, node_name="a100-0", owner=train),
         pod(ctx, "research", "bert-1", _TRAIN, node_name="a100-1", owner=train),
         pod(ctx, "serving", "ranker-0", PodShape({"cpu": "8", GPU: "2"}), nominated="a100-1"),
-        pod(ctx, "research", "gpt-0", _TRAIN_WHOLE_NODE, node_name="a100-2"),
+        pod(ctx, "research", "gpt-0", _TRAIN_WHOLE_NODE, node_name="a100-2", age_min=1900),
         pod(ctx, "research", "old-0", _TRAIN_WHOLE_NODE, node_name="a100-3", terminating=True),
-        *(pod(ctx, "notebooks", f"lab-{n}", _NOTEBOOK, node_name="a100-4") for n in range(7)),
+        *(pod(ctx, "notebooks", f"lab-{n}", _NOTEBOOK, node_name="a100-4", age_min=4300) for n in range(7)),
         pod(ctx, "research", "simulate-0", cpu_hungry, node_name="a100-5"),
         pod(ctx, "research", "done-0", _TRAIN_WHOLE_NODE, node_name="a100-5", phase="Succeeded"),
         pod(ctx, "serving", "embed-0", PodShape({"cpu": "40", GPU: "4"}), node_name="a100-mig-0"),
@@ -107,7 +111,25 @@ def _alpha(ctx: Context) -> list[Json]:
     ]
     used = _requested(pods, "research")
     limit = quota(ctx, "research", "gpus", {f"requests.{GPU}": "32", "requests.cpu": "400"}, used)
-    return [*nodes, *pods, limit, *gateway]
+    return [*nodes, *pods, limit, *gateway, *_alpha_agents(ctx, {_name(made): made for made in pods})]
+
+
+def _alpha_agents(ctx: Context, pods: Mapping[str, Json]) -> Iterable[Json]:
+    idle, light, busy = agents.UNUSED, agents.LIGHT, agents.BUSY
+    labs = (idle, light, idle, idle, agents.STEADY, light, idle)
+    held: dict[str, list[tuple[Json, Iterable[Load]]]] = {
+        "a100-0": [(pods["bert-0"], [busy] * 4)],
+        "a100-1": [(pods["bert-1"], [busy, busy, busy, agents.HOT])],
+        "a100-2": [(pods["gpt-0"], [agents.FORGOTTEN] * 8)],
+        "a100-3": [(pods["old-0"], [agents.STEADY] * 8)],
+        "a100-4": [(pods[f"lab-{n}"], [load]) for n, load in enumerate(labs)],
+        "a100-5": [(pods["simulate-0"], [busy, agents.QUIET, agents.QUIET, agents.QUIET])],
+    }
+    for node_name, holding in held.items():
+        yield node_devices(ctx, node_name, "NVIDIA A100-SXM4-80GB", 80, holding)
+    small = [(pods[f"small-{n}"], agents.SMALL) for n in range(5)]
+    embed = [(pods["embed-0"], [light] * 4)]
+    yield node_devices(ctx, "a100-mig-0", "NVIDIA A100-SXM4-80GB", 80, embed, devices=4, instances=small)
 
 
 def _gateway(ctx: Context) -> tuple[list[Json], list[Json]]:
@@ -171,7 +193,20 @@ def _bravo(ctx: Context) -> list[Json]:
         *(pod(ctx, "web", f"web-{n}", _WEB, node_name=f"cpu-{n % 3}") for n in range(12)),
         *_agents(ctx, nodes),
     ]
-    return [*nodes, *pods]
+    return [*nodes, *pods, *_bravo_agents(ctx, {_name(made): made for made in pods})]
+
+
+def _bravo_agents(ctx: Context, pods: Mapping[str, Json]) -> Iterable[Json]:
+    held: dict[str, list[tuple[Json, Iterable[Load]]]] = {
+        "h100-2": [(pods["pretrain-0"], [agents.BUSY] * 8)],
+        "h100-3": [(pods[f"chat-{n}"], [agents.LIGHT]) for n in range(3)],
+    }
+    fell_off = Sick("Lost", "Xid79", "the GPU has fallen off the bus", 35)
+    retired = Sick("Degraded", "RetiredPagesPending", "pages wait for a reset to be retired", 2900)
+    sick = {"h100-2": {6: fell_off}, "h100-6": {3: retired}}
+    # None on h100-7.
+    for name in (f"h100-{n}" for n in range(7)):
+        yield node_devices(ctx, name, "NVIDIA H100 80GB HBM3", 80, held.get(name, ()), sick=sick.get(name))
 
 
 def _charlie(ctx: Context) -> list[Json]:
@@ -207,16 +242,18 @@ def _job(ctx: Context, namespace: str, name: str, shape: PodShape) -> Json:
     return workload(ctx, "Job", "batch/v1", namespace, name, {"template": pod_template(shape)})
 
 
+def _name(made: Json) -> str:
+    metadata = made["metadata"]
+    assert isinstance(metadata, dict)
+    return str(metadata["name"])
+
+
 def _agents(ctx: Context, nodes: Iterable[Json]) -> Iterable[Json]:
-    agents = workload(
+    owner = workload(
         ctx, "DaemonSet", "apps/v1", "kube-system", "node-agent", {"template": pod_template(_AGENT)}
     )
     for number, made in enumerate(nodes):
-        metadata = made["metadata"]
-        assert isinstance(metadata, dict)
-        yield pod(
-            ctx, "kube-system", f"node-agent-{number}", _AGENT, node_name=metadata["name"], owner=agents
-        )
+        yield pod(ctx, "kube-system", f"node-agent-{number}", _AGENT, node_name=_name(made), owner=owner)
 
 
 def _requested(pods: Iterable[Json], namespace: str) -> dict[str, str]:

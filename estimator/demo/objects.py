@@ -150,6 +150,7 @@ def pod(
     phase: str = "",
     unschedulable_for_min: float | None = None,
     terminating: bool = False,
+    age_min: float = 60,
 ) -> Json:
     """A pod; on a node it is running unless ``phase`` says otherwise, on none it is pending.
 
@@ -161,7 +162,7 @@ def pod(
         "namespace": namespace,
         "uid": ctx.uid(),
         "resourceVersion": ctx.version(),
-        "creationTimestamp": ctx.ago(60 if unschedulable_for_min is None else unschedulable_for_min),
+        "creationTimestamp": ctx.ago(age_min if unschedulable_for_min is None else unschedulable_for_min),
         "labels": dict(shape.labels),
     }
     if owner is not None:
@@ -187,7 +188,7 @@ def pod(
         ]
     elif node_name:
         status["conditions"] = [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": ctx.ago(60)},
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": ctx.ago(age_min)},
         ]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 

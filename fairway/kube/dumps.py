@@ -24,6 +24,7 @@ from fairway.kube.member_kinds import (
     RuntimeClass,
     StorageClass,
 )
+from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -153,6 +154,7 @@ _KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
     "PersistentVolumeClaim": ("", PersistentVolumeClaim),
     "StorageClass": ("storage.k8s.io", StorageClass),
     "CSINode": ("storage.k8s.io", CsiNode),
+    "NodeDevices": ("fairway.dev", NodeDevices),
 }
 
 

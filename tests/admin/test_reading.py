@@ -24,6 +24,7 @@ from admin.remote import RemoteError, Tls, remote_summaries
 from admin.reporting import read_report
 from admin.shape import Shape
 from admin.sources import DumpSource, EstimatorSource, LiveSource, Source
+from admin.usage import read_usage
 from admin.verdicts import Verdicts, Word, word
 from admin.workload_file import read_workload_file
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
@@ -117,6 +118,31 @@ def test_pages_are_followed_and_forbidden_quotas_are_left_out(tmp_path: Path) ->
         (problem,) = dump.problems
         assert "quotas are left out" in str(problem)
         assert "1,000 nodes" in news
+
+    live_cluster(scenario, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("fails", "note"),
+    [
+        (403, "NodeDevices: could not be read; no device is measured"),
+        (404, "NodeDevices: there are none (does the node agent run here?); no device is measured"),
+        (0, None),
+    ],
+)
+def test_who_uses_what_of_a_live_cluster(tmp_path: Path, fails: int, note: str | None) -> None:
+    async def scenario(api: FakeApi, config: Path) -> None:
+        path = "/apis/fairway.dev/v1alpha1/nodedevices"
+        if fails:
+            api.fail(fails, times=9, when=lambda seen: seen.path.endswith("nodedevices"))
+        api.load(path, ({"metadata": {"name": name}, "observedAt": NOW.isoformat()} for name in ("n1", "n2")))
+        source = LiveSource("live", config, "")
+        found = await read_usage([source], builtin_catalogue(), NOW.timestamp(), quiet())
+        (cluster,) = found.found
+        assert sum(use.allocated_milli for use in cluster.uses) == 2000
+        assert cluster.notes == (() if note is None else (note,))
+        read = {seen.path.rpartition("/")[2] for seen in api.seen}
+        assert read == {"nodes", "pods", "namespaces", "nodedevices"}
 
     live_cluster(scenario, tmp_path)
 

@@ -1,0 +1,56 @@
+"""Who uses what, from sources: live clusters and dumps are reckoned here; estimators do not tell."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+
+from admin.document import Failure
+from admin.gathering import Gathered, gather
+from admin.observing import Observed, observe
+from admin.progress import Seen
+from admin.sources import EstimatorSource, Source, SourceError
+from fairway.accelerators.catalogue import Catalogue
+from fairway.kube.dumps import Dump
+from fairway.kube.member_kinds import Namespace
+from fairway.kube.node_devices import NodeDevices
+from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.usage.cluster import Objects, cluster_usage
+from fairway.usage.measured import moment_s
+from fairway.usage.owner import Owners
+from fairway.usage.use import ClusterUsage
+
+
+async def read_usage(
+    sources: Sequence[Source], catalogue: Catalogue, now_s: float, console: Console
+) -> Gathered[ClusterUsage]:
+    """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``."""
+
+    async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterUsage | Failure]]:
+        if isinstance(source, EstimatorSource):
+            raise SourceError(
+                f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
+                "a dump of its nodes, pods and nodedevices"
+            )
+        observed = await observe(source, seen, lambda: now_s, only_users=True)
+        seen("counting")
+        return [(observed.name, await asyncio.to_thread(usage_of, observed, catalogue, now_s))]
+
+    return await gather(sources, read, console)
+
+
+def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:
+    """Who uses what in one cluster whose objects are at hand, at the moment when these were read."""
+    dump = observed.dump
+    agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
+    owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), dump.of(Namespace))
+    objects = Objects(dump.nodes, dump.pods, agents, owners)
+    return cluster_usage(observed.name, objects, catalogue, _as_of_s(observed, dump, now_s))
+
+
+def _as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
+    """When the objects were read: of a file, whose date a copy changes, when the last agent in it wrote."""
+    if not observed.age_s:
+        return now_s
+    written = [at_s for one in dump.of(NodeDevices) if (at_s := moment_s(one.observed_at)) is not None]
+    return min(now_s, max(written, default=now_s - observed.age_s))

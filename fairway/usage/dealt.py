@@ -1,0 +1,80 @@
+"""Which devices a pod's share of its node is: requests say how much, kubelet and processes say which."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from fairway.accelerators.mig_geometry import geometry_of
+from fairway.kube.objects import Pod
+from fairway.usage.held import WHOLE_MILLI, Held
+from fairway.usage.measured import Holds, Measured
+from fairway.usage.use import HoldingPod, Use
+
+
+class Dealer:
+    """The measured devices of a cluster by the pods that hold them. Every pod is to be asked about once.
+
+    ``unasked``: the pods found so far that use devices which they neither asked for nor were given.
+    """
+
+    def __init__(self, found: Mapping[str, tuple[Measured, ...]]) -> None:
+        self.unasked: list[str] = []
+        self._by_id = {device.id: device for devices in found.values() for device in devices}
+        self._held: dict[tuple[str, str, str], list[tuple[Holds, Measured]]] = {}
+        for node, devices in found.items():
+            for device in sorted(devices, key=lambda device: (device.index, device.id)):
+                for holds in device.holders:
+                    self._held.setdefault((node, holds.namespace, holds.pod), []).append((holds, device))
+
+    def knows(self, pod: Pod, node: str) -> bool:
+        """Whether a pod of this name holds any device of the node."""
+        return (node, pod.metadata.namespace, pod.metadata.name) in self._held
+
+    def dealt(self, pod: HoldingPod, uid: str, holdings: Iterable[Held]) -> Iterator[Use]:
+        """What the pod holds, device by device as far as anybody tells which; the rest in one piece."""
+        left = self._holding(pod, uid)
+        for held in holdings:
+            if held.device:
+                left.pop(held.device, None)
+                yield use_of(pod, held, 1, self._by_id.get(held.device))
+                continue
+            missing = held.pieces
+            for id_, (holds, device) in tuple(left.items()):
+                if missing and bool(device.parent) == held.is_instance:
+                    del left[id_]
+                    pieces = min(missing, max(1, holds.shares))
+                    missing -= pieces
+                    yield use_of(pod, held, pieces, device)
+            if missing:
+                yield use_of(pod, held, missing, None)
+        for holds, device in left.values():
+            if holds.given:
+                # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
+                yield use_of(pod, Held(device.product, _part(device), 1), 1, device)
+        if any(not holds.given for holds, _ in left.values()):
+            self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
+
+    def _holding(self, pod: HoldingPod, uid: str) -> dict[str, tuple[Holds, Measured]]:
+        """The devices that the pod holds, those that kubelet gave it first."""
+        found = [
+            (holds, device)
+            for holds, device in self._held.get((pod.node, pod.namespace, pod.name), ())
+            if not holds.uid or not uid or holds.uid == uid
+        ]
+        found.sort(key=lambda pair: not pair[0].given)
+        left: dict[str, tuple[Holds, Measured]] = {}
+        for holds, device in found:
+            # A process is mostly seen on a device that kubelet gave as well.
+            left.setdefault(device.id, (holds, device))
+        return left
+
+
+def use_of(pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
+    """So many of the pieces."""
+    return Use(pod, held.product or (device.product if device else ""), held.milli, pieces, device)
+
+
+def _part(device: Measured) -> int:
+    """Of a device a MIG instance is, in thousandths."""
+    if not device.parent:
+        return WHOLE_MILLI
+    geometry = geometry_of(device.product, 0, (device.profile,))
+    return WHOLE_MILLI // max(1, geometry.most(device.profile) if geometry else 1)

@@ -1,0 +1,190 @@
+"""Which devices a pod holds, physically: of what product, and what part of each.
+
+Of whole devices a pod holds as many as it requests; of devices that are advertised several times
+(time-slicing, MPS) a part each; of MIG instances the part of a device that one is by the placement table, or
+a whole device where the table does not know it; of devices that a sharing scheme divides what annotations
+say.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry
+from fairway.accelerators.devices import (
+    ANY_SLOTS,
+    PPM,
+    Device,
+    DeviceUse,
+    NodeFacts,
+    PodAsk,
+    PodFacts,
+    Read,
+    Scheme,
+)
+from fairway.accelerators.mig_geometry import geometry_of
+from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
+from fairway.accelerators.pod_facts import pod_facts
+from fairway.accelerators.products import node_product
+from fairway.accelerators.schemes import MARKS, SCHEMES
+from fairway.kube.objects import Node, Pod
+from fairway.resources import Amounts, ResourceError, is_extended, parse_amounts, pod_request
+
+WHOLE_MILLI = 1000
+"""A device, in the unit of parts of it."""
+
+_BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """So many pieces of devices, each ``milli`` thousandths of one.
+
+    ``device``: the id of the device, where a sharing scheme names it. ``is_instance``: a piece is a MIG
+    instance. ``group``: the same for pods that share a device which their scheme has opened; the ``opener``
+    among them holds the device for the others.
+    """
+
+    product: str
+    milli: int
+    pieces: int
+    device: str = ""
+    is_instance: bool = False
+    group: str = ""
+    opener: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What one of a resource is on a node: ``milli`` thousandths of a device, with ``many`` to a device."""
+
+    product: str
+    milli: int
+    many: int = 1
+    is_instance: bool = False
+
+
+class HeldDevices:
+    """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each."""
+
+    def __init__(self, nodes: Iterable[Node], catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._nodes = {node.metadata.name: node for node in nodes}
+        self._facts: dict[str, NodeFacts] = {}
+        self._pieces: dict[tuple[str, str], _Piece] = {}
+        self._devices: dict[tuple[str, str], dict[str, Device]] = {}
+
+    def of(self, pod: Pod, node: str) -> Read[tuple[Held, ...]]:
+        """What the pod holds of the node's accelerators; nothing where its request cannot be read."""
+        facts = pod_facts(pod)
+        marked = not (MARKS.isdisjoint(facts.annotations) and MARKS.isdisjoint(facts.labels))
+        if not marked and not any(facts.containers) and not pod.spec.init_containers:
+            return Read(())
+        try:
+            request = {name: n for name, n in pod_request(pod).items() if n > 0 and is_extended(name)}
+        except ResourceError as error:
+            return Read((), (f"pod {facts.namespace}/{pod.metadata.name}: {error}; it holds nothing",))
+        shared = [held for scheme in SCHEMES if marked for held in self._shared(scheme, facts, node, request)]
+        found = (*shared, *self._counted(node, request))
+        return Read(tuple(held for held in found if held.milli > 0 and held.pieces > 0))
+
+    def accelerators(self) -> tuple[str, ...]:
+        """The nodes that have any, by name."""
+        return tuple(sorted(node for node in self._nodes if any(self._resources(node))))
+
+    def _shared(self, scheme: Scheme, facts: PodFacts, node: str, request: Amounts) -> Iterator[Held]:
+        """What the scheme says; what it counts device by device leaves ``request``."""
+        uses = scheme.uses(facts).found
+        if scheme.opens and not uses:
+            group = next((facts.labels[mark] for mark in scheme.marks if mark in facts.labels), "")
+            if group and request.pop(scheme.opens, 0):
+                yield Held(self._piece(node, scheme.opens).product, WHOLE_MILLI, 1, group=group, opener=True)
+            return
+        if not uses:
+            return
+        if not scheme.opens:
+            for resource in tuple(request):
+                if scheme.claims(PodAsk((((resource, 1),),))) is not None:
+                    del request[resource]
+        known = self._known(scheme, node)
+        opened = scheme.new_device(self._node(node)) if scheme.new_device else None
+        for use in uses:
+            device = known.get(use.device, opened)
+            product = next((self._piece(node, name).product for name in self._resources(node)), "")
+            if scheme.opens:
+                yield Held(product, _part(use, device), 1, group=use.device)
+            else:
+                product = product or (device.product if device else "")
+                yield Held(product, _part(use, device), 1, device=use.device)
+
+    def _counted(self, node: str, request: Amounts) -> Iterator[Held]:
+        for resource, amount in sorted(request.items()):
+            entry = self._entry(resource)
+            if entry is None or entry.device_class in _BY_SCHEME:
+                continue
+            piece = self._piece(node, resource)
+            if piece.many > 1:
+                yield Held(piece.product, WHOLE_MILLI, amount // piece.many)
+                yield Held(piece.product, amount % piece.many * WHOLE_MILLI // piece.many, 1)
+            else:
+                yield Held(piece.product, piece.milli, amount, is_instance=piece.is_instance)
+
+    def _entry(self, resource: str) -> Entry | None:
+        entry = self._catalogue.device(resource) if is_extended(resource) else None
+        return entry if entry is not None and entry.is_accelerator else None
+
+    def _resources(self, node: str) -> Iterator[str]:
+        has = self._node(node).allocatable
+        return (name for name, amount in sorted(has.items()) if amount > 0 and self._entry(name))
+
+    def _node(self, name: str) -> NodeFacts:
+        known = self._facts.get(name)
+        if known is None:
+            node = self._nodes.get(name, Node())
+            try:
+                has = parse_amounts(node.status.allocatable)
+            except ResourceError:
+                # Whoever counts the node's devices has told it.
+                has = {}
+            labels, annotations = node.metadata.labels or {}, node.metadata.annotations or {}
+            known = self._facts[name] = NodeFacts(name, labels, annotations, has)
+        return known
+
+    def _piece(self, node: str, resource: str) -> _Piece:
+        key = (node, resource)
+        known = self._pieces.get(key)
+        if known is None:
+            known = self._pieces[key] = self._read_piece(self._node(node), resource)
+        return known
+
+    def _read_piece(self, node: NodeFacts, resource: str) -> _Piece:
+        entry = self._entry(resource) or Entry(resource, DeviceClass.WHOLE)
+        product = node_product(entry, node.labels, node.allocatable.get(resource, 0)).found
+        if resource == NEURON_CORE:
+            return _Piece(
+                product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
+            )
+        milli, is_instance = WHOLE_MILLI, bool(product.partition)
+        if is_instance:
+            geometry = geometry_of(product.product, 0, (product.partition,))
+            most = geometry.most(product.partition) if geometry else 0
+            milli //= max(1, most)
+        return _Piece(product.product, max(1, milli // product.advertised_per_device), 1, is_instance)
+
+    def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:
+        key = (scheme.name, node)
+        if key not in self._devices:
+            read = scheme.devices(self._node(node))
+            self._devices[key] = {device.id: device for device in read.found} if read else {}
+        return self._devices[key]
+
+
+def _part(use: DeviceUse, device: Device | None) -> int:
+    """The larger of the parts of memory and of compute, in thousandths; all of a device that nobody knows."""
+    if use.exclusive or device is None:
+        return WHOLE_MILLI
+    memory = use.memory_ppm * WHOLE_MILLI // PPM
+    if device.memory:
+        memory += -(-use.memory * WHOLE_MILLI // device.memory)
+    cores = -(-use.cores * WHOLE_MILLI // device.cores) if device.cores else 0
+    slots = WHOLE_MILLI // device.slots if 0 < device.slots < ANY_SLOTS else 0
+    return min(WHOLE_MILLI, max(memory, cores) or slots or WHOLE_MILLI)

@@ -1,0 +1,108 @@
+"""What node agents write, and the usage of one cluster made of it: builders for tables of behaviour."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.kube.member_kinds import Namespace
+from fairway.kube.node_devices import NodeDevices
+from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.usage.cluster import Objects, cluster_usage
+from fairway.usage.owner import Owners
+from fairway.usage.use import ClusterUsage, Use
+from tests.builders import NodeBuilder, PodBuilder
+
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
+GIB = 1024**3
+
+
+def ago(seconds: float) -> str:
+    """A moment before `NOW` as RFC 3339."""
+    return datetime.fromtimestamp(NOW.timestamp() - seconds, UTC).isoformat()
+
+
+@dataclass(frozen=True)
+class DeviceBuilder:
+    """A device of 80 GiB, healthy, measured and in full use."""
+
+    id: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+    window: Mapping[str, object] | None = field(
+        default_factory=lambda: {
+            "utilizationP50": 90,
+            "utilizationP95": 99,
+            "memoryPeakBytes": 70 * GIB,
+            "samples": 60,
+        }
+    )
+    holders: tuple[Mapping[str, object], ...] = ()
+
+    def held_by(self, pod: str, *, source: str = "PodResources", **more: object) -> "DeviceBuilder":
+        """One more holder, ``namespace/name``."""
+        namespace, _, name = pod.rpartition("/")
+        holder = {"namespace": namespace or "default", "pod": name, "source": source, **more}
+        return replace(self, holders=(*self.holders, holder))
+
+    def doing(self, p50: int, p95: int, memory_gib: float = 70, **more: object) -> "DeviceBuilder":
+        """What it does, in percent of utilisation; ``idle_s``: for how long it has done nothing."""
+        idle_s = more.pop("idle_s", None)
+        idle = {} if idle_s is None else {"idleSince": ago(float(str(idle_s)))}
+        measured = {"utilizationP50": p50, "utilizationP95": p95, "memoryPeakBytes": int(memory_gib * GIB)}
+        return replace(self, window={"samples": 60, **measured, **idle, **more})
+
+    def unmeasured(self) -> "DeviceBuilder":
+        return replace(self, window=None)
+
+    def with_(self, **fields: object) -> "DeviceBuilder":
+        return replace(self, fields={**self.fields, **fields})
+
+    def object(self, index: int) -> dict[str, object]:
+        made = {"id": self.id, "index": index, "product": "NVIDIA H100", "memoryBytes": 80 * GIB}
+        return {**made, "holders": list(self.holders), "window": self.window, **self.fields}
+
+
+def agent(node: str, *devices: DeviceBuilder, age_s: float = 30, **fields: object) -> NodeDevices:
+    """What the agent of the node wrote so long ago."""
+    made: dict[str, object] = {"metadata": {"name": node}, "observedAt": ago(age_s), "windowSeconds": 300}
+    made["devices"] = [device.object(index) for index, device in enumerate(devices)]
+    return msgspec.convert({**made, **fields}, NodeDevices)
+
+
+def usage(
+    nodes: Iterable[NodeBuilder],
+    pods: Iterable[PodBuilder],
+    agents: Iterable[NodeDevices] | None = (),
+    *,
+    replica_sets: Iterable[ReplicaSet] = (),
+    deployments: Iterable[Deployment] = (),
+    namespaces: Iterable[Namespace] = (),
+    name: str = "east",
+) -> ClusterUsage:
+    """Who uses what at `NOW`."""
+    objects = Objects(
+        tuple(node.build() for node in nodes),
+        tuple(pod.build() for pod in pods),
+        None if agents is None else tuple(agents),
+        Owners(replica_sets, deployments, namespaces),
+    )
+    return cluster_usage(name, objects, builtin_catalogue(), NOW.timestamp())
+
+
+def held(found: ClusterUsage) -> dict[str, int]:
+    """What each pod holds, in thousandths of devices."""
+    sums: dict[str, int] = {}
+    for use in found.uses:
+        sums[use.pod.name] = sums.get(use.pod.name, 0) + use.allocated_milli
+    return sums
+
+
+def said(found: ClusterUsage) -> dict[str, set[str]]:
+    """What is said of each device, or of a pod's devices that nobody tells apart."""
+    return {_device(use): {finding.value for finding in use.findings} for use in found.uses}
+
+
+def _device(use: Use) -> str:
+    return use.device.id if use.device else use.pod.name
