@@ -137,7 +137,7 @@ def _idle_uncut(holdings: Holdings, stock: Stock, open_rows: BoolVector) -> int:
     """Idle devices of the stock on nodes that say they can be cut."""
     if stock.resource != GPU:
         return 0
-    labels = holdings.columns.labels
+    labels = holdings.columns.described
     capable = [code for code, value in labels.values(_CAPABLE_LABEL).items() if value == "true"]
     can = np.isin(labels.codes(_CAPABLE_LABEL)[stock.rows], capable) & open_rows[stock.rows]
     return int(stock.idle[can].sum())
