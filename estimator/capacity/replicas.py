@@ -4,18 +4,13 @@ Exact, because pods of one shape do not compete for anything but the amounts and
 the scarcest decides. Mirrors NodeResourcesFit of kube-scheduler 1.36.
 """
 
-from collections.abc import Iterator
-from itertools import islice
-
 import numpy as np
 
 from estimator.capacity.answer import UNBOUNDED, Answer
 from estimator.capacity.room import Room, demand
 from estimator.fit.pod_shape import PodShape
-from estimator.reasons import Reason, insufficient, never_fits, unhealthy_devices
+from estimator.reasons import Reason, insufficient, never_fits
 from fairway.resources import PODS, is_extended
-
-_TOLD = 3
 
 
 def max_replicas(room: Room, shape: PodShape) -> Answer:
@@ -50,20 +45,8 @@ def max_replicas(room: Room, shape: PodShape) -> Answer:
     never = _never(room, shape) if value == 0 and eligible.count else {}
     reasons = [insufficient(resource, nodes) for nodes, resource in short if resource not in never]
     if room.nodes.broken:
-        reasons += _unhealthy(room, shape)
+        reasons += room.nodes.broken.reasons((name for name, _ in shape.requests), eligible.mask)
     return Answer(value, bound, value == bound, (*never.values(), *unfit, *reasons, *eligible.blocked))
-
-
-def _unhealthy(room: Room, shape: PodShape) -> Iterator[Reason]:
-    """Which devices of what the shape asks for do not work on nodes that it may use."""
-    mask = room.eligible(shape).mask
-    for resource, _ in shape.requests:
-        here = [on[resource] for row, on in room.nodes.broken.items() if resource in on and mask[row]]
-        if here:
-            why = list(islice((text for one in here for text in one.why), _TOLD))
-            untold = any(one.short and not one.is_told for one in here)
-            devices = sum(one.devices for one in here)
-            yield unhealthy_devices(resource, devices, len(here), why, untold=untold)
 
 
 def _never(room: Room, shape: PodShape) -> dict[str, Reason]:

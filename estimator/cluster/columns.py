@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from estimator.cluster.broken_devices import Broken, Stated
+from estimator.cluster.broken_rows import BrokenRows
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.dra_state import DraState
 from estimator.cluster.labels import LabelColumns
@@ -89,7 +90,8 @@ class NodeColumns:
         self._allocatable: dict[str, IntVector] = {}
         self._unhealthy: dict[str, IntVector] = {}
         self._exclusive: dict[str, IntVector] = {}
-        self._broken: dict[int, Mapping[str, Broken]] = {}
+        self.broken = BrokenRows()
+        """The devices that do not work, by row."""
         self._described: LabelColumns | None = None
         self._row_of: dict[str, int] = {}
         self._vacant: list[int] = []
@@ -142,11 +144,6 @@ class NodeColumns:
         They describe devices and where these are; what a selector selects are ``labels`` alone.
         """
         return self.labels if self._described is None else self._described
-
-    @property
-    def broken(self) -> Mapping[int, Mapping[str, Broken]]:
-        """By row and resource the devices that do not work. Not to be written."""
-        return self._broken
 
     def held_exclusively(self, level: str) -> BoolVector:
         """On which rows pods run that want the level's whole domain for their gang. A fresh vector."""
@@ -203,7 +200,7 @@ class NodeColumns:
         if row.broken != broken:
             changed = row.broken.keys() | broken.keys()
             row.broken = broken
-            self._note_broken(index, broken)
+            self.broken.put(index, broken)
             for resource in changed:
                 self._write(index, row, resource)
             self._write_unhealthy(index, row)
@@ -222,7 +219,7 @@ class NodeColumns:
         row.present = False
         row.allocatable, row.unhealthy, row.taints = {}, _NONE_UNHEALTHY, ()
         row.broken, row.filled = _NONE_BROKEN, _NONE_FILLED
-        self._note_broken(index, row.broken)
+        self.broken.put(index, row.broken)
         self._labels_changed(index, row, {})
         self._present[index] = False
         self._node_count -= 1
@@ -287,7 +284,7 @@ class NodeColumns:
         twin._taints = self._taints.copy()
         twin.labels = self.labels.copy()
         twin._described = None if self._described is None else self._described.copy()
-        twin._broken = dict(self._broken)
+        twin.broken = self.broken.copy()
         # What of it matters to a question is worked out before, see `surroundings`.
         twin.occupancy = Occupancy(0)
         twin.devices = tuple(table.copy() for table in self.devices)
@@ -402,12 +399,6 @@ class NodeColumns:
                 if at is not None:
                     self._described.set_row(other, at.labels)
         self._described.set_row(index, {**row.filled, **row.labels} if row.filled else row.labels)
-
-    def _note_broken(self, index: int, broken: Mapping[str, Broken]) -> None:
-        if broken:
-            self._broken[index] = broken
-        else:
-            self._broken.pop(index, None)
 
     def _taints_changed(self, index: int, row: NodeRow, taints: tuple[Taint, ...]) -> None:
         row.taints = taints

@@ -51,6 +51,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._held_on = held_on
         self._ages: dict[str, _Age] = {}
         self._stale: set[str] = set()
+        self._told_stale: set[str] = set()
         self._told: dict[str, str] = {}
         self._now_s: float | None = None
 
@@ -74,6 +75,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         super().delete(key)
         self._ages.pop(key, None)
         self._stale.discard(key)
+        self._told_stale.discard(key)
         self._apply(key)
 
     def tick(self, now_s: float) -> None:
@@ -87,6 +89,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         changed, self._stale = silent ^ self._stale, silent
         for name in sorted(changed):
             self._apply(name)
+        self._tell_stale()
 
     def tick_by_newest(self) -> None:
         """It is as late as the newest object says: of a dump, whose state is of one moment."""
@@ -116,6 +119,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._stale.add(name)
         else:
             self._stale.discard(name)
+            self._told_stale.discard(name)
 
     def _remember(self, key: str, value: DeviceReport) -> None:
         for device in value.bad:
@@ -134,7 +138,6 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         problems = [] if report is None else list(report.problems)
         if report is not None and name in self._stale:
             report = None
-            problems = [*problems, _STALE]
         bad = frozenset(device.id for device in report.bad) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
@@ -153,6 +156,14 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
     def _is_shared(self, name: str, device: str) -> bool:
         return any(table.has_device(name, device) for table in self._columns.devices)
+
+    def _tell_stale(self) -> None:
+        """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
+        news = sorted(self._stale - self._told_stale)
+        self._told_stale = set(self._stale)
+        if news:
+            others = f"; the same of {len(news) - 1} others" if len(news) > 1 else ""
+            self._report("nodedevices", news[0], _STALE + others)
 
     def _tell(self, name: str, told: str) -> None:
         """One report of an object, whatever is wrong with it, and again when something else is."""

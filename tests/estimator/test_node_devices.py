@@ -235,7 +235,7 @@ class TestEvents:
         write(mirror, ONE_BAD)
         copy = mirror.columns.copy()
         write(mirror, agent("a").gpus(8))
-        assert len(copy.broken) == 1
+        assert list(copy.broken) == [0]
         assert copy.free(GPU).tolist() == [7]
 
 
@@ -314,9 +314,18 @@ class TestStaleAgents:
         left, told = self.told(0.0, ONE_BAD.observed("yesterday"), 1.0, ONE_BAD.observed("today"))
         assert left == 8
         assert told == [
-            "observedAt: expected a time in RFC 3339, found 'yesterday': taken as never; " + self.STALE,
-            "observedAt: expected a time in RFC 3339, found 'today': taken as never; " + self.STALE,
+            "observedAt: expected a time in RFC 3339, found 'yesterday': taken as never",
+            self.STALE,
+            "observedAt: expected a time in RFC 3339, found 'today': taken as never",
         ]
+
+    def test_a_whole_cluster_that_falls_silent_is_one_report(self) -> None:
+        complaints = Complaints()
+        mirror = cluster(report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, *(agent(f"n{number}").gpus(1) for number in range(500)))
+        mirror.node_devices.tick(NOW_S + 601)
+        assert complaints == [("nodedevices", "n0", self.STALE + "; the same of 499 others")]
 
     def test_in_a_dump_the_newest_object_says_how_late_it_is(self) -> None:
         complaints = Complaints()
@@ -629,7 +638,7 @@ def all_of(mirror: ClusterMirror) -> object:
                 int(columns.free(GPU)[row]),
                 int(columns.allocatable(GPU)[row]),
                 int(columns.unhealthy(GPU)[row]),
-                columns.broken.get(row),
+                columns.broken.on(row),
                 [described.values(key).get(int(described.codes(key)[row])) for key in sorted(described.keys)],
             )
     return found, {pod: sorted(nodes) for pod, nodes in mirror.node_devices.watched.items()}

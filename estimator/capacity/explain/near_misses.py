@@ -94,7 +94,7 @@ def _shortages(room: Room, obstacles: Obstacles, row: int) -> Iterator[tuple[str
             remedy += f": pods that hold {held} have to end, move or shrink"
         if unhealthy := int(room.nodes.unhealthy(resource)[row]):
             remedy += f"; {amount_text(resource, unhealthy)} unhealthy beside them"
-            broken = room.nodes.broken.get(row, {}).get(resource)
+            broken = room.nodes.broken.on(row).get(resource)
             remedy += f" ({', '.join(broken.why[:_SHOWN_BROKEN])})" if broken is not None else ""
         yield f"{lacking_text(resource, missing)} {resource}", f"{remedy}."
 

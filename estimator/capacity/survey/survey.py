@@ -114,8 +114,8 @@ def survey(
 
 def _broken(columns: NodeColumns) -> Iterator[str]:
     """Which devices agents found not to work, by node."""
-    for row in sorted(columns.broken):
-        for resource, broken in columns.broken[row].items():
+    for row in columns.broken:
+        for resource, broken in columns.broken.on(row).items():
             told = unhealthy_devices(resource, broken.devices, 1, broken.why)
             yield f"node {node_name(columns, row)}: {told}"
 
