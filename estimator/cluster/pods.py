@@ -58,7 +58,7 @@ class PodMirror:
         report: Report,
     ) -> None:
         self._columns = columns
-        self._node_devices = devices
+        self._node_devices, self._watched = devices, devices.watched
         self._controllers = controllers
         self._tolerations = tolerations
         self._report = report
@@ -84,7 +84,7 @@ class PodMirror:
         self._pods[key] = held
         if held.node:
             self._hold(held)
-        if key in self._node_devices.watched:
+        if key in self._watched:
             self._node_devices.pod_changed(key)
         for resource, tolerates in held.tolerates:
             self._tolerations.seen(resource, tolerates, 1)
@@ -98,7 +98,7 @@ class PodMirror:
         held = self._pods.pop(key, None)
         if held is not None:
             self._forget(key, held)
-            if key in self._node_devices.watched:
+            if key in self._watched:
                 self._node_devices.pod_changed(key)
 
     def held_on(self, key: str, node: str) -> Mapping[str, int]:
