@@ -25,6 +25,7 @@ CLIQUE_LABEL, CAPABLE_LABEL = "nvidia.com/gpu.clique", "nvidia.com/mig.capable"
 _ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED)
 _SUFFIX = re.compile(r"(-MIG-.*|-SHARED)+$")
 _NO_WORD = re.compile(r"[^A-Za-z0-9.]+")
+_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 3
 
 HeldBy = Callable[[str], Mapping[str, int]]
@@ -157,11 +158,11 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     problems: list[str] = []
     if not report.is_nvidia:
         return Read(filled)
-    labels, product = node.labels, _NO_WORD.sub("-", report.product).strip("-")
+    labels, product = node.labels, _NO_WORD.sub("-", report.product).strip("-.")
     stated = labels.get(PRODUCT_LABEL, "")
     if product and stated and _NO_WORD.sub("-", _SUFFIX.sub("", stated)).lower() != product.lower():
         problems.append(_contradicts(PRODUCT_LABEL, stated, report.product))
-    if product and not any(labels.get(key) for key in _labels("product")):
+    if _VALUE.fullmatch(product) and not any(labels.get(key) for key in _labels("product")):
         filled[PRODUCT_LABEL] = product + _cut_alike(report, node)
     memory = labels.get(MEMORY_LABEL, "")
     if report.memory_mib and not any(labels.get(key) for key in _labels("memory")):
@@ -169,9 +170,9 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     elif report.memory_mib and not report.is_cut and _differs(memory, report.memory_mib):
         problems.append(_contradicts(MEMORY_LABEL, memory, f"{report.memory_mib} MiB"))
     clique = labels.get(CLIQUE_LABEL, "")
-    if report.clique and not clique:
+    if _VALUE.fullmatch(report.clique) and not clique:
         filled[CLIQUE_LABEL] = report.clique
-    elif report.clique and clique != report.clique:
+    elif report.clique and clique and clique != report.clique:
         problems.append(_contradicts(CLIQUE_LABEL, clique, report.clique))
     if report.is_cut and CAPABLE_LABEL not in labels:
         filled[CAPABLE_LABEL] = "true"

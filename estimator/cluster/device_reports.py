@@ -3,6 +3,7 @@
 Healthy devices are only counted: a cluster has tens of thousands of them, and nothing asks for one by name.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -17,6 +18,7 @@ from fairway.kube.plausible_devices import instant_s, plausible
 
 _MIB = 2**20
 _NVIDIA = ("GPU-", "MIG-")
+_CODE = re.compile(r"[!-~]{1,63}")
 
 
 class BadDevice(msgspec.Struct, frozen=True, gc=False):
@@ -80,11 +82,12 @@ def _bad(devices: Iterable[NodeDevice], whole: dict[str, NodeDevice], cut: set[s
         sick = next((one for one in (device, whole.get(device.parent)) if one and _is_bad(one)), None)
         if sick is not None:
             code = sick.problems[0].code if sick.problems else ""
+            word = code if _CODE.fullmatch(code) else sick.health
             yield BadDevice(
                 intern(device.id),
                 _profile(device),
                 _is_counted(device, cut),
-                f"{shown(code or sick.health)} on {shown(sick.id)}",
+                f"{word} on {shown(sick.id)}",
                 _holders(device),
             )
 

@@ -397,6 +397,12 @@ class TestLabels:
         for key in ("nvidia.com/gpu.product", "nvidia.com/gpu.memory", CLIQUE):
             assert self.described(mirror, key) is None
 
+    @pytest.mark.parametrize("value", ["x" * 64, "a b", "-", "\n", "😀"])
+    def test_what_no_label_could_be_is_not_filled_in(self, value: str) -> None:
+        mirror = cluster(eight())
+        write(mirror, agent("a").gpus(8, clique=value))
+        assert self.described(mirror, CLIQUE) is None
+
     def test_no_selector_sees_it(self) -> None:
         mirror = cluster(eight())
         write(mirror, agent("a").gpus(8))
@@ -436,6 +442,23 @@ def test_the_survey_counts_them_as_unhealthy(
     assert surveyed(mirror) == [("NVIDIA-H100-80GB-HBM3", *expected)]
 
 
+@pytest.mark.parametrize(
+    ("gib", "expected"),
+    [
+        # Kinds of H100 share that profile, and memory alone tells which it is: one GPU, cut into seven.
+        (94, ("NVIDIA-H100-MIG", 1, 0, 0, 1)),
+        (96, ("NVIDIA-H100-MIG", 1, 0, 0, 1)),
+        # None of them: each piece counts for itself.
+        (0, ("NVIDIA-H100", 7, 0, 0, 7)),
+        (60, ("NVIDIA-H100", 7, 0, 0, 7)),
+    ],
+)
+def test_memory_and_product_of_agents_choose_the_geometry(gib: int, expected: tuple[object, ...]) -> None:
+    mirror = cluster(node("a").has({"nvidia.com/mig-1g.12gb": 7}))
+    write(mirror, agent("a").gpus(1, product="NVIDIA H100", memoryBytes=gib * GIB).cut(0, "1g.12gb", 7))
+    assert surveyed(mirror) == [expected]
+
+
 REASONS = [
     (ONE_BAD, (), ["1 device of nvidia.com/gpu unhealthy on 1 node: Xid79 on GPU-a-0"]),
     (
@@ -454,6 +477,8 @@ REASONS = [
             "all pods count against the others"
         ],
     ),
+    # What is no word is not passed on.
+    (ONE_BAD.bad(0, "X\nid"), (), ["1 device of nvidia.com/gpu unhealthy on 1 node: Unhealthy on GPU-a-0"]),
     (agent("a").gpus(8), (), []),
 ]
 
