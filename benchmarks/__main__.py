@@ -27,6 +27,7 @@ from benchmarks import (
     latency_replicas,
     many_clusters,
     memory,
+    node_devices,
     summary,
     webhook,
 )
@@ -49,6 +50,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "fan_out": fan_out.measure,
     "summary": summary.measure,
     "devices": device_latency.measure,
+    "node_devices": node_devices.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -63,6 +65,7 @@ _OF_OUR_OWN = (
     "fan_out",
     "summary",
     "devices",
+    "node_devices",
     "cycle",
     "webhook",
     "many_clusters",
