@@ -10,6 +10,7 @@ five minutes, whatever its clock.
 Time comes in with `NodeDevicesMirror.tick` alone; before the first one nothing is stale.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
@@ -23,6 +24,7 @@ from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import object_key
 
 STALE_AFTER_S = 600.0
+_DIGITS = re.compile(r"\d+")
 
 _STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"
 
@@ -167,10 +169,12 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
     def _tell(self, name: str, told: str) -> None:
         """One report of an object, whatever is wrong with it, and again when something else is."""
-        if told == self._told.get(name, ""):
+        # Another number of the same thing is no news: an agent writes every five minutes.
+        news = _DIGITS.sub("", told)
+        if news == self._told.get(name, ""):
             return
-        if told:
-            self._told[name] = told
+        if news:
+            self._told[name] = news
             self._report("nodedevices", name, told)
         else:
             del self._told[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,7 @@ from tests.builders import (
     pod,
     room_of,
     shape,
+    typed,
     upsert,
 )
 from tests.estimator.agents import GIB, NOW_S, AgentBuilder, agent, at, write
@@ -260,9 +262,9 @@ class TestSharedDevices:
         table = next(table for table in known.columns.devices if table.is_used)
         sick = agent("a").gpus(1).having(0, id=next(d.id for d in table.devices if d is not None)).bad(0)
         late = cluster()
-        write(late, sick)
+        upsert(late, sick)
         upsert(late, hami.node("a", 2))
-        write(known, sick)
+        upsert(known, sick)
         assert replicas(late, hami.half) == replicas(known, hami.half) == hami.halves
 
 
@@ -556,6 +558,17 @@ class TestBadInput:
         assert free(mirror) == left
         assert complaints == [("nodedevices", "a", told)]
 
+    def test_it_is_told_again_only_when_it_is_something_else(self) -> None:
+        complaints = Complaints()
+        mirror = cluster(eight(), report=complaints)
+        busy = [agent("a").gpus(8).having(1, window={"utilizationMax": percent}) for percent in (900, 901)]
+        write(mirror, *busy, agent("a").gpus(8), busy[0], agent("a").gpus(8).having(1, id=""))
+        assert [message.partition(":")[0] for _, _, message in complaints] == [
+            "devices[1].window.utilizationMax",
+            "devices[1].window.utilizationMax",
+            "devices[1].id",
+        ]
+
     def test_of_a_node_that_is_not_there_nothing_is_made(self) -> None:
         mirror = cluster(eight())
         write(mirror, agent("ghost").gpus(8).bad(0).held(0, "default/p"))
@@ -579,7 +592,7 @@ class TestBadInput:
 class Event:
     """Something the API server tells of a node, a pod or what an agent found."""
 
-    thing: Thing | AgentBuilder
+    thing: Thing
     gone: bool
 
 
@@ -628,28 +641,17 @@ class World:
     """The objects there are now, beside a mirror that only hears of changes."""
 
     mirror: ClusterMirror = field(default_factory=lambda: cluster(report=lambda *_: None))
-    things: dict[tuple[type, str], Thing | AgentBuilder] = field(default_factory=dict)
+    things: dict[tuple[type, str], Thing] = field(default_factory=dict)
 
     def happen(self, event: Event) -> None:
-        thing = event.thing
-        assert isinstance(thing, AgentBuilder | NodeBuilder | PodBuilder)
-        key = (type(thing), thing.build().metadata.name)
+        obj = typed(event.thing)
+        key = (type(obj), obj.metadata.name)
         if event.gone:
-            if isinstance(thing, AgentBuilder):
-                self.mirror.node_devices.delete(thing.name)
-            else:
-                delete(self.mirror, thing)
+            delete(self.mirror, obj)
             self.things.pop(key, None)
         else:
-            put(self.mirror, thing)
-            self.things[key] = thing
-
-
-def put(mirror: ClusterMirror, thing: Thing | AgentBuilder) -> None:
-    if isinstance(thing, AgentBuilder):
-        write(mirror, thing)
-    else:
-        upsert(mirror, thing)
+            upsert(self.mirror, obj)
+            self.things[key] = obj
 
 
 def all_of(mirror: ClusterMirror) -> object:
@@ -672,14 +674,11 @@ def all_of(mirror: ClusterMirror) -> object:
 @given(EVENTS, st.randoms(use_true_random=False))
 @settings(max_examples=200, derandomize=True, deadline=None)
 def test_any_order_of_events_gives_the_columns_of_the_last_objects_alone(
-    events: list[Event], rng: object
+    events: list[Event], rng: Random
 ) -> None:
     world = World()
     for event in events:
         world.happen(event)
     things = [world.things[key] for key in sorted(world.things, key=str)]
-    rng.shuffle(things)  # type: ignore[attr-defined]
-    alone = cluster(report=lambda *_: None)
-    for thing in things:
-        put(alone, thing)
-    assert all_of(world.mirror) == all_of(alone)
+    rng.shuffle(things)
+    assert all_of(world.mirror) == all_of(cluster(*things, report=lambda *_: None))
