@@ -22,7 +22,7 @@ from fairway.resources import Amounts, is_extended
 PRODUCT_LABEL, MEMORY_LABEL = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 CLIQUE_LABEL, CAPABLE_LABEL = "nvidia.com/gpu.clique", "nvidia.com/mig.capable"
 
-_ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED)
+_ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED, DeviceClass.ATOMIC)
 _SUFFIX = re.compile(r"(-MIG-.*|-SHARED)+$")
 _NO_WORD = re.compile(r"[^A-Za-z0-9.]+")
 _VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -107,7 +107,7 @@ def _broken(
 def _advertised(report: DeviceReport, node: Stated, profile: str) -> Read[_Advertised | None]:
     named = f"MIG {profile} instances" if profile else "devices"
     entries = _entries(node, report.is_nvidia)
-    pieces = {resource: profile_name(_product(entry, node).partition) for resource, entry in entries.items()}
+    pieces = {resource: _piece(entry, node) for resource, entry in entries.items()}
     mine = [resource for resource, piece in pieces.items() if piece == profile]
     if not mine and profile and len(report.counts) == 1:
         # All is cut alike and no label says so: the plain name may stand for instances (strategy single).
@@ -120,8 +120,8 @@ def _advertised(report: DeviceReport, node: Stated, profile: str) -> Read[_Adver
     capacity, count = node.capacity(resource), report.count(profile)
     entry = entries[resource]
     times = _product(entry, node).advertised_per_device
-    says = any(node.labels.get(key) for key in entry.labels.multiplier)
-    if times == 1 and not says and capacity > count and capacity % count == 0:
+    says = any(node.labels.get(key) for key in (*entry.labels.multiplier, *entry.labels.count))
+    if times == 1 and not says and not report.is_partial and capacity > count and capacity % count == 0:
         # Shared in time or by a scheme, and no label says so.
         times = capacity // count
     problems: tuple[str, ...] = ()
@@ -144,6 +144,13 @@ def _entries(node: Stated, is_nvidia: bool) -> dict[str, Entry]:
         and entry.role is Role.COUNT
         and entry.device_class in _ADVERTISED
     }
+
+
+def _piece(entry: Entry, node: Stated) -> str:
+    """The piece of a device that one of the resource is, empty for a whole one."""
+    # Of hosts that are of use together only, the label tells the shape of their group.
+    is_whole = entry.device_class is DeviceClass.ATOMIC
+    return "" if is_whole else profile_name(_product(entry, node).partition)
 
 
 def _product(entry: Entry, node: Stated) -> NodeProduct:

@@ -38,7 +38,8 @@ class BadDevice(msgspec.Struct, frozen=True, gc=False):
 class DeviceReport(msgspec.Struct, frozen=True, gc=False):
     """What the agent of one node says. ``counts``: devices by MIG profile, whole ones under the empty name.
 
-    ``product``, ``memory_mib`` and ``clique`` are empty or 0 where devices differ. ``problems``: what of the
+    ``product``, ``memory_mib`` and ``clique`` are empty or 0 where devices differ. ``is_partial``: the agent
+    says that it could not see all. ``problems``: what of the
     object could not be taken as it is.
     """
 
@@ -49,6 +50,7 @@ class DeviceReport(msgspec.Struct, frozen=True, gc=False):
     clique: str = ""
     is_cut: bool = False
     is_nvidia: bool = True
+    is_partial: bool = False
     problems: tuple[str, ...] = ()
 
     def count(self, profile: str) -> int:
@@ -72,6 +74,7 @@ def device_report(found: NodeDevices) -> tuple[DeviceReport, float | None]:
         intern(_common([gpu.clique for gpu in gpus])),
         any(gpu.mig_enabled for gpu in gpus) or bool(cut),
         all(device.id.startswith(_NVIDIA) for device in devices),
+        bool(found.agent.problem),
         problems,
     )
     return report, instant_s(found.observed_at)

@@ -31,6 +31,7 @@ class AgentBuilder:
     name: str
     devices: tuple[dict[str, object], ...] = ()
     observed_at: object = field(default_factory=lambda: at(0))
+    problem: str = ""
 
     def gpus(self, count: int, more: Mapping[str, object] | None = None, /, **fields: object) -> AgentBuilder:
         """So many GPUs more, healthy, held by nobody."""
@@ -84,12 +85,17 @@ class AgentBuilder:
     def observed(self, at: object) -> AgentBuilder:
         return replace(self, observed_at=at)
 
+    def troubled(self, problem: str) -> AgentBuilder:
+        """The agent knows less than it should."""
+        return replace(self, problem=problem)
+
     def object(self) -> dict[str, object]:
         return {
             "apiVersion": "fairway.dev/v1alpha1",
             "kind": "NodeDevices",
             "metadata": {"name": self.name},
             "observedAt": self.observed_at,
+            "agent": {"version": "0.1.0", "problem": self.problem},
             "devices": list(self.devices),
         }
 

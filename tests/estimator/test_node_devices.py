@@ -119,6 +119,18 @@ CASES = {
     ),
     "time-slicing by label": Case(node("a").gpus(32).label({REPLICAS: "4"}), agent("a").gpus(8).bad(0), 28),
     "time-slicing without a label": Case(node("a").gpus(32), agent("a").gpus(8).bad(0), 28),
+    "few devices where a label counts them is no time-slicing": Case(
+        eight().label({"nvidia.com/gpu.count": "8"}),
+        agent("a").gpus(2).bad(0),
+        7,
+        told=("lists 2 devices, but the node has 8 of nvidia.com/gpu",),
+    ),
+    "few devices of an agent that cannot see all is no time-slicing": Case(
+        eight(),
+        agent("a").gpus(2).bad(0).troubled("6 devices cannot be read"),
+        7,
+        told=("lists 2 devices, but the node has 8 of nvidia.com/gpu",),
+    ),
     "time-slicing, the plugin has told": Case(
         eight(28, 32).label({REPLICAS: "4"}), agent("a").gpus(8).bad(0), 28
     ),
@@ -175,6 +187,19 @@ CASES = {
             "expected one resource of the node to stand for its devices, found none: none of it is taken "
             "away",
         ),
+    ),
+    "a TPU": Case(
+        node("a")
+        .has({"google.com/tpu": 4})
+        .label(
+            {
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v5-lite-podslice",
+                "cloud.google.com/gke-tpu-topology": "2x2",
+            }
+        ),
+        agent("a").gpus(4, product="TPU v5e").having(0, id="tpu-0").bad(0),
+        3,
+        resource="google.com/tpu",
     ),
     "of another vendor": Case(
         node("a").has({"amd.com/gpu": 2}),
