@@ -69,6 +69,10 @@ def asking(name: str, gpus: int = 1, resource: str = GPU) -> PodBuilder:
     return pod(name).on("a").requests({resource: gpus})
 
 
+def eight_of(name: str) -> NodeBuilder:
+    return node(name).gpus(8)
+
+
 ONE_BAD = agent("a").gpus(8).bad(0)
 FOUR_PODS = tuple(asking(f"p{number}") for number in range(4))
 CUT = agent("a").gpus(1).cut(0, "1g.10gb", 7)
@@ -467,6 +471,22 @@ def test_the_survey_counts_them_as_unhealthy(
     mirror = cluster(eight(), *pods)
     write(mirror, sick)
     assert surveyed(mirror) == [("NVIDIA-H100-80GB-HBM3", *expected)]
+
+
+def test_the_survey_says_which_they_are_and_counts_shared_ones_too() -> None:
+    hami = SHARINGS["hami-nvidia, JSON"]
+    sick = agent("a").gpus(2).having(0, id="a-device-0").having(1, id="a-device-1").bad(1)
+    mirror = cluster(hami.node("a", 2), eight_of("b"), sick, agent("b").gpus(8).bad(0).bad(1, "Xid48"))
+    assert {(total, unhealthy, free) for _, total, unhealthy, _, free in surveyed(mirror)} == {
+        (2, 1, 1),
+        (8, 2, 6),
+    }
+    found = survey(
+        mirror.columns, builtin_catalogue(), topology_levels({}, mirror.columns), cluster="", pods=0
+    )
+    assert found.problems == (
+        "node b: 2 devices of nvidia.com/gpu unhealthy: Xid79 on GPU-b-0, Xid48 on GPU-b-1",
+    )
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from estimator.capacity.topology.slices import cliques, tpu_slices
 from estimator.cluster.columns import IntVector, NodeColumns
 from estimator.fit.device_tolerations import TolerationPolicy, assumption
 from estimator.fit.eligibility import EligibilityCache
-from estimator.reasons import unhealthy_devices
+from estimator.reasons import counted, shown
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
 from fairway.taints import Toleration
@@ -50,6 +50,7 @@ POD_SIZES = (8, 4, 2, 1)
 MOST_STRANDED = 1000
 MOST_PROBLEMS = 100
 _ENDLESS = 2**31
+_SHOWN_BROKEN = 3
 
 
 def survey(
@@ -116,8 +117,8 @@ def _broken(columns: NodeColumns) -> Iterator[str]:
     """Which devices agents found not to work, by node."""
     for row in columns.broken:
         for resource, broken in columns.broken.on(row).items():
-            told = unhealthy_devices(resource, broken.devices, 1, broken.why)
-            yield f"node {node_name(columns, row)}: {told}"
+            told = f"{counted(broken.devices, 'device')} of {shown(resource)} unhealthy"
+            yield f"node {node_name(columns, row)}: {told}: {', '.join(broken.why[:_SHOWN_BROKEN])}"
 
 
 def _product(
