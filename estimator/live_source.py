@@ -161,8 +161,10 @@ class LiveSource:
 
     async def _keep_time(self) -> None:
         """Agents that fall silent send no event."""
+        # A clock that is set right later must not make all of them silent at once.
+        epoch_s = self._wall_clock() - self._clock()
         while True:
-            self._member.mirror.node_devices.tick(self._wall_clock())
+            self._member.mirror.node_devices.tick(epoch_s + self._clock())
             await asyncio.sleep(_TICK_S)
 
     def _left_out(self, name: str) -> str:
