@@ -171,7 +171,7 @@ class DeviceColumns:
             node = self._nodes[node_name] = _NodeDevices()
         changed = node.broken ^ devices
         node.broken = devices
-        for device in sorted(changed & node.inventory.keys()):
+        for device in sorted(changed & (node.inventory.keys() | node.used.keys())):
             self._write(node, device)
         self._tell_apart(node)
         self._drop_if_empty(node_name, node)
@@ -239,10 +239,8 @@ class DeviceColumns:
             return None
         known = node.inventory.get(device)
         if known is None and self.scheme.opens and device in node.used:
-            return node.template
-        if known is not None and device in node.broken:
-            return replace(known, usable=False)
-        return known
+            known = node.template
+        return replace(known, usable=False) if known is not None and device in node.broken else known
 
     def _rewrite(self, node: _NodeDevices) -> None:
         for device in dict.fromkeys((*node.rows, *node.inventory, *node.used)):

@@ -31,7 +31,10 @@ class ClusterMirror:
         self.columns = NodeColumns(schemes, compile_selector)
         self.controllers = Controllers(report)
         self.node_devices = NodeDevicesMirror(
-            self.columns, lambda pod, node: self.pods.held_on(pod, node), report
+            self.columns,
+            lambda pod, node: self.pods.held_on(pod, node),
+            lambda pod, node: self.pods.opened_on(pod, node),
+            report,
         )
         self.nodes = NodeMirror(self.columns, self.node_devices, report)
         self.admission = AdmissionMirror(report)

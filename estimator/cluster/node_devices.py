@@ -40,17 +40,22 @@ class _Age:
 class NodeDevicesMirror(KindMirror[DeviceReport]):
     """The NodeDevices of one cluster; the reflector's sink for them. An event costs what its node has.
 
-    ``held_on``: what a pod of a key holds of a node.
+    ``held_on``: what a pod of a key holds of a node; ``opened_on``: the ids of devices of it that
+    the pod holds in a scheme that opens devices for pods (KAI), whose ids are no UUIDs.
     """
 
     def __init__(
-        self, columns: NodeColumns, held_on: Callable[[str, str], Mapping[str, int]], report: Report
+        self,
+        columns: NodeColumns,
+        held_on: Callable[[str, str], Mapping[str, int]],
+        opened_on: Callable[[str, str], frozenset[str]],
+        report: Report,
     ) -> None:
         super().__init__(report)
         self.watched: dict[str, dict[str, None]] = {}
         """Pods on broken devices, with their nodes: `pod_changed` wants to know of them."""
         self._columns = columns
-        self._held_on = held_on
+        self._held_on, self._opened_on = held_on, opened_on
         self._ages: dict[str, _Age] = {}
         self._stale: set[str] = set()
         self._told_stale: set[str] = set()
@@ -140,7 +145,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         problems = [] if report is None else list(report.problems)
         if report is not None and name in self._stale:
             report = None
-        bad = frozenset(device.id for device in report.bad) if report is not None else frozenset()
+        bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
         stated = self._columns.stated(name)
@@ -155,6 +160,16 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             if not all(self._is_shared(name, device.id) for device in report.bad if device.is_counted):
                 problems += broken.problems
         self._tell(name, "; ".join(problems))
+
+    def _bad_ids(self, name: str, report: DeviceReport) -> frozenset[str]:
+        ids = {device.id for device in report.bad}
+        for device in report.bad:
+            for pod, _ in device.holders or ():
+                opened = self._opened_on(pod, name)
+                # Who runs there tells which one it is, unless it holds several.
+                if len(opened) == 1:
+                    ids |= opened
+        return frozenset(ids)
 
     def _is_shared(self, name: str, device: str) -> bool:
         return any(table.has_device(name, device) for table in self._columns.devices)

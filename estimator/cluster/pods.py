@@ -106,6 +106,13 @@ class PodMirror:
         held = self._pods.get(key)
         return held.footprint if held is not None and held.node == node else {}
 
+    def opened_on(self, key: str, node: str) -> frozenset[str]:
+        """The ids of devices of this node that the pod holds in a scheme that opens them for pods."""
+        held = self._pods.get(key)
+        if held is None or held.node != node:
+            return frozenset()
+        return frozenset(use.device for table, uses in held.devices if table.scheme.opens for use in uses)
+
     def _hold(self, held: _Held) -> None:
         self._columns.hold(held.node, held.footprint, held.group)
         for table, uses in held.devices:

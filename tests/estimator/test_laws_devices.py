@@ -498,7 +498,9 @@ def a_thing(rng: Random) -> Thing:
             found = agent(name).gpus(rng.randint(1, 3))
             for number in range(len(found.devices)):
                 found = found.having(number, id=f"{name}-device-{number}")
-                found = found.bad(number) if rng.random() < 0.5 else found
+                if rng.random() < 0.5:
+                    holders = rng.sample([f"default/p{one}" for one in range(6)], 2)
+                    found = found.bad(number).held(number, *holders)
             return found
         case "node":
             built = sharing.node(name, rng.randint(1, 3), {rng.randint(0, 4)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 import pytest
@@ -32,7 +32,7 @@ from tests.builders import (
     upsert,
 )
 from tests.estimator.agents import GIB, NOW_S, AgentBuilder, agent, at, write
-from tests.estimator.sharing import SHARINGS
+from tests.estimator.sharing import SHARINGS, Group, fraction, kai_node
 
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-1g.10gb"
@@ -284,6 +284,21 @@ class TestSharedDevices:
         assert replicas(mirror, hami.half) == hami.halves
         mirror.node_devices.delete("a")
         assert replicas(mirror, hami.half) == 2 * hami.halves
+
+    def test_devices_that_pods_open_are_told_by_who_runs_there(self) -> None:
+        groups = [Group(id, "a", (fraction("0.5"),)) for id in ("g0", "g1")]
+        pods = [one for group in groups for one in group.pods]
+        mirror = cluster(kai_node("a", 2), *pods, report=lambda *_: None)
+        half = replace(shape({}), annotations=(("gpu-fraction", "0.5"),))
+        assert max_replicas(room_of(mirror), half).value == 2
+        sick = agent("a").gpus(2).bad(0).held(0, "default/g0-0", "kai-resource-reservation/hold-g0")
+        write(mirror, sick)
+        assert max_replicas(room_of(mirror), half).value == 1
+        delete(mirror, groups[0].sharers[0])
+        delete(mirror, groups[0].holder)
+        assert max_replicas(room_of(mirror), half).value == 1
+        write(mirror, agent("a").gpus(2))
+        assert max_replicas(room_of(mirror), half).value == 3
 
     def test_it_counts_whichever_comes_first(self) -> None:
         hami = SHARINGS["hami-nvidia, JSON"]
