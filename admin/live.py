@@ -3,6 +3,7 @@
 Nodes and pods are needed; quotas are taken where the API server lets us, and what is missing is said.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -46,6 +47,7 @@ async def read_live(client: KubeClient, seen: Seen) -> Dump:
         problems.append(Problem(client.server, -1, "ResourceQuota", "", f"quotas are left out: {error}"))
     dump = Dump(nodes, pods).with_others(ResourceQuota, quotas)
     dump = await _with_devices(client, dump, seen, problems)
+    dump = await _with_kind(client, dump, NODE_DEVICES, seen, problems)
     dump = await _with_kind(client, dump, NAMESPACES, seen, problems)
     dump = await _with_kind(client, dump, LIMIT_RANGES, seen, problems)
     dump = await _with_kind(client, dump, RUNTIME_CLASSES, seen, problems)
@@ -53,8 +55,7 @@ async def read_live(client: KubeClient, seen: Seen) -> Dump:
     dump = await _with_kind(client, dump, PERSISTENT_VOLUME_CLAIMS, seen, problems)
     dump = await _with_kind(client, dump, STORAGE_CLASSES, seen, problems)
     dump = await _with_kind(client, dump, CSI_NODES, seen, problems)
-    dump = await _with_kind(client, dump, NODE_DEVICES, seen, problems)
-    return replace(dump, problems=tuple(problems))
+    return replace(dump, problems=tuple(problems), read_at_s=time.time())
 
 
 async def read_users(client: KubeClient, seen: Seen) -> Dump:
@@ -67,7 +68,7 @@ async def read_users(client: KubeClient, seen: Seen) -> Dump:
     dump = Dump(nodes, await _listed(client, PODS, seen, problems))
     dump = await _with_kind(client, dump, NAMESPACES, seen, problems)
     dump = await _with_kind(client, dump, NODE_DEVICES, seen, problems)
-    return replace(dump, problems=tuple(problems))
+    return replace(dump, problems=tuple(problems), read_at_s=time.time())
 
 
 async def _with_kind(

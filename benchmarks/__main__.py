@@ -28,6 +28,7 @@ from benchmarks import (
     many_clusters,
     memory,
     node_agent_read,
+    node_devices,
     summary,
     webhook,
 )
@@ -50,6 +51,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "fan_out": fan_out.measure,
     "summary": summary.measure,
     "devices": device_latency.measure,
+    "node_devices": node_devices.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -65,6 +67,7 @@ _OF_OUR_OWN = (
     "fan_out",
     "summary",
     "devices",
+    "node_devices",
     "cycle",
     "webhook",
     "many_clusters",

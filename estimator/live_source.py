@@ -7,6 +7,7 @@ read: devices whose claims are not known look free.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -35,12 +36,14 @@ _T = TypeVar("_T", bound=KubeObjectLike)
 
 # A list that has brought nothing for so long is no reason to wait for it.
 _STUCK_AFTER_S = 5.0
+_TICK_S = 10.0
 
 
 class LiveSource:
     """Keeps a member's mirror equal to its API server. ``clock`` is monotonic, in seconds.
 
-    ``at_once`` names kinds that are known to be needed, so that the first question does not wait for them.
+    ``wall_clock``: seconds since the epoch. ``at_once`` names kinds that are known to be needed, so that the
+    first question does not wait for them.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class LiveSource:
         metrics: ReflectorMetrics,
         *,
         clock: Callable[[], float],
+        wall_clock: Callable[[], float] = time.time,
         at_once: Collection[str] = (),
         kinds: Iterable[MemberKind] = MEMBER_KINDS,
     ) -> None:
@@ -57,6 +61,7 @@ class LiveSource:
         self._client = client
         self._metrics = metrics
         self._clock = clock
+        self._wall_clock = wall_clock
         self._kinds = {kind.name: kind for kind in kinds}
         self._contacts: dict[str, _Contact] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -89,6 +94,7 @@ class LiveSource:
         async with self._client, asyncio.TaskGroup() as group:
             self._group = group
             group.create_task(self._heartbeat.run(), name=f"{self._member.name}/heartbeat")
+            group.create_task(self._keep_time(), name=f"{self._member.name}/time")
             for contact in self._contacts.values():
                 self._begin(group, contact)
 
@@ -152,6 +158,14 @@ class LiveSource:
         )
         silent_since_s, clock = self._heartbeat.silent_since_s, self._clock
         return _Contact(kind, reflector.run, lambda: reflector.state, lambda: "", silent_since_s, clock)
+
+    async def _keep_time(self) -> None:
+        """Agents that fall silent send no event."""
+        # A clock that is set right later must not make all of them silent at once.
+        epoch_s = self._wall_clock() - self._clock()
+        while True:
+            self._member.mirror.node_devices.tick(epoch_s + self._clock())
+            await asyncio.sleep(_TICK_S)
 
     def _left_out(self, name: str) -> str:
         contact = self._contacts.get(name)

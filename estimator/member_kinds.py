@@ -23,13 +23,14 @@ from estimator.member import (
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
 )
-from fairway.kube import device_kinds, member_kinds, resource
+from fairway.kube import device_kinds, member_kinds, node_devices, resource
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 
 if TYPE_CHECKING:
     from fairway.kube.reflector import Sink
 
 TOPOLOGIES = "topologies"
+NODE_DEVICES = "nodedevices"
 DEVICE_CLASSES, RESOURCE_SLICES = "deviceclasses", "resourceslices"
 RESOURCE_CLAIMS, CLAIM_TEMPLATES = "resourceclaims", "resourceclaimtemplates"
 
@@ -105,6 +106,7 @@ MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
     _Row(DEPLOYMENTS, (resource.DEPLOYMENTS,), lambda mirror: mirror.controllers.deployments, Need.ASKED),
     _Row(REPLICA_SETS, (resource.REPLICA_SETS,), lambda mirror: mirror.controllers.replica_sets, Need.ASKED),
     _Row(TOPOLOGIES, resource.KUEUE_TOPOLOGIES, lambda mirror: mirror.topologies, is_optional=True),
+    _Row(NODE_DEVICES, (node_devices.NODE_DEVICES,), lambda mirror: mirror.node_devices, is_optional=True),
     # No device can be claimed without a class, and most clusters have none.
     _Row(DEVICE_CLASSES, device_kinds.DEVICE_CLASSES, lambda mirror: mirror.dra.classes, is_optional=True),
     _device(CLAIM_TEMPLATES, device_kinds.CLAIM_TEMPLATES, lambda mirror: mirror.dra.templates),

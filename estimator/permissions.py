@@ -26,6 +26,10 @@ _LOST = {
         "claims that pods make from templates of this cluster are not known"
     ),
     "topologies.kueue.x-k8s.io": "the levels of this cluster's topology are guessed from well-known labels",
+    "nodedevices.fairway.dev": (
+        "devices that node agents find broken are promised until the device plugin takes them away, and what "
+        "labels lack of devices is not known"
+    ),
     "limitranges": (
         "answers about pods that state no cpu or memory say that defaults are not known, and are not proven"
     ),

@@ -124,6 +124,19 @@ def devices_full(scheme: str, nodes: int, problems: Sequence[str] = ()) -> Reaso
     return Reason("devices", f"no device with room for the share asked for ({scheme}) on {on}")
 
 
+def unhealthy_devices(
+    resource: str, devices: int, nodes: int, why: Sequence[str], *, untold: bool = False
+) -> Reason:
+    """So many devices behind a resource do not work, by the agents of their nodes, whatever is allocatable.
+
+    ``untold``: who runs on them is not known, so that all pods count against the devices that work.
+    """
+    which = f"{counted(devices, 'device')} of {shown(resource)} unhealthy on {counted(nodes, 'node')}"
+    told = f"{which}: {_listed(why)}" if why else which
+    counts = "; who runs on them is not told: all pods count against the others" if untold else ""
+    return Reason("unhealthy_devices", told + counts)
+
+
 def claims_unmet(classes: Sequence[str], nodes: int, details: Sequence[str] = ()) -> Reason:
     """On so many eligible nodes no further pod gets the devices of these classes that it claims, and why."""
     named = " and ".join(shown(name) for name in classes[:_SHOWN]) or "any class"

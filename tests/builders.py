@@ -30,8 +30,10 @@ from estimator.fit.eligibility import EligibilityCache
 from estimator.fit.pod_shape import PodShape
 from estimator.pb import estimator_pb2 as pb
 from estimator.wire import decode_sets
+from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuota, object_key
 from fairway.resources import Amounts
+from tests.estimator.agents import AgentBuilder
 
 Quantity = str | int | float | None
 Quantities = dict[str, Quantity]
@@ -416,8 +418,8 @@ def replica_set(
 
 # --- clusters --------------------------------------------------------------------------------------------
 
-KubeObject = Node | Pod | ResourceQuota | Deployment | ReplicaSet
-Thing = KubeObject | NodeBuilder | PodBuilder | QuotaBuilder
+KubeObject = Node | Pod | ResourceQuota | Deployment | ReplicaSet | NodeDevices
+Thing = KubeObject | NodeBuilder | PodBuilder | QuotaBuilder | AgentBuilder
 
 
 class Complaints(list[tuple[str, str, str]]):
@@ -440,7 +442,9 @@ def cluster(*things: Thing, report: Callable[[str, str, str], None] = no_complai
 
 
 def typed(thing: Thing) -> KubeObject:
-    return thing.build() if isinstance(thing, NodeBuilder | PodBuilder | QuotaBuilder) else thing
+    if isinstance(thing, NodeBuilder | PodBuilder | QuotaBuilder | AgentBuilder):
+        return thing.build()
+    return thing
 
 
 def upsert(mirror: ClusterMirror, thing: Thing) -> None:
@@ -455,6 +459,8 @@ def upsert(mirror: ClusterMirror, thing: Thing) -> None:
             mirror.controllers.deployments.upsert(obj)
         case ReplicaSet() as obj:
             mirror.controllers.replica_sets.upsert(obj)
+        case NodeDevices() as obj:
+            mirror.node_devices.upsert(obj)
 
 
 def delete(mirror: ClusterMirror, thing: Thing) -> None:
@@ -471,6 +477,8 @@ def delete(mirror: ClusterMirror, thing: Thing) -> None:
             mirror.controllers.deployments.delete(key)
         case ReplicaSet():
             mirror.controllers.replica_sets.delete(key)
+        case NodeDevices():
+            mirror.node_devices.delete(key)
 
 
 def room_of(mirror: ClusterMirror) -> Room:

@@ -44,6 +44,8 @@ def max_replicas(room: Room, shape: PodShape) -> Answer:
     short.sort(key=lambda item: -item[0])
     never = _never(room, shape) if value == 0 and eligible.count else {}
     reasons = [insufficient(resource, nodes) for nodes, resource in short if resource not in never]
+    if room.nodes.broken:
+        reasons += room.nodes.broken.reasons((name for name, _ in shape.requests), eligible.mask)
     return Answer(value, bound, value == bound, (*never.values(), *unfit, *reasons, *eligible.blocked))
 
 

@@ -18,6 +18,8 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from estimator.cluster.broken_devices import Broken, Stated
+from estimator.cluster.broken_rows import BrokenRows
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.dra_state import DraState
 from estimator.cluster.labels import LabelColumns
@@ -30,6 +32,10 @@ from fairway.resources import Amounts
 from fairway.taints import Taint
 
 IntVector = NDArray[np.int64]
+# Most nodes have none of these: one empty mapping for all of them.
+_NONE_UNHEALTHY: Mapping[str, int] = MappingProxyType({})
+_NONE_BROKEN: Mapping[str, Broken] = MappingProxyType({})
+_NONE_FILLED: Mapping[str, str] = MappingProxyType({})
 BoolVector = NDArray[np.bool_]
 
 _INITIAL_ROWS = 64
@@ -42,14 +48,27 @@ _ZONE_LABELS = (
 
 @dataclass(slots=True)
 class NodeRow:
-    """One node's slot: what it has, what the pods on it use (``pods`` counts as a resource)."""
+    """One node's slot: what it has, what the pods on it use (``pods`` counts as a resource).
+
+    ``allocatable``, ``unhealthy`` and ``labels`` are what the node says; ``broken`` and ``filled`` what its
+    agent adds: devices that do not work, and labels that the node lacks.
+    """
 
     name: str
     present: bool = False
     allocatable: Amounts = field(default_factory=dict)
+    unhealthy: Mapping[str, int] = field(default_factory=lambda: _NONE_UNHEALTHY)
     used: Amounts = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    broken: Mapping[str, Broken] = field(default_factory=lambda: _NONE_BROKEN)
+    filled: Mapping[str, str] = field(default_factory=lambda: _NONE_FILLED)
+
+    def in_use(self, resource: str) -> int:
+        """What pods hold of what works, as far as it is known that some run on devices that do not."""
+        used = self.used.get(resource, 0)
+        broken = self.broken.get(resource)
+        return used if broken is None else max(0, used - broken.held)
 
 
 class NodeColumns:
@@ -71,6 +90,9 @@ class NodeColumns:
         self._allocatable: dict[str, IntVector] = {}
         self._unhealthy: dict[str, IntVector] = {}
         self._exclusive: dict[str, IntVector] = {}
+        self.broken = BrokenRows()
+        """The devices that do not work, by row."""
+        self._described: LabelColumns | None = None
         self._row_of: dict[str, int] = {}
         self._vacant: list[int] = []
         self._node_count = 0
@@ -115,6 +137,14 @@ class NodeColumns:
         """What each row has of the resource and cannot give: capacity less allocatable. Not to be written."""
         return self._read(self._unhealthy, resource)
 
+    @property
+    def described(self) -> LabelColumns:
+        """The labels and, where one is missing, what the node's agent says in its place.
+
+        They describe devices and where these are; what a selector selects are ``labels`` alone.
+        """
+        return self.labels if self._described is None else self._described
+
     def held_exclusively(self, level: str) -> BoolVector:
         """On which rows pods run that want the level's whole domain for their gang. A fresh vector."""
         return self._read(self._exclusive, level) > 0
@@ -130,7 +160,7 @@ class NodeColumns:
         allocatable: Amounts,
         labels: Mapping[str, str],
         taints: tuple[Taint, ...],
-        unhealthy: Mapping[str, int] = MappingProxyType({}),
+        unhealthy: Mapping[str, int] = _NONE_UNHEALTHY,
     ) -> None:
         """A node appeared or changed; ``unhealthy`` is what it has of a resource beyond ``allocatable``."""
         index = self._claim_row(name)
@@ -152,7 +182,32 @@ class NodeColumns:
         row.allocatable = allocatable
         for resource in changed:
             self._write(index, row, resource)
-        self._set_unhealthy(index, unhealthy)
+        row.unhealthy = unhealthy
+        self._write_unhealthy(index, row)
+
+    def stated(self, node_name: str) -> Stated | None:
+        """What the node of this name says of itself, None where it is not there."""
+        index = self.row_of(node_name)
+        if index is None:
+            return None
+        row = self._row(index)
+        return Stated(row.allocatable, row.unhealthy, row.labels)
+
+    def set_found(self, node_name: str, broken: Mapping[str, Broken], filled: Mapping[str, str]) -> None:
+        """What the agent of a node that is there has found: ``broken`` devices, and labels that it lacks."""
+        index = self._row_of[node_name]
+        row = self._row(index)
+        if row.broken != broken:
+            changed = row.broken.keys() | broken.keys()
+            row.broken = broken
+            self.broken.put(index, broken)
+            for resource in changed:
+                self._write(index, row, resource)
+            self._write_unhealthy(index, row)
+        if row.filled != filled:
+            row.filled = filled
+            self._describe(index, row)
+            self._touch()
 
     def remove_node(self, name: str) -> None:
         """A node is gone; what its pods hold stays noted until they go too."""
@@ -162,7 +217,9 @@ class NodeColumns:
         row = self._row(index)
         resources = tuple(row.allocatable)
         row.present = False
-        row.allocatable, row.taints = {}, ()
+        row.allocatable, row.unhealthy, row.taints = {}, _NONE_UNHEALTHY, ()
+        row.broken, row.filled = _NONE_BROKEN, _NONE_FILLED
+        self.broken.put(index, row.broken)
         self._labels_changed(index, row, {})
         self._present[index] = False
         self._node_count -= 1
@@ -170,7 +227,7 @@ class NodeColumns:
         self._by_name = None
         for resource in resources:
             self._write(index, row, resource)
-        self._set_unhealthy(index, {})
+        self._write_unhealthy(index, row)
         self._touch()
         self._release_row(index, row)
 
@@ -226,6 +283,8 @@ class NodeColumns:
         twin._present = self._present.copy()
         twin._taints = self._taints.copy()
         twin.labels = self.labels.copy()
+        twin._described = None if self._described is None else self._described.copy()
+        twin.broken = self.broken.copy()
         # What of it matters to a question is worked out before, see `surroundings`.
         twin.occupancy = Occupancy(0)
         twin.devices = tuple(table.copy() for table in self.devices)
@@ -284,11 +343,19 @@ class NodeColumns:
         self._taints.grow(size)
         self._zones.grow(size)
         self.labels.grow(size)
+        if self._described is not None:
+            self._described.grow(size)
         self.occupancy.grow(size)
         for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive):
             columns.update({name: _grown(column, size) for name, column in columns.items()})
 
-    def _set_unhealthy(self, index: int, unhealthy: Mapping[str, int]) -> None:
+    def _write_unhealthy(self, index: int, row: NodeRow) -> None:
+        unhealthy = row.unhealthy
+        if row.broken:
+            short = {resource: broken.short for resource, broken in row.broken.items() if broken.short}
+            unhealthy = {
+                name: unhealthy.get(name, 0) + short.get(name, 0) for name in unhealthy.keys() | short.keys()
+            }
         for resource, amount in unhealthy.items():
             if resource not in self._unhealthy and resource in self._free:
                 self._unhealthy[resource] = np.zeros(self._capacity, dtype=np.int64)
@@ -305,8 +372,11 @@ class NodeColumns:
                 return
             column = self._add_column(resource)
         has = row.allocatable.get(resource, 0)
+        used = row.used.get(resource, 0)
+        if row.broken and resource in row.broken:
+            has, used = has - row.broken[resource].short, row.in_use(resource)
         self._allocatable[resource][index] = max(0, has)
-        column[index] = min(MAX_INT64, max(0, has - row.used.get(resource, 0)))
+        column[index] = min(MAX_INT64, max(0, has - used))
 
     def _add_column(self, resource: str) -> IntVector:
         # Rows that lack the resource have none of it free, whatever their pods hold: zero is right for them.
@@ -317,7 +387,18 @@ class NodeColumns:
     def _labels_changed(self, index: int, row: NodeRow, labels: Mapping[str, str]) -> None:
         row.labels = labels
         self.labels.set_row(index, labels)
+        self._describe(index, row)
         self._zones.put(index, zone_of(labels))
+
+    def _describe(self, index: int, row: NodeRow) -> None:
+        if self._described is None:
+            if not row.filled:
+                return
+            self._described = LabelColumns(self._capacity)
+            for other, at in enumerate(self.rows):
+                if at is not None:
+                    self._described.set_row(other, at.labels)
+        self._described.set_row(index, {**row.filled, **row.labels} if row.filled else row.labels)
 
     def _taints_changed(self, index: int, row: NodeRow, taints: tuple[Taint, ...]) -> None:
         row.taints = taints

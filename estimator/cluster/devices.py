@@ -8,7 +8,7 @@ much as the devices of its node.
 
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import Struct
 
 import numpy as np
@@ -29,6 +29,7 @@ class _NodeDevices:
     template: Device | None = None
     used: dict[str, Use] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
 
 
 class DeviceColumns:
@@ -161,6 +162,25 @@ class DeviceColumns:
         self._rewrite(node)
         self._drop_if_empty(name, node)
 
+    def set_broken(self, node_name: str, devices: frozenset[str]) -> None:
+        """These devices of the node take no pods, whatever the scheme says; none of others, by their ids."""
+        node = self._nodes.get(node_name)
+        if node is None:
+            if not devices:
+                return
+            node = self._nodes[node_name] = _NodeDevices()
+        changed = node.broken ^ devices
+        node.broken = devices
+        for device in sorted(changed & (node.inventory.keys() | node.used.keys())):
+            self._write(node, device)
+        self._tell_apart(node)
+        self._drop_if_empty(node_name, node)
+
+    def has_device(self, node_name: str, device: str) -> bool:
+        """Whether the scheme knows a device of the node by this id."""
+        node = self._nodes.get(node_name)
+        return node is not None and device in node.inventory
+
     def hold(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
         """A pod uses these devices of the node, known or not."""
         node = self._nodes.setdefault(node_name, _NodeDevices())
@@ -211,7 +231,7 @@ class DeviceColumns:
         self._new_memory[row] = 0
 
     def _drop_if_empty(self, name: str, node: _NodeDevices) -> None:
-        if node.row is None and not node.used:
+        if node.row is None and not node.used and not node.broken:
             del self._nodes[name]
 
     def _device(self, node: _NodeDevices, device: str) -> Device | None:
@@ -219,8 +239,8 @@ class DeviceColumns:
             return None
         known = node.inventory.get(device)
         if known is None and self.scheme.opens and device in node.used:
-            return node.template
-        return known
+            known = node.template
+        return replace(known, usable=False) if known is not None and device in node.broken else known
 
     def _rewrite(self, node: _NodeDevices) -> None:
         for device in dict.fromkeys((*node.rows, *node.inventory, *node.used)):

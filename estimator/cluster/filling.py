@@ -15,6 +15,7 @@ from fairway.kube.member_kinds import (
     RuntimeClass,
     StorageClass,
 )
+from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
 from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -50,6 +51,7 @@ _SINKS = (
     _filled(Deployment, lambda mirror: mirror.controllers.deployments),
     _filled(ReplicaSet, lambda mirror: mirror.controllers.replica_sets),
     _filled(KueueTopology, lambda mirror: mirror.topologies),
+    _filled(NodeDevices, lambda mirror: mirror.node_devices),
     _filled(DeviceClass, lambda mirror: mirror.dra.classes),
     _filled(ResourceClaimTemplate, lambda mirror: mirror.dra.templates),
     _filled(ResourceSlice, lambda mirror: mirror.dra.slices),
@@ -75,3 +77,7 @@ def fill(mirror: ClusterMirror, dump: Dump) -> Iterator[None]:
         yield
     for into in _SINKS:
         yield from into(mirror, dump)
+    if dump.read_at_s is None:
+        mirror.node_devices.tick_by_newest()
+    else:
+        mirror.node_devices.tick(dump.read_at_s)

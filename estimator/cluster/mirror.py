@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from estimator.cluster.admission import AdmissionMirror
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.dra_mirror import DraMirror
+from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.nodes import NodeMirror
 from estimator.cluster.pods import PodMirror
 from estimator.cluster.quotas import QuotaMirror
@@ -29,9 +30,17 @@ class ClusterMirror:
     ) -> None:
         self.columns = NodeColumns(schemes, compile_selector)
         self.controllers = Controllers(report)
-        self.nodes = NodeMirror(self.columns, report)
+        self.node_devices = NodeDevicesMirror(
+            self.columns,
+            lambda pod, node: self.pods.held_on(pod, node),
+            lambda pod, node: self.pods.opened_on(pod, node),
+            report,
+        )
+        self.nodes = NodeMirror(self.columns, self.node_devices, report)
         self.admission = AdmissionMirror(report)
-        self.pods = PodMirror(self.columns, self.controllers, self.admission.device_tolerations, report)
+        self.pods = PodMirror(
+            self.columns, self.controllers, self.admission.device_tolerations, self.node_devices, report
+        )
         self.quotas = QuotaMirror(report)
         self.topologies = TopologyMirror(report)
         self.dra = DraMirror(self.columns.dra, report)

@@ -6,6 +6,7 @@ from sys import intern
 
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.report import Report
 from fairway.accelerators.devices import NodeFacts
 from fairway.kube.objects import Node, RawResources
@@ -20,8 +21,9 @@ _DIGITS = re.compile(r"\d+")
 class NodeMirror:
     """The nodes of one cluster; the reflector's sink for them."""
 
-    def __init__(self, columns: NodeColumns, report: Report) -> None:
+    def __init__(self, columns: NodeColumns, devices: NodeDevicesMirror, report: Report) -> None:
         self._columns = columns
+        self._devices = devices
         self._report = report
         self._names: dict[str, None] = {}
         self._told: dict[tuple[str, str], str] = {}
@@ -44,6 +46,7 @@ class NodeMirror:
         assert row is not None
         for table in self._columns.devices:
             self._set_devices(table, row, facts)
+        self._devices.node_changed(name)
 
     def delete(self, key: str) -> None:
         """A node is gone."""

@@ -4,7 +4,7 @@ A pod holds room on the node it is bound to, or on the node it is nominated to. 
 nothing; of those only the ones that kube-scheduler has declared unschedulable are remembered.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from sys import intern
@@ -14,6 +14,7 @@ import msgspec
 from estimator.cluster.admission import DeviceTolerations, device_tolerations
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
+from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.occupancy import PodGroup, PodTraits
 from estimator.cluster.report import Report
 from estimator.cluster.workloads import ControllerKey, Controllers
@@ -49,9 +50,15 @@ class PodMirror:
     """The pods of one cluster; the reflector's sink for them, and the only writer of what they hold."""
 
     def __init__(
-        self, columns: NodeColumns, controllers: Controllers, tolerations: DeviceTolerations, report: Report
+        self,
+        columns: NodeColumns,
+        controllers: Controllers,
+        tolerations: DeviceTolerations,
+        devices: NodeDevicesMirror,
+        report: Report,
     ) -> None:
         self._columns = columns
+        self._node_devices, self._watched = devices, devices.watched
         self._controllers = controllers
         self._tolerations = tolerations
         self._report = report
@@ -77,6 +84,8 @@ class PodMirror:
         self._pods[key] = held
         if held.node:
             self._hold(held)
+        if key in self._watched:
+            self._node_devices.pod_changed(key)
         for resource, tolerates in held.tolerates:
             self._tolerations.seen(resource, tolerates, 1)
         if held.controller and held.node:
@@ -89,6 +98,20 @@ class PodMirror:
         held = self._pods.pop(key, None)
         if held is not None:
             self._forget(key, held)
+            if key in self._watched:
+                self._node_devices.pod_changed(key)
+
+    def held_on(self, key: str, node: str) -> Mapping[str, int]:
+        """What the pod holds of this node, nothing where it is on another or on none. Not to be written."""
+        held = self._pods.get(key)
+        return held.footprint if held is not None and held.node == node else {}
+
+    def opened_on(self, key: str, node: str) -> frozenset[str]:
+        """The ids of devices of this node that the pod holds in a scheme that opens them for pods."""
+        held = self._pods.get(key)
+        if held is None or held.node != node:
+            return frozenset()
+        return frozenset(use.device for table, uses in held.devices if table.scheme.opens for use in uses)
 
     def _hold(self, held: _Held) -> None:
         self._columns.hold(held.node, held.footprint, held.group)

@@ -75,7 +75,8 @@ class Dump:
 
     ``others``: by type those that are neither nodes nor pods; see `of`. Of a type that is not in it, it is
     not known whether the cluster has any. Every cluster has namespaces: a file with some tells of all types.
-    ``unread``: types that an API server did not let be read.
+    ``unread``: types that an API server did not let be read; ``read_at_s``: when it was asked, in seconds
+    since the epoch, None for a file, which does not say.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -83,6 +84,7 @@ class Dump:
     problems: tuple[Problem, ...] = ()
     others: Mapping[type[KubeObjectLike], tuple[KubeObjectLike, ...]] = field(default_factory=dict)
     unread: frozenset[type[KubeObjectLike]] = frozenset()
+    read_at_s: float | None = None
 
     def of(self, kind: type[T]) -> tuple[T, ...]:
         """All objects of a type."""
@@ -143,6 +145,7 @@ _KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
     "ReplicaSet": ("apps", ReplicaSet),
     "ResourceQuota": ("", ResourceQuota),
     "Topology": ("kueue.x-k8s.io", KueueTopology),
+    "NodeDevices": ("fairway.dev", NodeDevices),
     "ResourceSlice": ("resource.k8s.io", ResourceSlice),
     "DeviceClass": ("resource.k8s.io", DeviceClass),
     "ResourceClaim": ("resource.k8s.io", ResourceClaim),
@@ -154,7 +157,6 @@ _KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
     "PersistentVolumeClaim": ("", PersistentVolumeClaim),
     "StorageClass": ("storage.k8s.io", StorageClass),
     "CSINode": ("storage.k8s.io", CsiNode),
-    "NodeDevices": ("fairway.dev", NodeDevices),
 }
 
 

@@ -67,7 +67,7 @@ def test_a_call_on_the_page_is_a_request(body: str, rpc: str) -> None:
 
 
 def test_the_page_is_compared_with_all_kinds() -> None:
-    assert len(KINDS) == 32
+    assert len(KINDS) == 33
 
 
 @pytest.mark.parametrize("kind", KINDS)

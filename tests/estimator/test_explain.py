@@ -14,6 +14,7 @@ from estimator.capacity.request import Component
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.pod_shape import PodShape
 from tests.builders import NodeBuilder, PodBuilder, cluster, component, never, node, pod, room_of, shape, term
+from tests.estimator.agents import agent
 
 GPU = "nvidia.com/gpu"
 
@@ -117,6 +118,12 @@ def test_a_device_that_could_be_repaired_is_missing_now_and_not_for_ever() -> No
             f"7 of 7 {GPU} are free; 1 unhealthy beside them.",
         ),
     )
+
+
+def test_a_device_that_its_agent_finds_broken_is_named() -> None:
+    mirror = cluster(gpu_node("a", 8), agent("a").gpus(8).bad(0))
+    (near,) = explained(mirror, shape(gpu=8)).near_misses
+    assert near.remedy == f"7 of 7 {GPU} are free; 1 unhealthy beside them (Xid79 on GPU-a-0)."
 
 
 def test_the_nearest_miss_is_the_node_that_lacks_least() -> None:

@@ -42,6 +42,7 @@ from tests.builders import (
     typed,
     upsert,
 )
+from tests.estimator.agents import agent
 from tests.estimator.fleets import seeded
 from tests.estimator.sharing import SHARINGS, Entry, Group, fraction, in_9_fields, in_json, kai_node, sharer
 
@@ -491,7 +492,16 @@ def a_thing(rng: Random) -> Thing:
     # Few schemes at a time, so that pods and nodes meet.
     sharing = FORMS[(rng.randint(0, 2) + 20 * rng.randint(0, 2)) % len(FORMS)]
     name = rng.choice(NAMES)
-    match rng.choice(["node", "node", "plain node", "KAI node", "pod", "pod", "pod", "KAI pod", "holder"]):
+    kinds = ["node", "node", "plain node", "KAI node", "pod", "pod", "pod", "KAI pod", "holder", "agent"]
+    match rng.choice(kinds):
+        case "agent":
+            found = agent(name).gpus(rng.randint(1, 3))
+            for number in range(len(found.devices)):
+                found = found.having(number, id=f"{name}-device-{number}")
+                if rng.random() < 0.5:
+                    holders = rng.sample([f"default/p{one}" for one in range(6)], 2)
+                    found = found.bad(number).held(number, *holders)
+            return found
         case "node":
             built = sharing.node(name, rng.randint(1, 3), {rng.randint(0, 4)})
             return built.gpus(4) if rng.random() < 0.3 else built

@@ -21,7 +21,8 @@ from tests.estimator.test_dra_sources import stated
 
 STALE_S, WITHIN_S = 120.0, 2.5
 DRA = "/apis/resource.k8s.io/v1"
-CORE = {"/api/v1/nodes", "/api/v1/pods"}
+AGENTS = "/apis/fairway.dev/v1alpha1/nodedevices"
+CORE = {"/api/v1/nodes", "/api/v1/pods", AGENTS}
 OF_DEPLOYMENTS = {"/apis/apps/v1/deployments", "/apis/apps/v1/replicasets"}
 DEVICES = {f"{DRA}/{plural}" for plural in ("resourceslices", "resourceclaims", "resourceclaimtemplates")}
 

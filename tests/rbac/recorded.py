@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from functools import cache
 
 from estimator.karmada.kinds import KINDS
+from estimator.member_kinds import MEMBER_KINDS
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
@@ -61,7 +62,7 @@ def estimator() -> Requests:
 def member() -> Requests:
     async def scenario(api: FakeApi) -> Requests:
         async with reading.member(api) as (_, source):
-            await api.until(lambda: api.watches == 17)
+            await api.until(lambda: api.watches == len(MEMBER_KINDS))
             assert source.denials.current() == ()
         return _of(api.seen, ESTIMATOR)
 

@@ -24,6 +24,7 @@ from fairway.accelerators.devices import PPM, DeviceClaim
 from fairway.taints import UNSCHEDULABLE
 
 MOST = 5
+_SHOWN_BROKEN = 3
 _CORDON, _TAINT, _DEVICES, _LABEL, _SLICE = 250, 500, 1000, 1000, 1000
 
 
@@ -93,6 +94,8 @@ def _shortages(room: Room, obstacles: Obstacles, row: int) -> Iterator[tuple[str
             remedy += f": pods that hold {held} have to end, move or shrink"
         if unhealthy := int(room.nodes.unhealthy(resource)[row]):
             remedy += f"; {amount_text(resource, unhealthy)} unhealthy beside them"
+            broken = room.nodes.broken.on(row).get(resource)
+            remedy += f" ({', '.join(broken.why[:_SHOWN_BROKEN])})" if broken is not None else ""
         yield f"{lacking_text(resource, missing)} {resource}", f"{remedy}."
 
 

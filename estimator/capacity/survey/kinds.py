@@ -65,9 +65,9 @@ def kinds_of(columns: NodeColumns, entry: Entry, rows: IntVector) -> Read[tuple[
 
 def label_numbers(columns: NodeColumns, key: str, rows: IntVector) -> IntVector:
     """The label's value on each of the rows as a number, 0 where it is absent or none."""
-    codes = columns.labels.codes(key)
+    codes = columns.described.codes(key)
     number_of = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.int64)
-    for code, value in columns.labels.values(key).items():
+    for code, value in columns.described.values(key).items():
         number_of[code] = int(value) if value.isascii() and value.isdigit() and len(value) <= 9 else 0
     return number_of[codes[rows]]
 
@@ -93,11 +93,11 @@ def _labels(
             *stated.sharing,
         )
     ):
-        if key not in columns.labels.keys:
+        if key not in columns.described.keys:
             continue
-        codes = columns.labels.codes(key)[rows].astype(np.int64)
+        codes = columns.described.codes(key)[rows].astype(np.int64)
         if codes.any():
-            yield key, codes, {0: None, **columns.labels.values(key)}
+            yield key, codes, {0: None, **columns.described.values(key)}
 
 
 def _nodes(columns: NodeColumns, rows: IntVector) -> str:

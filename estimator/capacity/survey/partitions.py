@@ -23,6 +23,7 @@ from fairway.accelerators.mig_geometry import Geometry, geometry_of, profile_nam
 GPU = "nvidia.com/gpu"
 _COUNT_LABEL = "nvidia.com/gpu.count"
 _CAPABLE_LABEL = "nvidia.com/mig.capable"
+_MEMORY_LABEL = "nvidia.com/gpu.memory"
 CUT_SUFFIX = "-MIG"
 
 
@@ -53,7 +54,7 @@ def cut_stocks(
         by_product.setdefault(key, []).append(kind)
     for (product, resource), alike in sorted(by_product.items()):
         pieces = _pieces(holdings, alike)
-        geometry = geometry_of(product, 0, {one.profile for one in pieces}) if resource == GPU else None
+        geometry = _geometry(holdings, product, pieces) if resource == GPU else None
         known = [one for one in pieces if geometry is not None and geometry.profile(one.profile) is not None]
         if geometry is not None and known:
             uncut = sum(
@@ -61,6 +62,19 @@ def cut_stocks(
             )
             yield _counted(holdings, product, geometry, known, uncut, open_rows)
         yield from _uncounted(product, [one for one in pieces if one not in known], open_rows)
+
+
+def _geometry(holdings: Holdings, product: str, pieces: list[_Pieces]) -> Geometry | None:
+    profiles = {one.profile for one in pieces}
+    found = geometry_of(product, 0, profiles)
+    if found is None and all(one.resource != GPU for one in pieces):
+        # The label is of whole GPUs then, and tells products of one name apart.
+        sizes = label_numbers(
+            holdings.columns, _MEMORY_LABEL, np.flatnonzero(sum(one.total for one in pieces))
+        )
+        if len(sizes) and (sizes == sizes[0]).all():
+            found = geometry_of(product, int(sizes[0]) << 20, profiles)
+    return found
 
 
 def _pieces(holdings: Holdings, kinds: Iterable[Kind]) -> list[_Pieces]:
@@ -137,7 +151,7 @@ def _idle_uncut(holdings: Holdings, stock: Stock, open_rows: BoolVector) -> int:
     """Idle devices of the stock on nodes that say they can be cut."""
     if stock.resource != GPU:
         return 0
-    labels = holdings.columns.labels
+    labels = holdings.columns.described
     capable = [code for code, value in labels.values(_CAPABLE_LABEL).items() if value == "true"]
     can = np.isin(labels.codes(_CAPABLE_LABEL)[stock.rows], capable) & open_rows[stock.rows]
     return int(stock.idle[can].sum())

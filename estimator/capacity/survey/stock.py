@@ -94,7 +94,7 @@ def overdrawn(columns: NodeColumns) -> dict[str, IntVector]:
         full = np.flatnonzero(columns.present & any_there & (columns.free(resource) == 0))
         for index in full.tolist():
             row = columns.rows[index]
-            beyond = 0 if row is None else row.used.get(resource, 0) - int(has[index])
+            beyond = 0 if row is None else row.in_use(resource) - int(has[index])
             if beyond > 0:
                 if resource not in found:
                     found[resource] = np.zeros(len(columns.rows), dtype=np.int64)

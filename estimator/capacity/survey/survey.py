@@ -30,6 +30,7 @@ from estimator.capacity.summary import (
 )
 from estimator.capacity.survey.access import Access
 from estimator.capacity.survey.inventory import inventory
+from estimator.capacity.survey.kinds import node_name
 from estimator.capacity.survey.stock import Holdings, Stock
 from estimator.capacity.survey.stranding import SliceHosts, Stranded, Stranding
 from estimator.capacity.topology.domains import DomainCache, Domains, domains_of
@@ -38,6 +39,7 @@ from estimator.capacity.topology.slices import cliques, tpu_slices
 from estimator.cluster.columns import IntVector, NodeColumns
 from estimator.fit.device_tolerations import TolerationPolicy, assumption
 from estimator.fit.eligibility import EligibilityCache
+from estimator.reasons import counted, shown
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.tpu import TPU
 from fairway.taints import Toleration
@@ -48,6 +50,7 @@ POD_SIZES = (8, 4, 2, 1)
 MOST_STRANDED = 1000
 MOST_PROBLEMS = 100
 _ENDLESS = 2**31
+_SHOWN_BROKEN = 3
 
 
 def survey(
@@ -89,7 +92,7 @@ def survey(
         gangs = tuple(_gangs(stock, fits, regions)) if stock.asked_whole else ()
         products.append(_product(stock, stranded, fits, gangs))
         maps += _levels(stock, stranded, regions)
-    noted = (*assumption(access.assumed), *problems, *found.problems)
+    noted = (*assumption(access.assumed), *problems, *found.problems, *_broken(columns))
     if len(noted) > MOST_PROBLEMS:
         noted = (*noted[:MOST_PROBLEMS], f"{len(noted) - MOST_PROBLEMS} more problems")
     return Summary(
@@ -100,7 +103,7 @@ def survey(
         _worst(stranding, judged),
         (
             *(tpu_slices(room) if TPU in columns.resource_names else ()),
-            *(cliques(room, DomainCache()) if CLIQUE in columns.labels.keys else ()),
+            *(cliques(room, DomainCache()) if CLIQUE in columns.described.keys else ()),
         ),
         tuple(maps),
         found.uncatalogued,
@@ -108,6 +111,14 @@ def survey(
         doubt,
         noted,
     )
+
+
+def _broken(columns: NodeColumns) -> Iterator[str]:
+    """Which devices agents found not to work, by node."""
+    for row in columns.broken:
+        for resource, broken in columns.broken.on(row).items():
+            told = f"{counted(broken.devices, 'device')} of {shown(resource)} unhealthy"
+            yield f"node {node_name(columns, row)}: {told}: {', '.join(broken.why[:_SHOWN_BROKEN])}"
 
 
 def _product(

@@ -117,8 +117,8 @@ def domains_of(nodes: NodeColumns, level: Level) -> Domains:
     columns = []
     example = ""
     for key in level.keys:
-        codes = nodes.labels.codes(key)[:size].astype(np.int64)
-        values = nodes.labels.values(key)
+        codes = nodes.described.codes(key)[:size].astype(np.int64)
+        values = nodes.described.values(key)
         columns.append((codes, values))
         inside &= codes > 0
         bad = [code for code, value in values.items() if not _names_domain(key, value)]

@@ -134,16 +134,16 @@ def topology_levels(topologies: Mapping[str, tuple[str, ...]], nodes: NodeColumn
         carriers = _carriers(topologies[name], nodes)
         if carriers > most:
             most, best = carriers, name
-    return levels_of(topologies[best]) if best else detected(nodes.labels.keys)
+    return levels_of(topologies[best]) if best else detected(nodes.described.keys)
 
 
 def _carriers(keys: tuple[str, ...], nodes: NodeColumns) -> int:
     """How many nodes carry all of these labels."""
-    if not all(key in nodes.labels.keys for key in keys):
+    if not all(key in nodes.described.keys for key in keys):
         return 0
     carried = nodes.present.copy()
     for key in keys:
-        carried &= nodes.labels.codes(key)[: len(carried)] != ABSENT
+        carried &= nodes.described.codes(key)[: len(carried)] != ABSENT
     return int(np.count_nonzero(carried))
 
 

@@ -141,7 +141,7 @@ def cliques(room: Room, domains: DomainCache) -> tuple[SliceShape, ...]:
     tolerant = PodShape(claim=NodeClaim(tolerations=(Toleration(_GPU, "Exists"),)))
     have, free = nodes.allocatable(_GPU), room.free(_GPU)
     idle = room.eligible(tolerant).mask & (have > 0) & (free == have)
-    products, codes = nodes.labels.values(_GPU_PRODUCT), nodes.labels.codes(_GPU_PRODUCT)
+    products, codes = nodes.described.values(_GPU_PRODUCT), nodes.described.codes(_GPU_PRODUCT)
     sick = found.anywhere(nodes.unhealthy(_GPU) > 0)
     busy = found.anywhere(~idle)
     partly = busy & found.anywhere(free > 0) & ~sick

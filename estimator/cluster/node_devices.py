@@ -1,0 +1,195 @@
+"""NodeDevices of one cluster: what the agents of its nodes found, and what it takes away from the columns.
+
+An agent writes every five minutes. One that has not for ten is *stale*: its object is told and heeds nothing
+any more, because what it says of broken devices may be long mended, and of holders long ended. The age of an
+object counts from when its time was last seen to change, by this program's own clock: clocks of nodes may be
+apart. Of an object that has not been seen to change, as after a start, it counts from the time that it
+states, and from when it was first seen where that lies in the future. An agent that lives changes it within
+five minutes, whatever its clock.
+
+Time comes in with `NodeDevicesMirror.tick` alone; before the first one nothing is stale.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from estimator.cluster.broken_devices import broken_devices, filled_labels
+from estimator.cluster.columns import NodeColumns
+from estimator.cluster.device_reports import DeviceReport, device_report
+from estimator.cluster.kind_mirror import KindMirror, discard
+from estimator.cluster.report import Report
+from fairway.kube.node_devices import NodeDevices
+from fairway.kube.objects import object_key
+
+STALE_AFTER_S = 600.0
+_DIGITS = re.compile(r"\d+")
+
+_STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"
+
+
+@dataclass(slots=True)
+class _Age:
+    observed_s: float
+    """By the node's clock; minus infinity where it is no time."""
+    alive_s: float
+    """When the agent was last known to live, by the clock of `NodeDevicesMirror.tick`."""
+
+
+class NodeDevicesMirror(KindMirror[DeviceReport]):
+    """The NodeDevices of one cluster; the reflector's sink for them. An event costs what its node has.
+
+    ``held_on``: what a pod of a key holds of a node; ``opened_on``: the ids of devices of it that
+    the pod holds in a scheme that opens devices for pods (KAI), whose ids are no UUIDs.
+    """
+
+    def __init__(
+        self,
+        columns: NodeColumns,
+        held_on: Callable[[str, str], Mapping[str, int]],
+        opened_on: Callable[[str, str], frozenset[str]],
+        report: Report,
+    ) -> None:
+        super().__init__(report)
+        self.watched: dict[str, dict[str, None]] = {}
+        """Pods on broken devices, with their nodes: `pod_changed` wants to know of them."""
+        self._columns = columns
+        self._held_on, self._opened_on = held_on, opened_on
+        self._ages: dict[str, _Age] = {}
+        self._stale: set[str] = set()
+        self._told_stale: set[str] = set()
+        self._told: dict[str, str] = {}
+        self._now_s: float | None = None
+
+    @property
+    def stale(self) -> frozenset[str]:
+        """The nodes whose agents have fallen silent."""
+        return frozenset(self._stale)
+
+    def upsert(self, devices: NodeDevices) -> None:
+        """An agent has written."""
+        name = object_key(devices.metadata)
+        report, observed_s = device_report(devices)
+        was_stale, before = name in self._stale, self.version
+        self._see(name, -inf if observed_s is None else observed_s)
+        self._set(name, report)
+        if self.version == before and was_stale != (name in self._stale):
+            self._apply(name)
+
+    def delete(self, key: str) -> None:
+        """An object is gone."""
+        super().delete(key)
+        self._ages.pop(key, None)
+        self._stale.discard(key)
+        self._told_stale.discard(key)
+        self._apply(key)
+
+    def tick(self, now_s: float) -> None:
+        """It is now so late, in seconds since the epoch: agents that have been silent for long are stale."""
+        if self._now_s is None:
+            for age in self._ages.values():
+                age.alive_s = min(age.alive_s, now_s)
+        self._now_s = now_s
+        oldest_s = now_s - STALE_AFTER_S
+        silent = {name for name, age in self._ages.items() if age.alive_s < oldest_s}
+        changed, self._stale = silent ^ self._stale, silent
+        for name in sorted(changed):
+            self._apply(name)
+        self._tell_stale()
+
+    def tick_by_newest(self) -> None:
+        """It is as late as the newest object says: of a dump, whose state is of one moment."""
+        newest_s = max((age.observed_s for age in self._ages.values()), default=-inf)
+        if self._ages:
+            self.tick(max(0.0, newest_s))
+
+    def node_changed(self, name: str) -> None:
+        """The node of this name appeared or changed."""
+        if name in self._values:
+            self._apply(name)
+
+    def pod_changed(self, key: str) -> None:
+        """A pod that is ``watched`` came to its node, changed what it holds, or is gone."""
+        for name in tuple(self.watched.get(key, ())):
+            self._apply(name)
+
+    def _see(self, name: str, observed_s: float) -> None:
+        now_s, age = self._now_s, self._ages.get(name)
+        if age is None:
+            age = self._ages[name] = _Age(observed_s, observed_s if now_s is None else min(observed_s, now_s))
+        elif age.observed_s != observed_s:
+            age.observed_s = observed_s
+            # What is no time at all is no sign of life.
+            age.alive_s = observed_s if now_s is None or observed_s == -inf else now_s
+        if now_s is not None and age.alive_s < now_s - STALE_AFTER_S:
+            self._stale.add(name)
+        else:
+            self._stale.discard(name)
+            self._told_stale.discard(name)
+
+    def _remember(self, key: str, value: DeviceReport) -> None:
+        for device in value.bad:
+            for pod, _ in device.holders or ():
+                self.watched.setdefault(pod, {})[key] = None
+        self._apply(key)
+
+    def _forget(self, key: str, value: DeviceReport) -> None:
+        pods = {pod for device in value.bad for pod, _ in device.holders or ()}
+        for pod in pods:
+            discard(self.watched, pod, key)
+
+    def _apply(self, name: str) -> None:
+        """Put into the columns what the last object says of the node as it is now."""
+        report = self._values.get(name)
+        problems = [] if report is None else list(report.problems)
+        if report is not None and name in self._stale:
+            report = None
+        bad = self._bad_ids(name, report) if report is not None else frozenset()
+        for table in self._columns.devices:
+            table.set_broken(name, bad)
+        stated = self._columns.stated(name)
+        if stated is not None and report is None:
+            self._columns.set_found(name, {}, {})
+        elif stated is not None and report is not None:
+            filled = filled_labels(report, stated)
+            broken = broken_devices(report, stated, lambda pod: self._held_on(pod, name))
+            self._columns.set_found(name, broken.found, filled.found)
+            problems += filled.problems
+            # Where a sharing scheme knows the devices by their ids, no resource need stand for them.
+            if not all(self._is_shared(name, device.id) for device in report.bad if device.is_counted):
+                problems += broken.problems
+        self._tell(name, "; ".join(problems))
+
+    def _bad_ids(self, name: str, report: DeviceReport) -> frozenset[str]:
+        ids = {device.id for device in report.bad}
+        for device in report.bad:
+            for pod, _ in device.holders or ():
+                opened = self._opened_on(pod, name)
+                # Who runs there tells which one it is, unless it holds several.
+                if len(opened) == 1:
+                    ids |= opened
+        return frozenset(ids)
+
+    def _is_shared(self, name: str, device: str) -> bool:
+        return any(table.has_device(name, device) for table in self._columns.devices)
+
+    def _tell_stale(self) -> None:
+        """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
+        news = sorted(self._stale - self._told_stale)
+        self._told_stale = set(self._stale)
+        if news:
+            others = f"; the same of {len(news) - 1} others" if len(news) > 1 else ""
+            self._report("nodedevices", news[0], _STALE + others)
+
+    def _tell(self, name: str, told: str) -> None:
+        """One report of an object, whatever is wrong with it, and again when something else is."""
+        # Another number of the same thing is no news: an agent writes every five minutes.
+        news = _DIGITS.sub("", told)
+        if news == self._told.get(name, ""):
+            return
+        if news:
+            self._told[name] = news
+            self._report("nodedevices", name, told)
+        else:
+            del self._told[name]
