@@ -1,13 +1,16 @@
 """Who uses what, from sources: live clusters and dumps are reckoned here; estimators do not tell."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from rich.console import Console
 
 from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.live import read_users
+from admin.measuring import measured_by
 from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
@@ -16,6 +19,7 @@ from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.prometheus.client import Server
 from fairway.usage.cluster import Objects, cluster_usage
 from fairway.usage.measured import moment_s
 from fairway.usage.owner import Owners
@@ -23,9 +27,17 @@ from fairway.usage.use import ClusterUsage
 
 
 async def read_usage(
-    sources: Sequence[Source], catalogue: Catalogue, now_s: float, console: Console
+    sources: Sequence[Source],
+    catalogue: Catalogue,
+    now_s: float,
+    console: Console,
+    servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
 ) -> Gathered[ClusterUsage]:
-    """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``."""
+    """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``.
+
+    ``servers``: by name of the cluster, each Prometheus that measures its devices. One that does not answer
+    is a failure beside what is known without it.
+    """
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterUsage | Failure]]:
         if isinstance(source, EstimatorSource):
@@ -34,8 +46,19 @@ async def read_usage(
                 "a dump of its nodes, pods and nodedevices"
             )
         observed = await observe(source, seen, lambda: now_s, live=read_users)
+        found: list[tuple[str, ClusterUsage | Failure]] = []
+        notes: tuple[str, ...] = ()
+        if asked := servers.get(source.name):
+            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
+            measured = await measured_by(asked, dump, at_s, seen)
+            notes = measured.notes
+            found += ((observed.name, Failure(observed.name, str(source), one)) for one in measured.failures)
+            if measured.agents:
+                dump = replace(dump, unread=dump.unread - {NodeDevices})
+                observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
         seen("counting")
-        return [(observed.name, await asyncio.to_thread(usage_of, observed, catalogue, now_s))]
+        usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
+        return [*found, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
 
