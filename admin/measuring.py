@@ -8,9 +8,10 @@ from admin.progress import Seen
 from fairway.kube.dumps import Dump
 from fairway.kube.node_devices import NodeDevices
 from fairway.prometheus.answer import PrometheusError
-from fairway.prometheus.client import Found, Server, ask
+from fairway.prometheus.client import Found, ask
 from fairway.prometheus.devices import Cluster, node_devices
 from fairway.prometheus.merging import is_measured, merged
+from fairway.prometheus.server import Server
 
 
 @dataclass(frozen=True, slots=True)

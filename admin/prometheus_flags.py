@@ -5,7 +5,7 @@ from pathlib import Path
 
 from admin.sources import Source, SourceError
 from fairway.prometheus.answer import PrometheusError
-from fairway.prometheus.client import Server, checked_url
+from fairway.prometheus.server import Server, checked_url
 
 Servers = dict[str, tuple[Server, ...]]
 """By name of the cluster."""

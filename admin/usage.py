@@ -10,7 +10,6 @@ from rich.console import Console
 from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.live import read_users
-from admin.measuring import measured_by
 from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
@@ -19,7 +18,7 @@ from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
-from fairway.prometheus.client import Server
+from fairway.prometheus.server import Server
 from fairway.usage.cluster import Objects, cluster_usage
 from fairway.usage.measured import moment_s
 from fairway.usage.owner import Owners
@@ -49,6 +48,8 @@ async def read_usage(
         found: list[tuple[str, ClusterUsage | Failure]] = []
         notes: tuple[str, ...] = ()
         if asked := servers.get(source.name):
+            from admin.measuring import measured_by
+
             dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
             measured = await measured_by(asked, dump, at_s, seen)
             notes = measured.notes

@@ -7,7 +7,6 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -26,25 +25,14 @@ from fairway.prometheus.answer import (
 )
 from fairway.prometheus.devices import Told
 from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter
+from fairway.prometheus.server import Server
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 MOST_BYTES = 256 << 20
 
-_AT_ONCE = 4
+_AT_ONCE = 2
 _OK = 200
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where a Prometheus is, and what is shown to it: the files are read when it is asked."""
-
-    url: str
-    token_file: Path | None = None
-    ca_file: Path | None = None
-
-    def __str__(self) -> str:
-        return f"Prometheus {self.url}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +41,6 @@ class Found:
 
     told: tuple[Told, ...]
     problems: tuple[str, ...]
-
-
-def checked_url(text: str) -> str:
-    """The URL of a Prometheus, without a slash at its end. Raises PrometheusError for what is none."""
-    try:
-        parts = urlsplit(text)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise PrometheusError(f"{_plain(text)!r}: expected http(s)://HOST[:PORT][/PATH] of a Prometheus")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise PrometheusError(
-            f"{_plain(text)!r}: expected http(s)://HOST[:PORT][/PATH] alone; credentials go into a file, see "
-            "--prometheus-token-file"
-        )
-    return text.rstrip("/")
 
 
 async def ask(
@@ -206,9 +177,3 @@ def _shown_to(server: Server) -> tuple[Credentials, ssl.SSLContext | None]:
         return credentials, tls_context(credentials)
     except BadConfig as error:
         raise PrometheusError(str(error)) from error
-
-
-def _plain(text: str) -> str:
-    """The text without what may be a password."""
-    scheme, _, rest = text.rpartition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}" if scheme else text

@@ -22,8 +22,8 @@ LOOK_BACK_S: Final = 4 * THRESHOLDS.idle_s
 
 _STEP_S: Final = 15
 
-IDLE_STEP_S: Final = 60
-"""How closely idle time is looked at: use that falls between two looks is not seen."""
+IDLE_STEP_S: Final = 300
+"""The slots that idle time is told in: one in which any sample shows use is not idle."""
 
 
 class Exporter(StrEnum):
@@ -71,9 +71,10 @@ class Measure:
         return self.dcgm if exporter is Exporter.DCGM else self.agent
 
 
-def _dcgm(names: str, matchers: str = "") -> str:
-    """By device or instance, at one moment; ``names`` is a regular expression."""
-    return f'max by (UUID, GPU_I_ID) ({{__name__=~"{names}"{matchers}}})'
+def _dcgm(names: str, matchers: str = "", slot_s: int = 0) -> str:
+    """By device or instance, at one moment or in a slot before it; ``names`` is a regular expression."""
+    series = f'{{__name__=~"{names}"{matchers}}}'
+    return f"max by (UUID, GPU_I_ID) ({f'max_over_time({series}[{slot_s}s])' if slot_s else series})"
 
 
 def _agent(name: str) -> str:
@@ -94,14 +95,16 @@ def _moments(function: str, expression: str) -> str:
 
 _MIB: Final = 1024 * 1024
 _WHOLE_DEVICE: Final = ', GPU_I_ID=""'
-_DCGM_USED: Final = " or ".join(
-    (
-        f"100 * {_dcgm('DCGM_FI_PROF_GR_ENGINE_(ACTIVE|UTIL_RATIO)')}",
-        f"100 * {_dcgm('DCGM_FI_DEV_GPU_UTIL_RATIO', _WHOLE_DEVICE)}",
-        _dcgm("DCGM_FI_DEV_GPU_UTIL", _WHOLE_DEVICE),
-    )
-)
-"""In percent."""
+
+
+def _dcgm_used(slot_s: int = 0) -> str:
+    """In percent."""
+    profiled = _dcgm("DCGM_FI_PROF_GR_ENGINE_(ACTIVE|UTIL_RATIO)", "", slot_s)
+    ratio = _dcgm("DCGM_FI_DEV_GPU_UTIL_RATIO", _WHOLE_DEVICE, slot_s)
+    return f"100 * {profiled} or 100 * {ratio} or {_dcgm('DCGM_FI_DEV_GPU_UTIL', _WHOLE_DEVICE, slot_s)}"
+
+
+_DCGM_USED: Final = _dcgm_used()
 _AGENT_USED: Final = f"100 * {_agent('utilization_ratio')}"
 _DCGM_MEMORY: Final = f"{_dcgm('DCGM_FI_DEV_FB_USED_BYTES')} or {_MIB} * {_dcgm('DCGM_FI_DEV_FB_USED')}"
 _DCGM_CAPACITY: Final = " or ".join(
@@ -165,7 +168,9 @@ MEASURES: Final = (
         f"{WINDOW_S} * {_within('avg_over_time', _agent('throttled'))}",
     ),
     Measure(Value.IDLE, "s", _EPOCH_S, "", _agent("idle_seconds")),
-    Measure(Value.BUSY_AT, "s", _EPOCH_S, _moments("max_over_time", f"({_DCGM_USED}) {_BUSY}"), ""),
+    Measure(
+        Value.BUSY_AT, "s", _EPOCH_S, _moments("max_over_time", f"({_dcgm_used(IDLE_STEP_S)}) {_BUSY}"), ""
+    ),
     Measure(Value.FIRST_AT, "s", _EPOCH_S, _moments("min_over_time", _DCGM_USED), ""),
     Measure(Value.XID, "XID", 100_000.0, _dcgm("DCGM_FI_DEV_XID_ERRORS?"), ""),
     Measure(Value.REMAP_FAILED, "failures", 1.0, _dcgm("DCGM_FI_DEV_ROW_REMAP_FAILURE"), ""),

@@ -10,8 +10,9 @@ import pytest
 
 from fairway.prometheus import client as client_module
 from fairway.prometheus.answer import MOST_SERIES, PrometheusError, Sample
-from fairway.prometheus.client import Found, Server, ask, checked_url
-from fairway.prometheus.queries import DEVICES, SERIES, Exporter, Value
+from fairway.prometheus.client import Found, ask
+from fairway.prometheus.queries import DEVICES, MEASURES, SERIES, Exporter, Value
+from fairway.prometheus.server import Server, checked_url
 from tests.certs import Authority
 from tests.prometheus.fake import Reply, dcgm, failure, from_table, prometheus, success
 from tests.prometheus.series import AT_S, Series, values
@@ -132,7 +133,7 @@ def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_query_that_fails_costs_what_it_would_have_filled() -> None:
-    slow = next(query for query in TABLE if "[14400s:60s]" in query)
+    slow = next(measure.dcgm for measure in MEASURES if measure.value is Value.BUSY_AT)
 
     def answer(query: str) -> Reply:
         return (
@@ -197,3 +198,15 @@ def test_a_token_that_is_not_sent(tmp_path: Path, url: str, content: bytes | Non
     with pytest.raises(PrometheusError) as raised:
         asked(Server(url, file))
     assert said in str(raised.value)
+
+
+def test_a_token_goes_nowhere_else(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    with prometheus(from_table(TABLE)) as other:
+        away = constant(b"s3cr", 307, Location=f"{other.url}/api/v1/query")
+        with prometheus(away) as fake, pytest.raises(PrometheusError, match="307: redirects to") as raised:
+            asked(Server(fake.url, token))
+    assert len(fake.asked) == 1
+    assert other.asked == []
+    assert "s3cret" not in str(raised.value)

@@ -119,7 +119,7 @@ def test_what_errors_make_of_health(values: dict[Value, float], health: Health, 
     [
         (14_400, None, 14_400),
         (14_400, 7_200, 7_200),
-        (14_400, 30, None),
+        (14_400, 200, None),
         (7_200, 14_000, 7_200),
         (20, None, None),
         (None, None, None),
