@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from admin.document import Failure
+from admin.observing import Observed
 from admin.progress import Seen
 from fairway.kube.dumps import Dump
 from fairway.kube.node_devices import NodeDevices
@@ -18,27 +20,30 @@ from fairway.prometheus.server import Server
 class Measured:
     """``agents``: as in `NodeDevices`, from wherever. ``notes``: where from, and what could not be used.
 
-    ``failures``: a sentence for each Prometheus that told nothing.
+    ``failures``: each Prometheus that told nothing.
     """
 
     agents: tuple[NodeDevices, ...]
     notes: tuple[str, ...]
-    failures: tuple[str, ...]
+    failures: tuple[Failure, ...]
 
 
-async def measured_by(servers: Iterable[Server], dump: Dump, at_s: float, seen: Seen) -> Measured:
+async def measured_by(servers: Iterable[Server], observed: Observed, at_s: float, seen: Seen) -> Measured:
     """What the servers tell of the cluster's devices at that moment, seconds since the epoch.
 
     The cluster's own NodeDevices win, then the servers in their order.
     """
+    dump = observed.dump
     agents: tuple[NodeDevices, ...] = dump.of(NodeDevices)
     notes: list[str] = []
-    failures: list[str] = []
+    failures: list[Failure] = []
     for server in servers:
         try:
             found = await ask(server, at_s, seen)
         except PrometheusError as error:
-            failures.append(str(error))
+            # The cluster could be read: what could not has a name of its own.
+            name = f"{observed.name}, {server}"
+            failures.append(Failure(name, observed.source, str(error).removeprefix(f"{server}: ")))
             continue
         agents, told = await asyncio.to_thread(_with, server, found, dump, agents, at_s)
         notes += told

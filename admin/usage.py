@@ -51,9 +51,9 @@ async def read_usage(
             from admin.measuring import measured_by
 
             dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
-            measured = await measured_by(asked, dump, at_s, seen)
+            measured = await measured_by(asked, observed, at_s, seen)
             notes = measured.notes
-            found += ((observed.name, Failure(observed.name, str(source), one)) for one in measured.failures)
+            found += ((one.cluster, one) for one in measured.failures)
             if measured.agents:
                 dump = replace(dump, unread=dump.unread - {NodeDevices})
                 observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))

@@ -122,7 +122,9 @@ _DCGM_THROTTLED: Final = f"clamp_max(floor({_CLOCKS} / 4) % 4 + floor({_CLOCKS} 
 _BUSY: Final = f">= {THRESHOLDS.quiet_percent}"
 
 _BYTES: Final = float(2**50)
-_EPOCH_S: Final = float(2**40)
+# In the year 2242.
+_LAST_MOMENT_S: Final = float(2**33)
+_TEN_YEARS_S: Final = 10 * 365 * 86_400.0
 
 MEASURES: Final = (
     Measure(Value.P50, "%", 100.0, _quantile(0.5, _DCGM_USED), _quantile(0.5, _AGENT_USED)),
@@ -167,11 +169,15 @@ MEASURES: Final = (
         f"{WINDOW_S} * {_within('avg_over_time', _DCGM_THROTTLED)}",
         f"{WINDOW_S} * {_within('avg_over_time', _agent('throttled'))}",
     ),
-    Measure(Value.IDLE, "s", _EPOCH_S, "", _agent("idle_seconds")),
+    Measure(Value.IDLE, "s", _TEN_YEARS_S, "", _agent("idle_seconds")),
     Measure(
-        Value.BUSY_AT, "s", _EPOCH_S, _moments("max_over_time", f"({_dcgm_used(IDLE_STEP_S)}) {_BUSY}"), ""
+        Value.BUSY_AT,
+        "s",
+        _LAST_MOMENT_S,
+        _moments("max_over_time", f"({_dcgm_used(IDLE_STEP_S)}) {_BUSY}"),
+        "",
     ),
-    Measure(Value.FIRST_AT, "s", _EPOCH_S, _moments("min_over_time", _DCGM_USED), ""),
+    Measure(Value.FIRST_AT, "s", _LAST_MOMENT_S, _moments("min_over_time", _DCGM_USED), ""),
     Measure(Value.XID, "XID", 100_000.0, _dcgm("DCGM_FI_DEV_XID_ERRORS?"), ""),
     Measure(Value.REMAP_FAILED, "failures", 1.0, _dcgm("DCGM_FI_DEV_ROW_REMAP_FAILURE"), ""),
 )

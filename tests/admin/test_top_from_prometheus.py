@@ -79,7 +79,8 @@ def test_a_prometheus_that_fails_is_told_and_costs_only_its_measurements(dump: P
     assert found["total"]["sums"]["allocated_milli"] == 2000
     assert found["total"]["used_percent"] is None
     (failed,) = found["failures"]
-    assert "503: starting up; expected success: is Prometheus overloaded" in failed["problem"]
+    assert failed["cluster"] == f"east, Prometheus {fake.url}"
+    assert failed["problem"].startswith("503: starting up; expected success: is Prometheus overloaded")
 
 
 def test_each_cluster_has_its_own(dump: Path, tmp_path: Path) -> None:

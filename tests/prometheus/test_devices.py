@@ -135,6 +135,13 @@ def test_idle_since_it_was_used_last_or_is_known(
     assert window.idle_since == (None if since is None else ago(since))
 
 
+@pytest.mark.parametrize("moment", [1e12, -1.0, math.inf, math.nan, AT_S + 4000])
+def test_a_moment_that_cannot_be_is_none(moment: float) -> None:
+    window = only(FIRST.doing({Value.FIRST_AT: moment})).window
+    assert window is not None
+    assert window.idle_since is None
+
+
 @pytest.mark.parametrize(
     ("value", "number", "said"),
     [
