@@ -6,7 +6,7 @@ not used.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -44,17 +44,31 @@ class Cluster:
     """What of a cluster tells whose a series is: the names of its nodes, and its pods."""
 
     def __init__(self, nodes: Iterable[str], pods: Iterable[Pod]) -> None:
-        self.nodes: Collection[str] = frozenset(nodes)
+        self.nodes = frozenset(nodes)
         self._pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
 
     def node(self, found: Iterable[Sample]) -> str:
-        """The node that the series name, by the first label that names one; empty for none that is there."""
+        """The node that the series name, by the first label that names one; empty for none that is there.
+
+        Without such a label it is the node of a pod that they name, which holds the device or exports it.
+        """
+        series = tuple(found)
         for label in NODE_LABELS:
-            said = (_named(sample.labels.get(label, ""), label) for sample in found)
-            names = sorted({name for one in said for name in one if name in self.nodes})
+            said = (_named(sample.labels.get(label, ""), label) for sample in series)
+            names = {name for one in said for name in one if name in self.nodes}
             if names:
-                return names[0]
-        return ""
+                return min(names)
+        return min(self._nodes_of_pods(series), default="")
+
+    def _nodes_of_pods(self, found: Iterable[Sample]) -> set[str]:
+        named = (
+            self._pods.get(
+                (sample.labels.get(f"{prefix}namespace", ""), sample.labels.get(f"{prefix}pod", ""))
+            )
+            for sample in found
+            for prefix in ("exported_", "")
+        )
+        return {pod.spec.node_name for pod in named if pod is not None} & self.nodes
 
     def holders(self, node: str, found: Iterable[Sample]) -> list[Holder] | None:
         """The containers of pods of the node that the series name.
@@ -110,7 +124,7 @@ def node_devices(told: Told, cluster: Cluster) -> Read[tuple[NodeDevices, ...]]:
         problems.append(
             f"{_devices(len(homeless))} of {told.exporter} on no node of this cluster, such as "
             f"{homeless[0][0]} ({said or 'no label names a node'}); expected a node's name in one of "
-            f"{', '.join(NODE_LABELS)}"
+            f"{', '.join(NODE_LABELS)}, or a pod of the cluster"
         )
     at = _rfc3339(told.at_s)
     objects = (

@@ -74,6 +74,21 @@ def test_the_node_is_named_by_the_first_label_that_names_one(labels: dict[str, s
 
 
 @pytest.mark.parametrize(
+    ("series", "node"),
+    [
+        (FIRST.held_by("gpu-operator/dcgm-exporter-x", ""), "g1"),
+        (FIRST.held_by("team/worker"), "g1"),
+        (FIRST.held_by("team/worker").with_(Hostname="g2"), "g2"),
+        (FIRST.held_by("team/gone"), ""),
+    ],
+)
+def test_else_it_is_the_node_of_a_pod_that_is_named(series: Series, node: str) -> None:
+    unnamed = series if series.labels["Hostname"] == "g2" else series.with_(Hostname="dcgm-exporter-x")
+    found = node_devices(told(unnamed), cluster(WORKER, EXPORTER)).found
+    assert [one.metadata.name for one in found] == ([node] if node else [])
+
+
+@pytest.mark.parametrize(
     ("series", "pods", "holders"),
     [
         (FIRST.held_by("team/worker"), [WORKER], ["worker"]),
