@@ -18,7 +18,7 @@ def servers_of(
 
     Every text is ``[CLUSTER=]VALUE``. Raises SourceError.
     """
-    names = [source.name for source in sources]
+    names = [source.name for source in sources if source.name]
     given = [("--from-prometheus", *_split(text, names, "--from-prometheus")) for text in urls]
     tokens = dict(_split(text, names, _TOKEN) for text in token_files)
     cas = dict(_split(text, names, _CA) for text in ca_files)
