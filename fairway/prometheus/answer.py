@@ -59,7 +59,7 @@ def vector(where: str, body: bytes) -> Vector:
         answer = msgspec.json.decode(body, type=_Answer)
         data = answer.data or _Data()
         if answer.status != "success" or data.result_type != "vector":
-            found = answer.error or f"a {data.result_type or 'nothing'}"
+            found = answer.error or data.result_type or "nothing"
             raise PrometheusError(f"{where}: expected a vector, found {_shown(found)}")
         found_samples = msgspec.json.decode(data.result, type=list[_Sample])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -85,11 +85,11 @@ def refusal(where: str, status: int, body: bytes, location: str = "") -> Prometh
     return PrometheusError(f"{where}: {status}: {_shown(said or _what(body))}; {remedy}")
 
 
-def too_many(where: str, count: int) -> str:
+def too_many(where: str, count: float) -> str:
     """Why an answer of so many series is not taken."""
     return (
-        f"{where}: {count:,} series; expected at most {MOST_SERIES:,}: give the Prometheus of one cluster, "
-        "or drop labels that change with every scrape"
+        f"{where}: {count:,.0f} series; expected at most {MOST_SERIES:,}: give the Prometheus of one "
+        "cluster, or drop labels that change with every scrape"
     )
 
 

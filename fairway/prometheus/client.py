@@ -67,10 +67,10 @@ async def ask(
 async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
     """What the exporter's metrics tell; None where there are none."""
     count = await client.vector(f"count({SERIES[exporter]})")
-    series = int(max((sample.value for sample in count.samples), default=0))
-    if not series:
+    series = max((sample.value for sample in count.samples), default=0.0)
+    if not series > 0:
         return None
-    seen(f"{series:,} series of {exporter}")
+    seen(f"{series:,.0f} series of {exporter}")
     if series > MOST_SERIES:
         raise PrometheusError(too_many(str(client.server), series))
     devices = (await client.vector(DEVICES[exporter])).samples

@@ -92,14 +92,16 @@ def constant(body: bytes, status: int = 200, **headers: str) -> Callable[[str], 
         (constant(b""), "an empty answer"),
         (
             constant(b'{"status": "success", "data": {"resultType": "scalar", "result": [1, "1"]}}'),
-            "found a scalar",
+            "expected a vector, found scalar",
         ),
-        (constant(b'{"status": "success"}'), "expected a vector, found a nothing"),
+        (constant(b'{"status": "success"}'), "expected a vector, found nothing"),
         (
             constant(b'{"status": "success", "data": {"resultType": "vector", "result": [{}]}}'),
             "expected JSON",
         ),
         (constant(b"\xff\xfe"), "expected JSON of Prometheus's HTTP API"),
+        (from_table({COUNT: [Sample({}, float("inf"))]}), "inf series; expected at most"),
+        (from_table({COUNT: [Sample({}, float("nan"))]}), "no series of Fairway's node agents"),
         (from_table({}), "no series of Fairway's node agents nor of DCGM's exporter"),
         (
             from_table({COUNT: [Sample({}, 1_000_000.0)]}),
