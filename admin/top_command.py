@@ -27,6 +27,7 @@ Examples:
   fairway top --demo
   fairway top a=~/.kube/a b=~/.kube/b --by queue
   fairway top --by device --namespace research --idle
+  fairway top --from-prometheus http://localhost:9090
   fairway top dumps/*.json.gz -o json | jq '.lines[0]'
 
 \b
@@ -60,6 +61,27 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     type=click.Path(path_type=Path),
     help="More device names, in YAML; they go before the built-in ones.",
 )
+@click.option(
+    "--from-prometheus",
+    "prometheus",
+    multiple=True,
+    metavar="[CLUSTER=]URL",
+    help="Also what this Prometheus measures, by DCGM's exporter or node agents that it scrapes. Repeatable.",
+)
+@click.option(
+    "--prometheus-token-file",
+    "token_files",
+    multiple=True,
+    metavar="[CLUSTER=]FILE",
+    help="The bearer token for it.",
+)
+@click.option(
+    "--prometheus-ca-file",
+    "ca_files",
+    multiple=True,
+    metavar="[CLUSTER=]FILE",
+    help="The CA that signed its certificate, PEM.",
+)
 @click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway.")
 @click.pass_context
 def top(
@@ -76,14 +98,20 @@ def top(
     output: str,
     out: Path | None,
     catalogue: Path | None,
+    prometheus: tuple[str, ...],
+    token_files: tuple[str, ...],
+    ca_files: tuple[str, ...],
     demo: bool,
 ) -> None:
     """Show who holds accelerators and what they do with them; those who waste most come first.
 
     Who holds devices is known of every cluster. What the devices do is known where the node agent runs; a
-    device that nobody measures counts as not measured, never as idle.
+    device that nobody measures counts as not measured, never as idle. Where Prometheus scrapes DCGM's
+    exporter, --from-prometheus measures without the agent; what the agent wrote goes before it.
     """
     from admin.printable import timestamp
+    from admin.prometheus_flags import servers_of
+    from admin.sources import SourceError
     from admin.terminal.console import errors, tell
     from admin.top import Chosen, missing
     from admin.top import top as summed_up
@@ -95,6 +123,10 @@ def top(
         raise Failed("--watch and --out: expected one of them; a file cannot be watched")
     given = Given(sources, None, None, None, catalogue, "", demo)
     clusters, known = given.parsed_sources(), given.known_devices()
+    try:
+        servers = servers_of(prometheus, token_files, ca_files, clusters)
+    except SourceError as error:
+        raise Failed(str(error)) from None
     chosen = Chosen(namespace, queue, product, node, idle)
     console = errors()
     # What is drawn in place and progress would draw over each other.
@@ -102,7 +134,7 @@ def top(
 
     async def ask(*, first: bool = False) -> "Top":
         now = datetime.now(UTC)
-        found = await read_usage(clusters, known, now.timestamp(), console)
+        found = await read_usage(clusters, known, now.timestamp(), console, servers)
         problem = missing(found.found, chosen) if found.found else "no cluster could be read"
         if problem and first:
             tell(found.failures, errors(), in_table=False)

@@ -1,7 +1,9 @@
 """Who uses what, from sources: live clusters and dumps are reckoned here; estimators do not tell."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -15,6 +17,7 @@ from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.prometheus.server import Server
 from fairway.usage.cluster import Objects, cluster_usage
 from fairway.usage.measured import moment_s
 from fairway.usage.owner import Owners
@@ -22,9 +25,17 @@ from fairway.usage.use import ClusterUsage
 
 
 async def read_usage(
-    sources: Sequence[Source], catalogue: Catalogue, now_s: float, console: Console
+    sources: Sequence[Source],
+    catalogue: Catalogue,
+    now_s: float,
+    console: Console,
+    servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
 ) -> Gathered[ClusterUsage]:
-    """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``."""
+    """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``.
+
+    ``servers``: by name of the cluster, each Prometheus that measures its devices. One that does not answer
+    is a failure beside what is known without it.
+    """
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterUsage | Failure]]:
         if isinstance(source, EstimatorSource):
@@ -33,8 +44,21 @@ async def read_usage(
                 "a dump of its nodes, pods and nodedevices"
             )
         observed = await observe(source, seen, lambda: now_s, only_users=True)
+        found: list[tuple[str, ClusterUsage | Failure]] = []
+        notes: tuple[str, ...] = ()
+        if asked := servers.get(source.name):
+            from admin.measuring import measured_by
+
+            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
+            measured = await measured_by(asked, observed, at_s, seen)
+            notes = measured.notes
+            found += ((one.cluster, one) for one in measured.failures)
+            if measured.agents:
+                dump = replace(dump, unread=dump.unread - {NodeDevices})
+                observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
         seen("counting")
-        return [(observed.name, await asyncio.to_thread(usage_of, observed, catalogue, now_s))]
+        usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
+        return [*found, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
 

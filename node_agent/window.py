@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairway.kube.node_devices import DeviceWindow
+from fairway.usage.definitions import THRESHOLDS
 from node_agent.bounds import MOST_BYTES, MOST_CELSIUS, MOST_MILLIWATTS, MOST_PERCENT, measured
 from node_agent.reading import DeviceReading
 from node_agent.times import rfc3339
@@ -23,13 +24,14 @@ _MOST_MILLIJOULES: Final = 2**63 - 1
 class IdleRule:
     """When a device does nothing, as data.
 
-    ``below_percent``: where utilisation is measured, a sample below this is idle. Elsewhere energy tells,
-    once it has been seen to: a sample is idle whose power is at most ``floor_percent`` of the lowest ever
-    seen, if the highest was at least ``contrast_percent`` of it; before that nothing is said.
-    ``gap_s``: after so long without a sample nobody knows what the device did, and idling begins anew.
+    ``below_percent``: where utilisation is measured, a sample below this is idle; one that is not ends it
+    once the window's 95th percentile is no longer below. Elsewhere energy tells, once it has been seen to: a
+    sample is idle whose power is at most ``floor_percent`` of the lowest ever seen, if the highest was at
+    least ``contrast_percent`` of it; before that nothing is said. ``gap_s``: after so long without a sample
+    nobody knows what the device did, and idling begins anew.
     """
 
-    below_percent: int = 1
+    below_percent: int = THRESHOLDS.quiet_percent
     floor_percent: int = 120
     contrast_percent: int = 200
     gap_s: int = 60
@@ -87,7 +89,8 @@ class DeviceSamples:
         )
         self._source = reading.source
         if not self._is_idle(utilization, by_energy):
-            self._idle_since_s = None
+            if not (known and self._was_a_blip(utilization)):
+                self._idle_since_s = None
         elif self._idle_since_s is None or not known:
             self._idle_since_s = now_s
         self._first_s = now_s if self._first_s is None else self._first_s
@@ -124,6 +127,12 @@ class DeviceSamples:
     def idle_s(self, now_s: float) -> float | None:
         """For how many seconds it has done nothing; None while it works, or nobody knows."""
         return None if self._idle_since_s is None else max(0.0, now_s - self._idle_since_s)
+
+    def _was_a_blip(self, utilization: int | None) -> bool:
+        """Whether the last samples of a window were idle but for too few to count."""
+        used = sorted(s.utilization_percent for s in self._samples if s.utilization_percent is not None)
+        p95 = _nearest_rank(used, 95)
+        return utilization is not None and p95 is not None and p95 < self._rule.below_percent
 
     def _is_idle(self, utilization: int | None, power: int | None) -> bool:
         if utilization is not None:

@@ -81,8 +81,19 @@ def test_the_window_slides_and_memory_is_bounded() -> None:
 
 IDLE_SINCE: list[tuple[str, list[tuple[float, int | None]], str | None]] = [
     ("from its first idle sample", [(0, 50), (5, 0), (10, 0)], "2026-01-01T00:00:05Z"),
-    ("not while it works", [(0, 0), (5, 0), (10, 3)], None),
-    ("one working sample ends it", [(0, 0), (5, 70), (10, 0)], "2026-01-01T00:00:10Z"),
+    ("not while it works", [(0, 0), (5, 0), (10, 5)], None),
+    ("next to nothing is nothing", [(0, 0), (5, 4), (10, 4)], "2026-01-01T00:00:00Z"),
+    ("a working sample among few ends it", [(0, 0), (5, 70), (10, 0)], "2026-01-01T00:00:10Z"),
+    (
+        "one in twenty is a blip",
+        [*((at, 0) for at in range(0, 100, 5)), (100, 90), (105, 0)],
+        "2026-01-01T00:00:00Z",
+    ),
+    (
+        "two in twenty are work",
+        [*((at, 0) for at in range(0, 100, 5)), (100, 90), (105, 90), (110, 0)],
+        "2026-01-01T00:01:50Z",
+    ),
     ("missed samples within the gap change nothing", [(0, 0), (55, 0)], "2026-01-01T00:00:00Z"),
     ("a device that was away may have worked", [(0, 0), (5, 0), (100, 0)], "2026-01-01T00:01:40Z"),
     ("unknown is not idle", [(0, 0), (5, None)], None),

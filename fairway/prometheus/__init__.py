@@ -1,0 +1,1 @@
+"""What Prometheus tells of devices, as the objects that node agents write."""

@@ -1,0 +1,179 @@
+"""Asking one Prometheus, by GET /api/v1/query, within a deadline and within bounds.
+
+A Prometheus that cannot be asked at all is an error; a query that fails costs what it would have filled.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from fairway.kube.credentials import Credentials, proxy_for, tls_context
+from fairway.kube.errors import BadConfig, Unreachable
+from fairway.kube.transport import open_session, transport_errors
+from fairway.prometheus.answer import (
+    MOST_SERIES,
+    PrometheusError,
+    Sample,
+    Vector,
+    refusal,
+    too_many,
+    vector,
+)
+from fairway.prometheus.devices import Told
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter
+from fairway.prometheus.server import Server
+
+DEADLINE_S = 120.0
+MOST_BYTES = 256 << 20
+
+_AT_ONCE = 2
+_OK = 200
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a Prometheus told, by exporter, and what it could not."""
+
+    told: tuple[Told, ...]
+    problems: tuple[str, ...]
+
+
+async def ask(
+    server: Server, at_s: float, seen: Callable[[str], None], deadline_s: float = DEADLINE_S
+) -> Found:
+    """Everything that is told of devices at the moment ``at_s``. Raises PrometheusError.
+
+    ``seen`` is told what is being read.
+    """
+    credentials, tls = await asyncio.to_thread(_shown_to, server)
+    until_s = asyncio.get_running_loop().time() + deadline_s
+    async with open_session() as session:
+        client = _Client(server, session, credentials, tls, at_s, until_s)
+        found = [await _asked(client, exporter, seen) for exporter in Exporter]
+    told = tuple(one for one in found if one is not None)
+    if not told:
+        raise PrometheusError(
+            f"{server}: no series of {' nor of '.join(Exporter)} (such as {SERIES[Exporter.AGENT]} and "
+            "DCGM_FI_DEV_GPU_UTIL); expected it to scrape one of them, under its own metric names"
+        )
+    return Found(told, tuple(dict.fromkeys(client.problems)))
+
+
+async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
+    """What the exporter's metrics tell; None where there are none."""
+    count = await client.vector(f"count({SERIES[exporter]})")
+    series = max((sample.value for sample in count.samples), default=0.0)
+    if not series > 0:
+        return None
+    seen(f"{series:,.0f} series of {exporter}")
+    if series > MOST_SERIES:
+        raise PrometheusError(too_many(str(client.server), series))
+    devices = (await client.vector(DEVICES[exporter])).samples
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(about: str, query: str) -> tuple[Sample, ...]:
+        async with gate:
+            try:
+                return (await client.vector(query)).samples
+            except PrometheusError as error:
+                client.problems.append(f"{about}, by {exporter}, is not known: {error}")
+                return ()
+
+    queries = {measure.value: query for measure in MEASURES if (query := measure.of(exporter))}
+    values = dict(zip(queries, await asyncio.gather(*map(one, queries, queries.values())), strict=True))
+    if exporter is Exporter.DCGM:
+        return Told(exporter, client.at_s, devices, values=values)
+    holders, states = await one("who holds devices", HOLDERS), await one("health", STATES)
+    return Told(exporter, client.at_s, devices, holders, states, values)
+
+
+class _Client:
+    """``until_s``: the deadline, by the loop's clock. ``problems``: what was warned of, and what failed."""
+
+    def __init__(
+        self,
+        server: Server,
+        session: aiohttp.ClientSession,
+        credentials: Credentials,
+        tls: ssl.SSLContext | None,
+        at_s: float,
+        until_s: float,
+    ) -> None:
+        self.server, self.at_s = server, at_s
+        self.problems: list[str] = []
+        self._session, self._credentials, self._tls, self._until_s = session, credentials, tls, until_s
+
+    async def vector(self, query: str) -> Vector:
+        """The answer to an instant query. Raises PrometheusError."""
+        left_s = self._until_s - asyncio.get_running_loop().time()
+        params = {"query": query, "time": f"{self.at_s:.3f}", "timeout": f"{max(1, int(left_s))}s"}
+        where = str(self.server)
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if self._credentials.authorization is not None:
+            headers["Authorization"] = self._credentials.authorization
+        try:
+            with transport_errors(where):
+                async with asyncio.timeout(max(0.0, left_s)):
+                    response = await self._session.get(
+                        f"{self.server.url}/api/v1/query",
+                        params=params,
+                        headers=headers,
+                        ssl=self._tls or True,
+                        proxy=proxy_for(self._credentials),
+                        allow_redirects=False,
+                    )
+                    async with response:
+                        body = await self._body(response)
+        except Unreachable as error:
+            raise PrometheusError(str(error)) from error
+        if response.status != _OK:
+            raise refusal(where, response.status, body, response.headers.get("Location", ""))
+        found = await asyncio.to_thread(vector, where, body)
+        self.problems += (f"{where} warns: {text}" for text in found.warnings)
+        return found
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        parts, size = [], 0
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > MOST_BYTES:
+                raise PrometheusError(
+                    f"{self.server}: an answer of more than {MOST_BYTES >> 20} MiB; expected less: give the "
+                    "Prometheus of one cluster"
+                )
+        return b"".join(parts)
+
+
+def _shown_to(server: Server) -> tuple[Credentials, ssl.SSLContext | None]:
+    """Reads the files. Raises PrometheusError."""
+    token = ""
+    if server.token_file is not None:
+        host = urlsplit(server.url).hostname or ""
+        if server.url.startswith("http://") and host not in _LOOPBACK:
+            raise PrometheusError(
+                f"{server}: a token would travel unencrypted; expected https:// for --prometheus-token-file"
+            )
+        try:
+            token = server.token_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not ASCII"
+            raise PrometheusError(
+                f"{server}: --prometheus-token-file {server.token_file}: {why}; expected a bearer token"
+            ) from error
+        if not token or not token.isprintable() or " " in token:
+            raise PrometheusError(
+                f"{server}: --prometheus-token-file {server.token_file}: expected one bearer token, "
+                "on one line"
+            )
+    ca_file = None if server.ca_file is None else str(server.ca_file)
+    credentials = Credentials(server.url, f"Bearer {token}" if token else None, ca_file=ca_file)
+    try:
+        return credentials, tls_context(credentials)
+    except BadConfig as error:
+        raise PrometheusError(str(error)) from error

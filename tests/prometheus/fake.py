@@ -1,0 +1,131 @@
+"""A Prometheus as far as the network shows it: answers by query, on a loopback socket, and what was asked."""
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from fairway.prometheus.answer import Sample
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter, Value
+
+Vectors = Mapping[str, Sequence[Sample]]
+"""By query."""
+
+
+@dataclass
+class Reply:
+    """What to answer; ``delay`` is waited for before."""
+
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: threading.Event | None = None
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    path: str
+    params: dict[str, str]
+    authorization: str | None
+
+
+class Fake:
+    """Where it listens, and what it was asked."""
+
+    def __init__(self, scheme: str, port: int) -> None:
+        self.url = f"{scheme}://localhost:{port}"
+        self.asked: list[Asked] = []
+
+
+def success(samples: Sequence[Sample], **more: object) -> bytes:
+    """The envelope that Prometheus puts a vector into; numbers are texts."""
+    result = [{"metric": one.labels, "value": [1764000000.781, _text(one.value)]} for one in samples]
+    return json.dumps(
+        {"status": "success", "data": {"resultType": "vector", "result": result}, **more}
+    ).encode()
+
+
+def failure(kind: str, error: str) -> bytes:
+    return json.dumps({"status": "error", "errorType": kind, "error": error}).encode()
+
+
+def _text(value: float) -> str:
+    return {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}.get(
+        str(value), f"{value:g}" if value < 1e6 else str(value)
+    )
+
+
+@contextmanager
+def prometheus(
+    answer: Callable[[str], Reply], tls: ssl.SSLContext | None = None, prefix: str = ""
+) -> Iterator[Fake]:
+    """Serves /api/v1/query below the prefix, and 404 elsewhere, until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            params = {name: values[0] for name, values in parse_qs(url.query).items()}
+            fake.asked.append(Asked(url.path, params, self.headers.get("Authorization")))
+            is_there = url.path == f"{prefix}/api/v1/query"
+            reply = answer(params.get("query", "")) if is_there else Reply(b"404 page not found", 404)
+            if reply.delay is not None:
+                reply.delay.wait(30)
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        fake = Fake("http" if tls is None else "https", server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield fake
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def from_table(vectors: Vectors) -> Callable[[str], Reply]:
+    """Answers what is in the table, and an empty vector for all else."""
+    return lambda query: Reply(success(vectors.get(query, ())))
+
+
+def dcgm(
+    devices: Sequence[Sample], values: Mapping[Value, Sequence[Sample]] | None = None
+) -> dict[str, Sequence[Sample]]:
+    """The answers of a Prometheus that scrapes DCGM's exporter."""
+    return {
+        f"count({SERIES[Exporter.DCGM]})": [Sample({}, float(len(devices)))],
+        DEVICES[Exporter.DCGM]: devices,
+        **{measure.dcgm: (values or {}).get(measure.value, ()) for measure in MEASURES if measure.dcgm},
+    }
+
+
+def agents(
+    devices: Sequence[Sample],
+    values: Mapping[Value, Sequence[Sample]],
+    holders: Sequence[Sample] = (),
+    states: Sequence[Sample] = (),
+) -> dict[str, Sequence[Sample]]:
+    """The answers of a Prometheus that scrapes node agents."""
+    return {
+        f"count({SERIES[Exporter.AGENT]})": [Sample({}, float(len(devices)))],
+        DEVICES[Exporter.AGENT]: devices,
+        HOLDERS: holders,
+        STATES: states,
+        **{measure.agent: values.get(measure.value, ()) for measure in MEASURES if measure.agent},
+    }
