@@ -17,9 +17,9 @@ from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.moments import moment_s
 from fairway.prometheus.server import Server
 from fairway.usage.cluster import Objects, cluster_usage
-from fairway.usage.measured import moment_s
 from fairway.usage.owner import Owners
 from fairway.usage.use import ClusterUsage
 

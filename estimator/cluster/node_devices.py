@@ -22,8 +22,9 @@ from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.report import Report
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import object_key
+from fairway.usage.definitions import THRESHOLDS
 
-STALE_AFTER_S = 600.0
+STALE_AFTER_S = float(THRESHOLDS.stale_s)
 _DIGITS = re.compile(r"\d+")
 
 _STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"

@@ -5,7 +5,6 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 """
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from sys import intern
 
@@ -22,6 +21,7 @@ from fairway.accelerators.devices import DeviceUse
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
+from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
@@ -254,9 +254,6 @@ def _unschedulable_since_s(pod: Pod) -> float | None:
         if condition.type == "PodScheduled":
             if condition.status != "False" or condition.reason != "Unschedulable":
                 return None
-            try:
-                since = datetime.fromisoformat(condition.last_transition_time or "")
-            except ValueError:
-                return 0.0  # upstream reads a time that is missing as one long ago
-            return since.replace(tzinfo=since.tzinfo or UTC).timestamp()
+            since_s = moment_s(condition.last_transition_time)
+            return 0.0 if since_s is None else since_s  # upstream reads a time that is missing as long ago
     return None

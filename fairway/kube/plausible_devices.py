@@ -6,11 +6,11 @@ not installed. Pure, and cheap where nothing is wrong, which is nearly always: t
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 
 import msgspec
 
 from fairway.kube.node_devices import DeviceWindow, Health, NodeDevice, NodeDevices
+from fairway.moments import moment_s
 
 MOST_DEVICES = 128
 """The most devices of one node that are read: sixteen GPUs with seven MIG instances each."""
@@ -47,14 +47,8 @@ def plausible(found: NodeDevices) -> tuple[NodeDevices, tuple[str, ...]]:
 
 
 def instant_s(text: str | None) -> float | None:
-    """Seconds since the epoch of a time in RFC 3339, UTC where it names no zone; None for what is none."""
-    if not text or len(text) > _SHOWN:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    """As `moment_s`; what is too long to be a time is none."""
+    return None if text is None or len(text) > _SHOWN else moment_s(text)
 
 
 def summed_up(problems: Iterable[str]) -> tuple[str, ...]:

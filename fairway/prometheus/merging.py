@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from fairway.kube.node_devices import NodeDevice, NodeDevices
+from fairway.moments import moment_s
 from fairway.usage.definitions import THRESHOLDS, Thresholds
-from fairway.usage.measured import moment_s
 
 
 def merged(

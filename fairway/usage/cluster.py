@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.kube.objects import Node, Pod
+from fairway.moments import moment_s
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices
 from fairway.usage.judged import judged
-from fairway.usage.measured import Measured, measured, moment_s
+from fairway.usage.measured import Measured, measured
 from fairway.usage.owner import Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from fairway.accelerators.devices import Read
 from fairway.kube.node_devices import DeviceWindow, Health, NodeDevice, NodeDevices
+from fairway.moments import moment_s
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 
 MOST_DEVICES = 1024
@@ -53,15 +53,6 @@ class Measured:
     idle_s: int | None = None
     throttled_s: int | None = None
     window_s: int = 0
-
-
-def moment_s(text: str | None) -> float | None:
-    """An RFC 3339 moment in seconds since the epoch; None for what is none."""
-    try:
-        found = datetime.fromisoformat(text or "")
-        return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def measured(
