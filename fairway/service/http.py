@@ -122,8 +122,8 @@ class _Collected(Collector):
 def _add_metrics_route(app: web.Application, registry: CollectorRegistry) -> None:
     async def metrics(request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", [])))
-        # Values are read on the loop, where their writers are, a metric in a turn; the text, the longer job,
-        # is made in a thread.
+        # Values are read on the loop, where their writers are, a metric in a turn: no collector may yield
+        # while it goes through what others write. The text, the longer job, is made in a thread.
         read = []
         for metric in registry.collect():
             read.append(metric)
