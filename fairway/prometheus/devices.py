@@ -6,9 +6,10 @@ not used.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from fairway.accelerators.devices import Read
 from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, NodeDevices, Problem
@@ -40,12 +41,27 @@ class Told:
     values: Mapping[Value, tuple[Sample, ...]] = field(default_factory=dict)
 
 
+class Placed(NamedTuple):
+    """A pod as far as series are about it. ``exports``: it may be an exporter, which holds no device."""
+
+    node: str
+    exports: bool
+
+
+def placed_pods(pods: Iterable[Pod]) -> dict[tuple[str, str], Placed]:
+    """By namespace and name."""
+    return {
+        (pod.metadata.namespace, pod.metadata.name): Placed(pod.spec.node_name, _exports(pod)) for pod in pods
+    }
+
+
 class Cluster:
     """What of a cluster tells whose a series is: the names of its nodes, and its pods."""
 
-    def __init__(self, nodes: Iterable[str], pods: Iterable[Pod]) -> None:
+    def __init__(self, nodes: Iterable[str], pod: Callable[[tuple[str, str]], Placed | None]) -> None:
+        """``pod``: the pod of a namespace and name, None where there is none."""
         self.nodes = frozenset(nodes)
-        self._pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
+        self._pod = pod
 
     def node(self, found: Iterable[Sample]) -> str:
         """The node that the series name, by the first label that names one; empty for none that is there.
@@ -62,13 +78,11 @@ class Cluster:
 
     def _nodes_of_pods(self, found: Iterable[Sample]) -> set[str]:
         named = (
-            self._pods.get(
-                (sample.labels.get(f"{prefix}namespace", ""), sample.labels.get(f"{prefix}pod", ""))
-            )
+            self._pod((sample.labels.get(f"{prefix}namespace", ""), sample.labels.get(f"{prefix}pod", "")))
             for sample in found
             for prefix in ("exported_", "")
         )
-        return {pod.spec.node_name for pod in named if pod is not None} & self.nodes
+        return {pod.node for pod in named if pod is not None} & self.nodes
 
     def holders(self, node: str, found: Iterable[Sample]) -> list[Holder] | None:
         """The containers of pods of the node that the series name.
@@ -80,8 +94,8 @@ class Cluster:
         for sample in found:
             prefix = "exported_" if sample.labels.get("exported_pod") else ""
             names = tuple(sample.labels.get(prefix + name, "") for name in ("namespace", "pod", "container"))
-            pod = self._pods.get((names[0], names[1]))
-            if pod is not None and pod.spec.node_name == node and not _exports(pod):
+            pod = self._pod((names[0], names[1]))
+            if pod is not None and pod.node == node and not pod.exports:
                 named.add(names)
         return [
             Holder(namespace=namespace, pod=pod, container=container, source="PodResources")

@@ -405,7 +405,7 @@ class TestLabels:
                 {},
                 "nvidia.com/gpu.product",
                 "NVIDIA-A100-SXM4-40GB",
-                "label nvidia.com/gpu.product says 'NVIDIA-A100-SXM4-40GB', the agent found "
+                "label nvidia.com/gpu.product says 'NVIDIA-A100-SXM4-40GB', the devices say "
                 "'NVIDIA H100 80GB HBM3': the label counts",
             ),
             ({"nvidia.com/gpu.memory": "81559"}, {}, "nvidia.com/gpu.memory", "81559", ""),
@@ -414,14 +414,14 @@ class TestLabels:
                 {},
                 "nvidia.com/gpu.memory",
                 "40960",
-                "label nvidia.com/gpu.memory says '40960', the agent found '81920 MiB': the label counts",
+                "label nvidia.com/gpu.memory says '40960', the devices say '81920 MiB': the label counts",
             ),
             (
                 {CLIQUE: "c1.8"},
                 {"clique": "c1.7"},
                 CLIQUE,
                 "c1.8",
-                f"label {CLIQUE} says 'c1.8', the agent found 'c1.7': the label counts",
+                f"label {CLIQUE} says 'c1.8', the devices say 'c1.7': the label counts",
             ),
         ],
     )

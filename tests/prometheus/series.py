@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.devices import Cluster, Told
+from fairway.prometheus.devices import Cluster, Told, placed_pods
 from fairway.prometheus.queries import Exporter, Value
 from tests.builders import PodBuilder
 from tests.usage.agents import NOW
@@ -77,4 +77,4 @@ def told(*series: Series) -> Told:
 
 
 def cluster(*pods: PodBuilder, nodes: Iterable[str] = ("g1", "g2")) -> Cluster:
-    return Cluster(nodes, [pod.build() for pod in pods])
+    return Cluster(nodes, placed_pods(pod.build() for pod in pods).get)
