@@ -88,8 +88,11 @@ class TestAnswers:
         asyncio.run(scenario())
 
     def test_without_the_devices_that_prometheus_says_are_broken(self) -> None:
-        sick = Series("GPU-0", values={Value.REMAP_FAILED: 1.0}).with_(Hostname="a")
-        table = dcgm([sick.sample()], values([sick]))
+        gpus = [
+            Series(f"GPU-{number}", values={Value.REMAP_FAILED: float(not number)}).with_(Hostname="a")
+            for number in range(8)
+        ]
+        table = dcgm([gpu.sample() for gpu in gpus], values(gpus))
 
         async def scenario(url: str) -> None:
             async with FakeApi() as api:
