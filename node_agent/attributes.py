@@ -12,7 +12,7 @@ _SWITCH = ""
 class Attributes:
     """What a device is. ``peers``: bus ids at the other ends of its NVLinks, empty for one that is not told.
 
-    ``fabric``: what is wrong with its fabric. ``links``: how many NVLinks it has; ``links_up``: how many work;
+    ``fabric``: what is wrong with its fabric. ``links``: how many NVLinks it has, ``links_up``: that work,
     ``links_most_up``: how many did at most since the driver was loaded. ``gpm``: whether it counts how busy
     its MIG instances are; ``read_at_s``: when all that was read.
     """
