@@ -161,6 +161,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
+        self._columns.dra.set_broken(name, frozenset(one.id for one in report.bad) if report else frozenset())
         stated = self._columns.stated(name)
         if stated is not None and report is None:
             self._columns.set_found(name, {}, {})
@@ -169,8 +170,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             broken = broken_devices(report, stated, lambda pod: self._held_on(pod, name))
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
-            # Where a sharing scheme knows the devices by their ids, no resource need stand for them.
-            if not all(self._is_shared(name, device.id) for device in report.bad if device.is_counted):
+            # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
+            if not all(self._is_known(name, device.id) for device in report.bad if device.is_counted):
                 problems += broken.problems
         source = "nodedevices" if heeded is own else "prometheus"
         self._tell(source, name, "; ".join(problems))
@@ -185,8 +186,9 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
                     ids |= opened
         return frozenset(ids)
 
-    def _is_shared(self, name: str, device: str) -> bool:
-        return any(table.has_device(name, device) for table in self._columns.devices)
+    def _is_known(self, name: str, device: str) -> bool:
+        in_tables = any(table.has_device(name, device) for table in self._columns.devices)
+        return in_tables or self._columns.dra.knows(name, device)
 
     def _tell_stale(self) -> None:
         """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
