@@ -13,7 +13,7 @@ from estimator.cluster.measured_devices import STALE_AFTER_S
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.prometheus_source import WANTED, PrometheusSource
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.queries import SERIES, Exporter, Value
+from fairway.prometheus.queries import DEVICES, SERIES, Exporter, Value
 from fairway.prometheus.server import Server
 from tests.builders import (
     Complaints,
@@ -143,7 +143,9 @@ def test_only_what_decides_something_is_asked() -> None:
 
     with followed() as scene:
         scene.look(answer)
-    assert len(asked) == 3 + len(WANTED.values)
+    counts = {f"count({series})" for series in SERIES.values()}
+    measures = {WANTED.query(value, Exporter.DCGM) for value in WANTED.values} - {""}
+    assert sorted(asked) == sorted(counts | measures | {DEVICES[Exporter.DCGM]})
 
 
 @pytest.mark.parametrize(("health", "left"), [("Healthy", 8), ("Degraded", 8), ("Unhealthy", 7), ("Lost", 7)])

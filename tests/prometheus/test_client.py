@@ -161,10 +161,10 @@ def test_who_would_take_a_gap_for_health_gets_all_or_nothing() -> None:
     wanted = Wanted(frozenset({Value.XID, Value.REMAP_FAILED}), deadline_s=20, is_whole=True)
     with prometheus(from_table(TABLE)) as fake:
         asked(Server(fake.url), wanted)
-    of_measures = {measure.dcgm for measure in MEASURES if measure.value in wanted.values}
-    assert {one.params["query"] for one in fake.asked} >= of_measures
-    assert len(fake.asked) == len(of_measures) + 3
-    sick = next(measure.dcgm for measure in MEASURES if measure.value is Value.REMAP_FAILED)
+    of_measures = {wanted.query(value, Exporter.DCGM) for value in wanted.values}
+    counts = {f"count({series})" for series in SERIES.values()}
+    assert {one.params["query"] for one in fake.asked} == of_measures | counts | {DEVICES[Exporter.DCGM]}
+    sick = wanted.query(Value.REMAP_FAILED, Exporter.DCGM)
 
     def answer(query: str) -> Reply:
         return Reply(failure("timeout", "slow"), 503) if query == sick else from_table(TABLE)(query)
