@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from admin.main import cli
-from fairway.prometheus.queries import Value
+from fairway.prometheus.exporters import Value
 from tests.admin.dumps import Labelled, gpu_node, gpu_pod, write_dump
 from tests.prometheus.fake import Reply, dcgm, failure, from_table, prometheus
 from tests.prometheus.series import AT_S, GIB, Series, values

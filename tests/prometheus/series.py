@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.devices import Cluster, Told
-from fairway.prometheus.queries import Exporter, Value
+from fairway.prometheus.cluster import Cluster
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.told import Told
 from tests.builders import PodBuilder
 from tests.usage.agents import NOW
 
@@ -76,5 +77,7 @@ def told(*series: Series) -> Told:
     return Told(Exporter.DCGM, AT_S, tuple(one.sample() for one in series), values=values(series))
 
 
-def cluster(*pods: PodBuilder, nodes: Iterable[str] = ("g1", "g2")) -> Cluster:
-    return Cluster(nodes, [pod.build() for pod in pods])
+def cluster(
+    *pods: PodBuilder, nodes: Iterable[str] = ("g1", "g2"), cores: Mapping[str, int] | None = None
+) -> Cluster:
+    return Cluster(nodes, [pod.build() for pod in pods], cores or {})
