@@ -29,9 +29,8 @@ def by_chip(told: Told, cluster: Cluster) -> Read[Told]:
     places: dict[str, list[Sample]] = {}
     for sample in told.devices:
         places.setdefault(sample.labels.get(host, ""), []).append(sample)
-    cores = {
-        name: cluster.cores.get(node, 0) for name, found in places.items() if (node := cluster.node(found))
-    }
+    nodes = {name: cluster.node(found) for name, found in places.items()}
+    cores = {name: cluster.neuron.cores.get(node, 0) for name, node in nodes.items() if node}
     unknown = [name for name, number in cores.items() if not number]
 
     def of_chip(sample: Sample) -> dict[str, str] | None:

@@ -13,6 +13,7 @@ from fairway.prometheus.cluster import Cluster
 from fairway.prometheus.devices import node_devices
 from fairway.prometheus.exporters import METRICS, Exporter, Value
 from fairway.prometheus.merging import merged
+from fairway.prometheus.neuron_nodes import neuron_nodes
 from fairway.prometheus.told import Told
 from tests.builders import NodeBuilder, PodBuilder, node, pod
 from tests.prometheus.series import AT_S, cluster
@@ -175,7 +176,7 @@ def test_where_nobody_knows_the_cores_of_a_chip_none_is_made_up() -> None:
     ],
 )
 def test_cores_of_a_chip_are_known_from_the_node(builder: NodeBuilder, cores: int | None) -> None:
-    assert Cluster.of([builder.build()], []).cores.get("g1") == cores
+    assert neuron_nodes([builder.build()], []).cores.get("g1") == cores
 
 
 @pytest.mark.parametrize(
