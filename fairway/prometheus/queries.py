@@ -86,9 +86,13 @@ def _moments(function: str, expression: str) -> str:
     return _within(function, f"timestamp({expression})", LOOK_BACK_S, IDLE_STEP_S)
 
 
-def _asked(metrics: Metrics) -> Mapping[Value, str]:
+UTILIZATION: Final = {exporter: _first(metrics, metrics.used) for exporter, metrics in METRICS.items()}
+"""In percent, by device, at one moment."""
+
+
+def _asked(exporter: Exporter, metrics: Metrics) -> Mapping[Value, str]:
     """What an exporter's metrics are asked for, by what it fills."""
-    used, memory = _first(metrics, metrics.used), _first(metrics, metrics.memory_used)
+    used, memory = UTILIZATION[exporter], _first(metrics, metrics.memory_used)
     total = _first(metrics, metrics.memory_total)
     if metrics.memory_free:
         total += f" or ({memory}) + ({_first(metrics, metrics.memory_free)})"
@@ -142,7 +146,7 @@ _UNITS: Final = {
     Value.UNCORRECTED: ("errors", _MANY),
     Value.CALLED_UNHEALTHY: ("verdict", 1.0),
 }
-_ASKED: Final = {exporter: _asked(metrics) for exporter, metrics in METRICS.items()}
+_ASKED: Final = {exporter: _asked(exporter, metrics) for exporter, metrics in METRICS.items()}
 
 MEASURES: Final = tuple(
     Measure(value, unit, most, {of: asked[value] for of, asked in _ASKED.items() if value in asked})
