@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 from benchmarks import cluster
 from estimator.prometheus_source import WANTED
-from fairway.prometheus.queries import DEVICES, SERIES, Exporter, Value
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.queries import DEVICES, SERIES
 from tests.prometheus.fake import Reply, prometheus
 
 GPUS, ONE_BROKEN_IN = 8, 100

@@ -20,17 +20,18 @@ from fairway.kube.node_devices import NodeDevices
 from fairway.kube.pace import Pace
 from fairway.prometheus.answer import PrometheusError
 from fairway.prometheus.client import Found, Wanted, ask
-from fairway.prometheus.devices import Cluster, node_devices
+from fairway.prometheus.cluster import Cluster
+from fairway.prometheus.devices import node_devices
+from fairway.prometheus.exporters import Value
 from fairway.prometheus.merging import merged
-from fairway.prometheus.queries import Value
 from fairway.prometheus.server import Server
 from fairway.service.lifecycle import return_memory
 
 logger = logging.getLogger(__name__)
 
 WANTED = Wanted(
-    values=frozenset((Value.MEMORY_TOTAL, Value.XID, Value.REMAP_FAILED)),
-    positive=frozenset((Value.XID, Value.REMAP_FAILED)),
+    values=frozenset((Value.MEMORY_TOTAL, Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
+    positive=frozenset((Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
     deadline_s=30.0,
     # 40,000 devices under five names each.
     most_series=200_000,

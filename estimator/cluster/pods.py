@@ -23,7 +23,7 @@ from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
 from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
-from fairway.prometheus.devices import Placed
+from fairway.prometheus.cluster import Placed
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
 from fairway.workloads import job_set

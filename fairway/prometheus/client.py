@@ -23,9 +23,10 @@ from fairway.prometheus.answer import (
     too_many,
     vector,
 )
-from fairway.prometheus.devices import Told
-from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter, Value
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES
 from fairway.prometheus.server import Server
+from fairway.prometheus.told import Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ async def ask(server: Server, at_s: float, seen: Callable[[str], None], wanted: 
         client = _Client(server, session, credentials, tls, at_s, until_s, wanted)
         found = [await _asked(client, exporter, seen) for exporter in Exporter]
     told = tuple(one for one in found if one is not None)
+    if not told and client.problems:
+        raise PrometheusError(client.problems[0])
     if not told:
         raise PrometheusError(
             f"{server}: no series of {' nor of '.join(Exporter)} (such as {SERIES[Exporter.AGENT]} and "
@@ -84,14 +87,15 @@ async def ask(server: Server, at_s: float, seen: Callable[[str], None], wanted: 
 
 
 async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
-    """What the exporter's metrics tell; None where there are none."""
+    """What the exporter's metrics tell; None where there are none, or too many."""
     count = await client.vector(f"count({SERIES[exporter]})")
     series = max((sample.value for sample in count.samples), default=0.0)
     if not series > 0:
         return None
     seen(f"{series:,.0f} series of {exporter}")
     if series > client.wanted.most_series:
-        raise PrometheusError(too_many(str(client.server), series, client.wanted.most_series))
+        client.problems.append(too_many(f"{client.server}, {exporter}", series, client.wanted.most_series))
+        return None
     devices = (await client.vector(DEVICES[exporter])).samples
     gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -109,7 +113,7 @@ async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], No
         value: query for value in client.wanted.values if (query := client.wanted.query(value, exporter))
     }
     values = dict(zip(queries, await asyncio.gather(*map(one, queries, queries.values())), strict=True))
-    if exporter is Exporter.DCGM:
+    if exporter is not Exporter.AGENT:
         return Told(exporter, client.at_s, devices, values=values)
     holders, states = await one("who holds devices", HOLDERS), await one("health", STATES)
     return Told(exporter, client.at_s, devices, holders, states, values)

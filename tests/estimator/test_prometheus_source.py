@@ -13,7 +13,8 @@ from estimator.cluster.measured_devices import STALE_AFTER_S
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.prometheus_source import WANTED, PrometheusSource
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.queries import DEVICES, SERIES, Exporter, Value
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.queries import DEVICES, SERIES
 from fairway.prometheus.server import Server
 from tests.builders import (
     Complaints,
@@ -132,6 +133,13 @@ def test_what_dcgm_calls_broken_is_out_of_the_room_until_it_does_not() -> None:
         )
         assert scene.look(by_dcgm(*series())) == 8
         assert (scene.told, scene.failures) == ([], 0)
+
+
+@pytest.mark.parametrize(("xid", "left"), [(79.0, 7), (119.0, 7), (31.0, 8), (48.0, 8), (94.0, 8)])
+def test_an_xid_that_only_a_reset_ends_takes_its_device_out(xid: float, left: int) -> None:
+    first, *others = series()
+    with followed() as scene:
+        assert scene.look(by_dcgm(first.doing({Value.XID: xid}), *others)) == left
 
 
 def test_only_what_decides_something_is_asked() -> None:

@@ -17,7 +17,7 @@ from estimator.member import MemberCluster
 from estimator.pb import estimator_pb2 as pb
 from estimator.service import SERVICE
 from estimator.settings import PrometheusSettings
-from fairway.prometheus.queries import Value
+from fairway.prometheus.exporters import Value
 from fairway.prometheus.server import Server
 from fairway.service.program import StartError
 from sandbox.fakeapi import FakeApi

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fairway.kube.node_devices import Health, NodeDevice
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.devices import Told, node_devices
-from fairway.prometheus.queries import Exporter, Value
+from fairway.prometheus.devices import node_devices
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.told import Told
 from tests.builders import PodBuilder, pod
 from tests.prometheus.series import AT_S, BUSY, GIB, Series, cluster, told
 from tests.usage.agents import ago
@@ -116,7 +117,9 @@ def test_who_holds_a_device(series: Series, pods: list[PodBuilder], holders: lis
         ({}, Health.HEALTHY, []),
         ({Value.XID: 0.0}, Health.HEALTHY, []),
         ({Value.XID: 31.0}, Health.HEALTHY, []),
-        ({Value.XID: 79.0}, Health.DEGRADED, ["Xid79"]),
+        ({Value.XID: 79.0}, Health.UNHEALTHY, ["Xid79"]),
+        ({Value.XID: 48.0}, Health.DEGRADED, ["Xid48"]),
+        ({Value.XID: 94.0}, Health.DEGRADED, ["Xid94"]),
         ({Value.REMAP_FAILED: 1.0}, Health.UNHEALTHY, ["RowRemapFailure"]),
         ({Value.REMAP_FAILED: 0.0}, Health.HEALTHY, []),
         ({Value.XID: 64.0, Value.REMAP_FAILED: 1.0}, Health.UNHEALTHY, ["Xid64", "RowRemapFailure"]),
