@@ -127,10 +127,10 @@ class PrometheusSource:
         del told
         reports = await asyncio.to_thread(_reports, objects)
         pace = Pace(self._clock)
-        for node, report in reports.items():
+        while reports:
             if pace.is_due():
                 await pace.pause()
-            mirror.node_devices.measured.hear(node, report)
+            mirror.node_devices.measured.hear(*reports.popitem())
         self._good_s = self._clock()
         if not self._is_answering:
             self._is_answering = True

@@ -24,7 +24,7 @@ class MeasuredDevices:
         self._report = report
         self._said: dict[str, DeviceReport] = {}
         self._at_s: dict[str, float] = {}
-        self._now_s = 0.0
+        self._now_s: float | None = None
 
     def on(self, node: str) -> DeviceReport | None:
         """What is to be heeded of the node; None for nothing."""
@@ -36,13 +36,16 @@ class MeasuredDevices:
 
     def hear(self, node: str, report: DeviceReport) -> None:
         """Prometheus says this of the node now."""
-        self._at_s[node] = self._now_s
+        self._at_s[node] = self._now_s or 0.0
         if self._said.get(node) != report:
             self._said[node] = report
             self._changed(node)
 
     def tick(self, now_s: float) -> None:
         """It is now so late, by a clock that only goes on: what is too old is told and dropped."""
+        if self._now_s is None:
+            # What was heard before anybody knew how late it was is news.
+            self._at_s = dict.fromkeys(self._at_s, now_s)
         self._now_s = now_s
         oldest_s = now_s - STALE_AFTER_S
         gone = sorted(node for node, at_s in self._at_s.items() if at_s < oldest_s)

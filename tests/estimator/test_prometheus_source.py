@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from estimator.cluster.device_reports import device_report
 from estimator.cluster.freshness import Freshness
 from estimator.cluster.measured_devices import STALE_AFTER_S
 from estimator.member import NODES, PODS, MemberCluster
@@ -262,6 +263,14 @@ def test_whatever_it_says_instead_is_told_once_and_the_last_word_holds_until_it_
         assert told.startswith("prometheus Prometheus has told nothing of its devices for 10 minutes")
         assert scene.look(by_dcgm(*series(0))) == 7
         assert scene.told == []
+
+
+def test_what_is_told_before_the_time_is_known_holds_as_long_as_any_other() -> None:
+    mirror = cluster(gpus("g1"), report=Complaints())
+    mirror.node_devices.measured.hear("g1", device_report(agent("g1").gpus(8).bad(0).build())[0])
+    for after_s, left in ((0.0, 7), (STALE_AFTER_S, 7), (STALE_AFTER_S + 1, 8)):
+        mirror.node_devices.tick(NOW_S + after_s)
+        assert replicas_of(mirror, shape({GPU: 1})).value == left
 
 
 def test_series_that_are_doubled_or_come_and_go_count_as_before() -> None:
