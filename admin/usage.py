@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from rich.console import Console
@@ -11,7 +11,15 @@ from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
-from admin.sources import EstimatorSource, Source, SourceError
+from admin.sources import (
+    DumpSource,
+    EstimatorSource,
+    LiveSource,
+    SampleSource,
+    Source,
+    SourceError,
+    UnreadableSource,
+)
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
@@ -43,24 +51,48 @@ async def read_usage(
                 f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
                 "a dump of its nodes, pods and nodedevices"
             )
-        observed = await observe(source, seen, lambda: now_s, only_users=True)
-        found: list[tuple[str, ClusterUsage | Failure]] = []
-        notes: tuple[str, ...] = ()
-        if asked := servers.get(source.name):
-            from admin.measuring import measured_by
-
-            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
-            measured = await measured_by(asked, observed, at_s, seen)
-            notes = measured.notes
-            found += ((one.cluster, one) for one in measured.failures)
-            if measured.agents:
-                dump = replace(dump, unread=dump.unread - {NodeDevices})
-                observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
-        seen("counting")
-        usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
-        return [*found, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
+        users = await read_users(source, seen, catalogue, now_s, servers.get(source.name, ()))
+        failures = ((one.cluster, one) for one in users.failures)
+        return [*failures, (users.observed.name, users.usage)]
 
     return await gather(sources, read, console)
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """Who uses what in one cluster, and the objects that it was reckoned from.
+
+    ``failures``: each Prometheus that told nothing.
+    """
+
+    observed: Observed
+    usage: ClusterUsage
+    failures: tuple[Failure, ...] = ()
+
+
+async def read_users(
+    source: LiveSource | DumpSource | SampleSource | UnreadableSource,
+    seen: Seen,
+    catalogue: Catalogue,
+    now_s: float,
+    servers: Sequence[Server] = (),
+) -> Users:
+    """Who uses what in one cluster; raises KubeError, DumpError or SourceError."""
+    observed = await observe(source, seen, lambda: now_s, only_users=True)
+    notes: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    if servers:
+        from admin.measuring import measured_by
+
+        dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
+        measured = await measured_by(servers, observed, at_s, seen)
+        notes, failures = measured.notes, measured.failures
+        if measured.agents:
+            dump = replace(dump, unread=dump.unread - {NodeDevices})
+            observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
+    seen("counting")
+    usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
+    return Users(observed, replace(usage, notes=(*notes, *usage.notes)), failures)
 
 
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:
