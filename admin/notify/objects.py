@@ -33,10 +33,13 @@ class _ResourceList(KubeStruct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A workload as its API server has it; ``template_uid``: of Karmada's template, empty without one."""
+    """A workload as its API server has it.
+
+    ``template_uid``: of Karmada's template; empty without one, None where that may not be read.
+    """
 
     regarding: Regarding
-    template_uid: str = ""
+    template_uid: str | None
 
 
 class Objects:
@@ -62,7 +65,7 @@ class Objects:
             except Denied:
                 if not above.uid:
                     raise
-                return Seen(above)
+                return Seen(above, None)
             is_same = metadata is not None and above.uid in ("", metadata.uid)
             if metadata is None or not is_same or metadata.deletion_timestamp:
                 break
@@ -71,11 +74,11 @@ class Objects:
         return found
 
     async def template(self, seen: Seen) -> Regarding | None:
-        """What the workload was made of, where this is Karmada's API server. Raises KubeError."""
-        if not seen.template_uid:
-            return None
-        metadata = await self.metadata(replace(seen.regarding, uid=""))
-        if metadata is None or metadata.uid != seen.template_uid:
+        """What the workload was made of, where this is Karmada's API server; by its name alone where nobody
+        may know better. Raises KubeError.
+        """
+        metadata = None if seen.template_uid == "" else await self.metadata(seen.regarding)
+        if metadata is None or seen.template_uid not in (None, metadata.uid):
             return None
         return replace(seen.regarding, uid=metadata.uid)
 
