@@ -11,6 +11,7 @@ from rich.console import Console
 
 from admin.document import Failure
 from admin.gathering import Gathered, gather
+from admin.notify import permissions
 from admin.notify.document import FORMAT, KARMADA, Line, Notification, Outcome, Rest
 from admin.notify.places import Found, Place, Told, find, told
 from admin.notify.record import Standing
@@ -24,6 +25,7 @@ from admin.usage import Users, read_users
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.errors import KubeError
 from fairway.kube.member_kinds import Namespace
+from fairway.kube.permissions import Permission
 from fairway.names import NOTIFY
 from fairway.service.version import release
 
@@ -69,10 +71,12 @@ async def notify(
         clients: dict[str, KubeClient] = {}
         for cluster in gathered.found:
             if isinstance(cluster.source, LiveSource):
-                clients[cluster.name] = await stack.enter_async_context(_client(cluster.source))
+                clients[cluster.name] = await stack.enter_async_context(
+                    _client(cluster.source, permissions.MEMBER)
+                )
         failures = list(gathered.failures)
         if wanted.karmada is not None:
-            clients[KARMADA] = await stack.enter_async_context(_client(wanted.karmada))
+            clients[KARMADA] = await stack.enter_async_context(_client(wanted.karmada, permissions.KARMADA))
         found = await _found(gathered.found, clients, wanted)
         lines, rest = await _told(found, clients, wanted, now_s)
     lines += [_untold(workload, problem, now_s) for workload, problem in found.problems]
@@ -82,11 +86,14 @@ async def notify(
     )
 
 
-def _client(source: LiveSource) -> "KubeClient":
+def _client(source: LiveSource, asked: tuple[Permission, ...]) -> "KubeClient":
     from fairway.kube.client import KubeClient
+    from fairway.kube.denials import Denials
 
-    path = None if source.kubeconfig is None else str(source.kubeconfig)
-    return KubeClient.from_kubeconfig(path, context=source.context or None, qps=_QPS, burst=_BURST)
+    path, context = None if source.kubeconfig is None else str(source.kubeconfig), source.context or None
+    # These say on standard error, once each, what is missing and which file grants it.
+    denials = Denials(asked)
+    return KubeClient.from_kubeconfig(path, context=context, qps=_QPS, burst=_BURST, denials=denials)
 
 
 async def _read(

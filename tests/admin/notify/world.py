@@ -40,6 +40,7 @@ class Cluster:
     api: FakeApi = field(default_factory=FakeApi)
     devices: list[DeviceBuilder] = field(default_factory=list)
     token: str = "notify"
+    """As which `fairway notify` comes."""
 
     @property
     def source(self) -> LiveSource:
@@ -64,7 +65,15 @@ class Cluster:
         self.api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
 
     def make(
-        self, path: str, kind: str, name: str, namespace: str = "team", *, by: Obj | None = None, of: str = ""
+        self,
+        path: str,
+        kind: str,
+        name: str,
+        namespace: str = "team",
+        *,
+        by: Obj | None = None,
+        of: str = "",
+        plural: str = "",
     ) -> Obj:
         """An object below ``path``, a group and version; ``of``: the uid of its template."""
         metadata: Obj = {"name": name, "namespace": namespace}
@@ -73,7 +82,7 @@ class Cluster:
         if of:
             metadata["annotations"] = {"resourcetemplate.karmada.io/uid": of}
         root = "/api" if path == "v1" else "/apis"
-        collection = f"{root}/{path}/namespaces/{namespace}/{kind.lower()}s"
+        collection = f"{root}/{path}/namespaces/{namespace}/{plural or kind.lower() + 's'}"
         named: Obj = {"apiVersion": path, "kind": kind}
         return named | self.api.create(collection, {**named, "metadata": metadata})
 
@@ -140,20 +149,21 @@ class World:
     stack: AsyncExitStack
     clusters: list[Cluster] = field(default_factory=list)
     karmada: Cluster | None = None
+    token: str = "notify"
 
     @property
     def east(self) -> Cluster:
         return self.clusters[0]
 
     async def member(self, name: str) -> Cluster:
-        cluster = Cluster(name, self.folder)
+        cluster = Cluster(name, self.folder, token=self.token)
         await self.stack.enter_async_context(cluster.api)
         self.clusters.append(cluster.furnish())
         cluster.namespace("team")
         return cluster
 
     async def control_plane(self) -> Cluster:
-        self.karmada = Cluster("control-plane", self.folder)
+        self.karmada = Cluster("control-plane", self.folder, token=self.token)
         await self.stack.enter_async_context(self.karmada.api)
         self.karmada.namespace("team", None)
         self.karmada.namespace("fairway-system", None)
