@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from admin.notify.document import KARMADA
 from admin.notify.notices import Notice, notice
-from admin.notify.objects import Objects
 from admin.notify.workloads import Workload
 from fairway.kube.errors import KubeError, Unreachable
 from fairway.kube.event_series import Regarding
 from fairway.usage.groups import Group, added
+
+if TYPE_CHECKING:
+    # What files do not need costs half of the time that the command takes to start.
+    from admin.notify.objects import Objects
 
 _MOST_LOOKED_UP = 10
 """For each that may be told, so many are looked up at most: others are theirs, gone, or told already."""
@@ -36,7 +40,11 @@ class Found:
 
 
 async def find(
-    found: Found, some: Iterable[Workload], objects: Objects | None, karmada: Objects | None, limit: int
+    found: Found,
+    some: Iterable[Workload],
+    objects: "Objects | None",
+    karmada: "Objects | None",
+    limit: int,
 ) -> None:
     """Add the workloads of one cluster; without ``objects`` they are taken for what their pods say.
 
@@ -64,7 +72,7 @@ async def find(
             found.of.setdefault(place, []).append(workload)
 
 
-async def _place(workload: Workload, objects: Objects | None, karmada: Objects | None) -> Place | None:
+async def _place(workload: Workload, objects: "Objects | None", karmada: "Objects | None") -> Place | None:
     """None for a workload that is gone. Raises KubeError."""
     if objects is None:
         return Place(workload.cluster, workload.regarding)

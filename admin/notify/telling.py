@@ -116,6 +116,9 @@ class Teller:
             known = await self._changed(name, claim)
         except KubeError as error:
             told = f"not told, because {name} of {self._namespace} could not be written: {error}"
+            if isinstance(error, NotFound):
+                cure = f"make namespace {self._namespace}, or name another (--record-namespace)"
+                told = f"not told: {error}: {cure}"
             return dict.fromkeys(uids, told), told if isinstance(error, Unreachable) else ""
         outcomes: dict[str, str] = {}
         done: dict[str, Entry] = {}

@@ -1,5 +1,6 @@
 """What owners are told: of which findings, in which words, and never more than an Event holds."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
@@ -20,8 +21,12 @@ from tests.usage.agents import NOW, DeviceBuilder, agent, ago, usage
 SUMS = Group(("team", "Job/train"), pods=2, allocated_milli=16000, measured_milli=16000)
 
 
+def summed(sums: Mapping[str, int]) -> Group:
+    return msgspec.convert({**msgspec.to_builtins(SUMS), **sums}, Group)
+
+
 def said(**sums: int) -> Notice:
-    found = notice(replace(SUMS, **sums), "team", ["NVIDIA H100"], ["east", "west"], NOW.timestamp())
+    found = notice(summed(sums), "team", ["NVIDIA H100"], ["east", "west"], NOW.timestamp())
     assert found is not None
     return found
 
@@ -84,7 +89,7 @@ def test_whatever_things_are_called_it_fits_and_says_where_to_look(
 ) -> None:
     names = ("idle_milli", "idle_holding_memory_milli", "under_used_milli", "oversized_milli")
     amounts = dict(zip((*names, "failing_milli", "wasted_milli", "idle_s"), sums, strict=True))
-    found = notice(replace(SUMS, **amounts), namespace, products, clusters, NOW.timestamp())
+    found = notice(summed(amounts), namespace, products, clusters, NOW.timestamp())
     if found is not None:
         assert cut_message(found.message) == found.message
         assert found.message.isprintable()

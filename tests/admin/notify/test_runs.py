@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.fakeapi import Cut, requests
+from sandbox.fakeapi import ApiFault, Cut, Seen, requests
 from sandbox.fakeapi.virtual_time import run
 from tests.admin.notify.world import Cluster, World, idle, outcomes, problems
 from tests.usage.agents import DeviceBuilder
@@ -187,6 +187,26 @@ def test_where_records_cannot_be_read_or_written_nobody_is_told(play: Play) -> N
     play(scenario)
 
 
+def test_a_dry_run_does_not_need_to_know_who_was_told(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.east.idler()
+        world.east.api.authorization = _Denying("configmaps")  # type: ignore[assignment]  # A check.
+        assert outcomes(await world.run(dry_run=True)) == {"east team/Job/train": "would be told"}
+        assert outcomes(await world.run()) == {"east team/Job/train": "not told"}
+
+    play(scenario)
+
+
+def test_a_namespace_for_records_that_is_not_there_is_named_with_the_cure(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.east.idler()
+        world.east.api.fail(404, 1_000, when=requests(verb="create", path="/configmaps"))
+        (problem,) = problems((await world.run()).lines)
+        assert problem.endswith("make namespace fairway-system, or name another (--record-namespace)")
+
+    play(scenario)
+
+
 def test_a_server_that_goes_away_half_way_costs_only_its_own(play: Play) -> None:
     async def scenario(world: World) -> None:
         west = await world.member("west")
@@ -195,9 +215,9 @@ def test_a_server_that_goes_away_half_way_costs_only_its_own(play: Play) -> None
         west.idler()
         served = 0
 
-        def gone(seen: object) -> bool:
+        def gone(seen: Seen) -> bool:
             nonlocal served
-            served += EVENTS(seen)  # type: ignore[arg-type]  # What the fake asks about.
+            served += EVENTS(seen)
             return served > 6
 
         world.east.api.cut(Cut.BEFORE, 1_000_000, when=gone)
@@ -352,8 +372,7 @@ def test_what_may_not_be_read_is_known_by_what_names_it(play: Play, spread: bool
         jobset(world.east, size=1)
         if spread:
             (await world.control_plane()).make(JOBSET, "JobSet", "pretrain")
-        message = 'jobsets.jobset.x-k8s.io is forbidden: User "u" cannot get resource "jobsets"'
-        world.east.api.authorization = _Denying("jobsets", message)  # type: ignore[assignment]  # A check.
+        world.east.api.authorization = _Denying("jobsets")  # type: ignore[assignment]  # A check.
         await world.run()
         told = ["IdleDevices JobSet/pretrain"]
         assert (world.karmada or world.east).told() == told
@@ -365,14 +384,12 @@ def test_what_may_not_be_read_is_known_by_what_names_it(play: Play, spread: bool
 class _Denying:
     """Everything but one resource."""
 
-    def __init__(self, resource: str, message: str) -> None:
-        self._resource, self._message = resource, message
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
 
-    def check(self, seen: object) -> None:
-        from sandbox.fakeapi import ApiFault
-
-        if f"/{self._resource}/" in getattr(seen, "path", ""):
-            raise ApiFault(403, "Forbidden", self._message)
+    def check(self, seen: Seen) -> None:
+        if f"/{self._resource}/" in seen.path:
+            raise ApiFault(403, "Forbidden", f'forbidden: User "u" cannot get resource "{self._resource}"')
 
 
 @pytest.mark.parametrize(
