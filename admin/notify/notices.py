@@ -93,10 +93,10 @@ def _said(told: Told, sums: Group, now_s: float, limits: Thresholds) -> Iterator
                 yield f"on {held} of the idle ones memory stays in use: something is still loaded"
         case Finding.UNDER_USED:
             most = limits.under_used_percent
-            yield f"{amount} held by pods that use at most {most} % of theirs: ask for fewer"
+            yield f"{amount} held by pods that at present use at most {most} % of theirs: ask for fewer"
         case Finding.OVERSIZED:
             yield (
-                f"{amount} too large (below {limits.oversized_memory_percent} % of memory and "
+                f"{amount} too large (at present below {limits.oversized_memory_percent} % of memory and "
                 f"{limits.oversized_busy_percent} % of time): ask for smaller ones or slices"
             )
         case _:

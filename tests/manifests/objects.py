@@ -21,6 +21,9 @@ FOLDERS = (
     "karmada",
     "member",
     "member/node-agent",
+    "member/notify",
+    "karmada/notify",
+    "overlays/notify",
     "monitoring",
 )
 """Everything that `kubectl apply -k` is meant for."""

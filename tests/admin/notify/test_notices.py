@@ -52,13 +52,13 @@ def said(**sums: int) -> Notice:
             {"under_used_milli": 8000},
             "UnderUsedDevices",
             EventType.NORMAL,
-            "8 held by pods that use at most 50 % of theirs: ask for fewer",
+            "8 held by pods that at present use at most 50 % of theirs: ask for fewer",
         ),
         (
             {"oversized_milli": 500},
             "OversizedDevices",
             EventType.NORMAL,
-            "0.5 too large (below 25 % of memory and 50 % of time): ask for smaller ones or slices",
+            "0.5 too large (at present below 25 % of memory and 50 % of time): ask for smaller ones or",
         ),
         (
             {"failing_milli": 1000, "idle_milli": 1000},
