@@ -17,6 +17,8 @@ class Outcome(StrEnum):
     TOLD = "told"
     WOULD_BE_TOLD = "would be told"
     TOLD_TODAY = "told within a day"
+    SEEN = "told when seen again"
+    """By a run in another hour."""
     NOT_TOLD = "not told"
 
 

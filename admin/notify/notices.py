@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from admin.listings.usage import duration, tenths
 from admin.printable import counted_devices, milli_text, printable
-from fairway.kube.event_series import EventType
+from fairway.kube.event_series import EventType, Regarding
 from fairway.usage.definitions import THRESHOLDS, Finding, Thresholds
 from fairway.usage.groups import Group
 
@@ -22,31 +22,48 @@ _LONG_NAME_BYTES = 63
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A finding as an Event: its reason, how serious it is, and of how much of a group it is true."""
+    """A finding as an Event: its reason, how serious it is, and of how much of a group it is true.
+
+    ``lasts``: it is true for longer than the window of some minutes that the others are about.
+    """
 
     finding: Finding
     reason: str
     type: EventType
+    lasts: bool
     milli: Callable[[Group], int]
 
 
 TOLD: tuple[Told, ...] = (
     # Broken hardware may break the workload; of the others only the fleet suffers.
-    Told(Finding.FAILING, "FailingDevices", EventType.WARNING, lambda sums: sums.failing_milli),
-    Told(Finding.IDLE, "IdleDevices", EventType.NORMAL, lambda sums: sums.idle_milli),
-    Told(Finding.UNDER_USED, "UnderUsedDevices", EventType.NORMAL, lambda sums: sums.under_used_milli),
-    Told(Finding.OVERSIZED, "OversizedDevices", EventType.NORMAL, lambda sums: sums.oversized_milli),
+    Told(Finding.FAILING, "FailingDevices", EventType.WARNING, True, lambda sums: sums.failing_milli),
+    Told(Finding.IDLE, "IdleDevices", EventType.NORMAL, True, lambda sums: sums.idle_milli),
+    Told(Finding.UNDER_USED, "UnderUsedDevices", EventType.NORMAL, False, lambda sums: sums.under_used_milli),
+    Told(Finding.OVERSIZED, "OversizedDevices", EventType.NORMAL, False, lambda sums: sums.oversized_milli),
 )
 """In the order in which the first that is true gives an Event its reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What an Event says; the message is shorter than 1,024 bytes."""
+    """What an Event says; the message is shorter than 1,024 bytes.
+
+    ``lasts``: it may be said at once. Otherwise it is said when it is found a second time, in another hour:
+    what a few minutes show is no reason to take devices away.
+    """
 
     reason: str
     type: EventType
     message: str
+    lasts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An object, with its uid, and what is said of it."""
+
+    regarding: Regarding
+    notice: Notice
 
 
 def notice(
@@ -74,7 +91,7 @@ def notice(
     parts.append(
         f"To look: fairway top -n {_cut(namespace, _LONG_NAME_BYTES)} --by pod. Told once a day at most."
     )
-    return Notice(found[0].reason, found[0].type, " ".join(parts))
+    return Notice(found[0].reason, found[0].type, " ".join(parts), found[0].lasts)
 
 
 def _said(told: Told, sums: Group, now_s: float, limits: Thresholds) -> Iterator[str]:

@@ -13,6 +13,7 @@ from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.notify import permissions
 from admin.notify.document import FORMAT, KARMADA, Line, Notification, Outcome, Rest
+from admin.notify.notices import Target
 from admin.notify.places import Found, Place, Told, find, told
 from admin.notify.record import Standing
 from admin.notify.workloads import Workload, asking, workloads
@@ -169,9 +170,11 @@ async def _at(
     left: dict[tuple[str, str], int],
 ) -> dict[Place, Line]:
     """One API server's, those first that waste most; ``left`` counts those beyond the limit."""
-    from admin.notify.telling import Target, Teller
+    teller = None
+    if client is not None:
+        from admin.notify.telling import Teller
 
-    teller = None if client is None else Teller(client, wanted.records, now_s)
+        teller = Teller(client, wanted.records, now_s)
     try:
         standing = _anybody if teller is None else await teller.standings()
     except KubeError as error:
@@ -179,28 +182,36 @@ async def _at(
             problem = f"not told, because who was told already is not known: {error}"
             return {one.place: _line(one, Outcome.NOT_TOLD, problem) for one in some}
         standing = _anybody
+    targets = {one.place: Target(one.place.regarding, one.notice) for one in some}
     lines: dict[Place, Line] = {}
-    due, counts = list[Told](), dict[str, int]()
+    due, new, counts = list[Told](), list[Told](), dict[str, int]()
     for one in some:
         where, of = one.place.where, one.place.regarding
-        if standing(of.uid) is Standing.TOLD:
+        stands = standing(targets[one.place])
+        if stands is Standing.TOLD:
             lines[one.place] = _line(one, Outcome.TOLD_TODAY)
+        elif stands is Standing.SEEN:
+            lines[one.place] = _line(one, Outcome.SEEN)
         elif counts.get(of.namespace, 0) < wanted.limit:
             counts[of.namespace] = counts.get(of.namespace, 0) + 1
-            due.append(one)
+            (new if stands is Standing.NEW else due).append(one)
         else:
             left[where, of.namespace] = left.get((where, of.namespace), 0) + 1
     if wanted.dry_run or teller is None:
-        return lines | {one.place: _line(one, Outcome.WOULD_BE_TOLD) for one in due}
-    problems = await teller.tell(Target(one.place.regarding, one.notice) for one in due)
-    for one in due:
-        problem = problems[one.place.regarding.uid]
-        lines[one.place] = _line(one, Outcome.NOT_TOLD if problem else Outcome.TOLD, problem)
+        lines |= {one.place: _line(one, Outcome.WOULD_BE_TOLD) for one in due}
+        return lines | {one.place: _line(one, Outcome.SEEN) for one in new}
+    problems = await teller.tell(targets[one.place] for one in due)
+    problems |= await teller.note(targets[one.place] for one in new)
+    for some_of_them, outcome in ((due, Outcome.TOLD), (new, Outcome.SEEN)):
+        for one in some_of_them:
+            problem = problems[one.place.regarding.uid]
+            lines[one.place] = _line(one, Outcome.NOT_TOLD if problem else outcome, problem)
     return lines
 
 
-def _anybody(_: str) -> Standing:
-    return Standing.DUE
+def _anybody(target: Target) -> Standing:
+    """Where nothing is known of anybody."""
+    return Standing.DUE if target.notice.lasts else Standing.NEW
 
 
 def _line(one: Told, outcome: Outcome, problem: str = "") -> Line:

@@ -7,10 +7,10 @@ see `admin.notify.record`.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from admin.notify.notices import Notice
+from admin.notify.notices import Target
 from admin.notify.record import (
     CONFIG_MAPS,
     RECORDS,
@@ -21,6 +21,7 @@ from admin.notify.record import (
     data,
     entries,
     event_id,
+    noted,
     record_of,
     settled,
     standing,
@@ -37,7 +38,7 @@ from fairway.kube.errors import (
     TooManyRequests,
     Unreachable,
 )
-from fairway.kube.event_series import Regarding, event_name, single
+from fairway.kube.event_series import event_name, single
 from fairway.kube.objects import ApiObject
 
 COMPONENT: Final = "fairway-notify"
@@ -45,14 +46,6 @@ _ATTEMPTS: Final = 4
 _PASSING: Final = (Unreachable, TooManyRequests, ServerError)
 
 Change = Callable[[dict[str, Entry]], dict[str, Entry]]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """An object, with its uid, and what is said of it."""
-
-    regarding: Regarding
-    notice: Notice
 
 
 class Teller:
@@ -75,25 +68,41 @@ class Teller:
         # Uids of those whose Event may be there though nobody said so.
         self._doubtful: set[str] = set()
 
-    async def standings(self) -> Callable[[str], Standing]:
-        """Who may be told, by uid, as the records have it now. Raises KubeError."""
+    async def standings(self) -> Callable[[Target], Standing]:
+        """Who may be told, as the records have it now. Raises KubeError."""
         known: dict[str, Entry] = {}
         for name in RECORDS:
             found = await self._read(name)
             known |= entries(found.data if found else None, self._now_s)
-        return lambda uid: standing(known.get(uid), self._now_s)
+
+        def of(target: Target) -> Standing:
+            return standing(known.get(target.regarding.uid), self._now_s, lasts=target.notice.lasts)
+
+        return of
+
+    async def note(self, targets: Iterable[Target]) -> dict[str, str]:
+        """Write down that what is said of them was seen. By uid: why it was not, empty where it was."""
+        outcomes: dict[str, str] = {}
+        gone = ""
+        for name, some in _by_record(targets):
+            uids = [target.regarding.uid for target in some]
+            try:
+                if not gone:
+                    await self._changed(name, partial(noted, uids=uids, now_s=self._now_s))
+                outcomes |= dict.fromkeys(uids, gone)
+            except KubeError as error:
+                outcomes |= dict.fromkeys(uids, self._unwritten(name, error))
+                gone = outcomes[uids[0]] if isinstance(error, Unreachable) else ""
+        return outcomes
 
     async def tell(self, targets: Iterable[Target]) -> dict[str, str]:
         """Create their Events. By uid: why one was not told, empty where it was, by this run or another.
 
         Those of which nothing was found out because the API server went away are among the failures.
         """
-        by_record: dict[str, list[Target]] = {}
-        for target in targets:
-            by_record.setdefault(record_of(target.regarding.uid), []).append(target)
         told: dict[str, str] = {}
         gone = ""
-        for name, some in sorted(by_record.items()):
+        for name, some in _by_record(targets):
             if not gone:
                 found, gone = await self._tell_record(name, some)
                 told |= found
@@ -109,16 +118,13 @@ class Teller:
         def claim(kept: dict[str, Entry]) -> dict[str, Entry]:
             found = claimed(kept, uids, self._now_s)
             ours.clear()
-            ours.update({uid: found[uid] for uid in uids if uid in found and uid not in kept})
+            ours.update({uid: found[uid] for uid in uids if uid in found and found[uid] != kept.get(uid)})
             return found
 
         try:
             known = await self._changed(name, claim)
         except KubeError as error:
-            told = f"not told, because {name} of {self._namespace} could not be written: {error}"
-            if isinstance(error, NotFound):
-                cure = f"make namespace {self._namespace}, or name another (--record-namespace)"
-                told = f"not told: {error}: {cure}"
+            told = self._unwritten(name, error)
             return dict.fromkeys(uids, told), told if isinstance(error, Unreachable) else ""
         outcomes: dict[str, str] = {}
         done: dict[str, Entry] = {}
@@ -150,6 +156,12 @@ class Teller:
                 # Their claims stand: they are told, or lost until tomorrow, and never told twice.
                 gone = gone or f"not told: {error}"
         return outcomes, gone
+
+    def _unwritten(self, name: str, error: KubeError) -> str:
+        if isinstance(error, NotFound):
+            cure = f"make namespace {self._namespace}, or name another (--record-namespace)"
+            return f"not told: {error}: {cure}"
+        return f"not told, because {name} of {self._namespace} could not be written: {error}"
 
     async def _create(self, target: Target, entry: Entry) -> None:
         """Raises KubeError. An Event that is there already was created by this claim."""
@@ -223,6 +235,14 @@ class Teller:
                 if backoff.failures >= _ATTEMPTS:
                     raise
                 await self._sleep(wait_s)
+
+
+def _by_record(targets: Iterable[Target]) -> list[tuple[str, list[Target]]]:
+    """The targets by the record that has their entries; none is without any."""
+    found: dict[str, list[Target]] = {}
+    for target in targets:
+        found.setdefault(record_of(target.regarding.uid), []).append(target)
+    return sorted(found.items())
 
 
 def _is_certain(error: KubeError) -> bool:

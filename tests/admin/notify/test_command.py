@@ -1,6 +1,8 @@
 """``fairway notify`` as it is typed: what it shows, what it refuses, how it ends."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -121,6 +123,14 @@ def test_of_many_workloads_the_first_are_told_and_the_rest_is_a_line(tmp_path: P
     assert result.exit_code == 0
     assert "1,500 workloads with findings: 100 would be told, 1,400 left for the next run" in result.stdout
     assert "east, namespace team: 1,400 more workloads with findings" in result.stdout
+
+
+def test_files_are_looked_at_without_what_talks_to_api_servers(tmp_path: Path) -> None:
+    dump = dumped(tmp_path / "east.json", ["a"])
+    told = "import sys; from admin.main import run; run(sys.argv[1:]); print(*sys.modules)"
+    command = [sys.executable, "-c", told, "notify", str(dump), "--dry-run"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {"kubernetes", "aiohttp"} & set(done.stdout.splitlines()[-1].split()) == set()
 
 
 def test_names_that_command_a_terminal_are_shown_as_escapes(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.usage.agents import DeviceBuilder
 HOUR_S, DAY_S = 3600.0, 86_400.0
 EVENTS = requests(verb="create", path="/events")
 RECORDS = requests(path="/configmaps")
+OVERSIZED = DeviceBuilder("GPU-0").doing(10, 30, 5)
 JOBSET = "jobset.x-k8s.io/v1alpha2"
 
 Scenario = Callable[[World], Awaitable[None]]
@@ -284,6 +285,33 @@ def test_a_dry_run_writes_nothing_and_says_who_would_be_told(play: Play) -> None
         assert world.east.recorded() == {}
         await world.run()
         assert outcomes(await world.run(dry_run=True)) == {"east team/Job/train": "told within a day"}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("later_s", [HOUR_S, DAY_S])
+def test_what_a_few_minutes_show_is_told_when_it_is_seen_again(play: Play, later_s: float) -> None:
+    async def scenario(world: World) -> None:
+        world.east.pod("train-0", OVERSIZED, by=world.east.job("train"))
+        for after_s in (0, 600):
+            assert outcomes(await world.run(after_s)) == {"east team/Job/train": "told when seen again"}
+            assert world.east.events() == []
+        assert outcomes(await world.run(later_s)) == {"east team/Job/train": "told"}
+        assert outcomes(await world.run(later_s + HOUR_S)) == {"east team/Job/train": "told within a day"}
+        assert world.east.told() == ["OversizedDevices Job/train"]
+
+    play(scenario)
+
+
+def test_what_cannot_be_noted_is_told_with_the_reason(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        world.east.pod("train-0", OVERSIZED, by=world.east.job("train"))
+        world.east.api.cut(Cut.BEFORE, 1_000, when=requests(verb="create", path="/configmaps"))
+        found = await world.run()
+        assert outcomes(found) == {"east team/Job/train": "not told"}
+        assert "could not be written" in problems(found.lines)[0]
+        world.east.api.faults.clear()
+        assert outcomes(await world.run(60)) == {"east team/Job/train": "told when seen again"}
 
     play(scenario)
 
