@@ -31,6 +31,7 @@ from fairway.names import NOTIFY
 from fairway.service.version import release
 
 if TYPE_CHECKING:
+    from admin.notify.objects import Objects
     from fairway.kube.client import KubeClient
 
 _QPS, _BURST = 50.0, 100
@@ -130,19 +131,24 @@ def _cluster(source: Source, users: Users, only: str) -> tuple[str, _Cluster | F
 
 
 async def _found(clusters: Iterable[_Cluster], clients: "Mapping[str, KubeClient]", wanted: Wanted) -> Found:
-    from admin.notify.objects import Objects
-
-    karmada = Objects(clients[KARMADA]) if wanted.karmada is not None else None
+    karmada = _objects(clients.get(KARMADA) if wanted.karmada is not None else None)
     gate, found = asyncio.Semaphore(_AT_ONCE), Found()
 
     async def one(cluster: _Cluster) -> None:
         async with gate:
-            client = clients.get(cluster.name)
-            objects = None if client is None else Objects(client)
+            objects = _objects(clients.get(cluster.name))
             await find(found, cluster.workloads, objects, karmada, wanted.limit)
 
     await asyncio.gather(*(one(cluster) for cluster in clusters))
     return found
+
+
+def _objects(client: "KubeClient | None") -> "Objects | None":
+    if client is None:
+        return None
+    from admin.notify.objects import Objects
+
+    return Objects(client)
 
 
 async def _told(
