@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed, Given, SourceText, WholeNumber, output_and_out, write
+from admin.cli import (
+    Failed,
+    Given,
+    GivenServers,
+    SourceText,
+    WholeNumber,
+    from_prometheus,
+    output_and_out,
+    write,
+)
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -60,27 +69,7 @@ somebody could not be told.
     type=click.Path(path_type=Path),
     help="More device names, in YAML; they go before the built-in ones.",
 )
-@click.option(
-    "--from-prometheus",
-    "prometheus",
-    multiple=True,
-    metavar="[CLUSTER=]URL",
-    help="Also what this Prometheus measures, as in 'fairway top'. Repeatable.",
-)
-@click.option(
-    "--prometheus-token-file",
-    "token_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The bearer token for it.",
-)
-@click.option(
-    "--prometheus-ca-file",
-    "ca_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The CA that signed its certificate, PEM.",
-)
+@from_prometheus
 @click.option(
     "--demo", is_flag=True, help="The three sample clusters that come with Fairway; with --dry-run."
 )
@@ -96,9 +85,7 @@ def notify(
     output: str,
     out: Path | None,
     catalogue: Path | None,
-    prometheus: tuple[str, ...],
-    token_files: tuple[str, ...],
-    ca_files: tuple[str, ...],
+    prometheus: GivenServers,
     demo: bool,
 ) -> None:
     """Tell the owners of workloads whose devices are idle, too many, too large or broken, by Events on them.
@@ -108,16 +95,11 @@ def notify(
     """
     from admin.notify.notifying import Wanted
     from admin.notify.notifying import notify as told
-    from admin.prometheus_flags import servers_of
-    from admin.sources import SourceError
     from admin.terminal.console import errors, tell
 
-    given = Given(sources, None, None, None, catalogue, "", demo)
+    given = Given(sources, None, None, None, catalogue, "", demo, from_prometheus=bool(prometheus.urls))
     clusters, known = given.parsed_sources(), given.known_devices()
-    try:
-        servers = servers_of(prometheus, token_files, ca_files, clusters)
-    except SourceError as error:
-        raise Failed(str(error)) from None
+    servers = prometheus.of(clusters)
     if not dry_run:
         _check_live(clusters)
     wanted = Wanted(_karmada(karmada, clusters), namespace, limit, records, dry_run)

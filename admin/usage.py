@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from rich.console import Console
@@ -11,15 +11,7 @@ from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
-from admin.sources import (
-    DumpSource,
-    EstimatorSource,
-    LiveSource,
-    SampleSource,
-    Source,
-    SourceError,
-    UnreadableSource,
-)
+from admin.sources import EstimatorSource, Source, SourceError
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
@@ -51,48 +43,29 @@ async def read_usage(
                 f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
                 "a dump of its nodes, pods and nodedevices"
             )
-        users = await read_users(source, seen, catalogue, now_s, servers.get(source.name, ()))
-        failures = ((one.cluster, one) for one in users.failures)
-        return [*failures, (users.observed.name, users.usage)]
+        observed = await observe(source, seen, lambda: now_s, only_users=True)
+        observed, notes, failures = await measured(observed, servers.get(source.name, ()), now_s, seen)
+        seen("counting")
+        usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
+        failed = ((one.cluster, one) for one in failures)
+        return [*failed, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
 
 
-@dataclass(frozen=True, slots=True)
-class Users:
-    """Who uses what in one cluster, and the objects that it was reckoned from.
+async def measured(
+    observed: Observed, servers: Sequence[Server], now_s: float, seen: Seen
+) -> tuple[Observed, Sequence[str], Sequence[Failure]]:
+    """The cluster with what the servers measure there as well; notes, and each server that told nothing."""
+    if not servers:
+        return observed, (), ()
+    from admin.measuring import measured_by
 
-    ``failures``: each Prometheus that told nothing.
-    """
-
-    observed: Observed
-    usage: ClusterUsage
-    failures: tuple[Failure, ...] = ()
-
-
-async def read_users(
-    source: LiveSource | DumpSource | SampleSource | UnreadableSource,
-    seen: Seen,
-    catalogue: Catalogue,
-    now_s: float,
-    servers: Sequence[Server] = (),
-) -> Users:
-    """Who uses what in one cluster; raises KubeError, DumpError or SourceError."""
-    observed = await observe(source, seen, lambda: now_s, only_users=True)
-    notes: tuple[str, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    if servers:
-        from admin.measuring import measured_by
-
-        dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
-        measured = await measured_by(servers, observed, at_s, seen)
-        notes, failures = measured.notes, measured.failures
-        if measured.agents:
-            dump = replace(dump, unread=dump.unread - {NodeDevices})
-            observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
-    seen("counting")
-    usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
-    return Users(observed, replace(usage, notes=(*notes, *usage.notes)), failures)
+    dump = observed.dump
+    found = await measured_by(servers, observed, _as_of_s(observed, dump, now_s), seen)
+    if found.agents:
+        dump = replace(dump, unread=dump.unread - {NodeDevices}).with_others(NodeDevices, found.agents)
+    return replace(observed, dump=dump), found.notes, found.failures
 
 
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -17,18 +17,21 @@ from admin.notify.notices import Target
 from admin.notify.places import Found, Place, Told, find, told
 from admin.notify.record import Standing
 from admin.notify.workloads import Workload, asking, workloads
+from admin.observing import observe
 from admin.printable import timestamp
 from admin.progress import Seen
 from admin.prometheus_flags import Servers
 from admin.sources import EstimatorSource, LiveSource, Source, SourceError
 from admin.top import Note
-from admin.usage import Users, read_users
+from admin.usage import measured, usage_of
 from fairway.accelerators.catalogue import Catalogue
+from fairway.kube.dumps import Dump
 from fairway.kube.errors import Denied, KubeError
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.permissions import Permission
 from fairway.names import NOTIFY
 from fairway.service.version import release
+from fairway.usage.use import ClusterUsage
 
 if TYPE_CHECKING:
     from admin.notify.objects import Objects
@@ -111,23 +114,28 @@ async def _read(
             raise SourceError(
                 f"{source}: an estimator has no workloads to tell: give the cluster's kubeconfig"
             )
-        users = await read_users(source, seen, catalogue, now_s, servers.get(source.name, ()))
-        return [*((one.cluster, one) for one in users.failures), _cluster(source, users, wanted.namespace)]
+        observed = await observe(source, seen, lambda: now_s, only_users=True)
+        observed, notes, failures = await measured(observed, servers.get(source.name, ()), now_s, seen)
+        seen("counting")
+        usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
+        usage = replace(usage, notes=(*notes, *usage.notes))
+        found = _cluster(source, observed.dump, usage, wanted.namespace)
+        return [*((one.cluster, one) for one in failures), (observed.name, found)]
 
     return await gather(sources, read, console)
 
 
-def _cluster(source: Source, users: Users, only: str) -> tuple[str, _Cluster | Failure]:
-    name, dump = users.observed.name, users.observed.dump
+def _cluster(source: Source, dump: Dump, usage: ClusterUsage, only: str) -> _Cluster | Failure:
+    name = usage.cluster
     if Namespace in dump.unread:
         why = next((one.detail for one in dump.problems if one.object == Namespace.__name__), "")
-        return name, Failure(name, str(source), f"namespaces: who wants to be told is not known: {why}")
+        return Failure(name, str(source), f"namespaces: who wants to be told is not known: {why}")
     asked = asking(dump.of(Namespace), only)
-    notes = (*asked.notes, *users.usage.notes)
+    notes = (*asked.notes, *usage.notes)
     if not asked.namespaces:
         which = f"namespace {only} is not" if only else "no namespace is"
         notes = (f"{which} labelled {NOTIFY}=true; nobody is told", *notes)
-    return name, _Cluster(name, source, workloads(users.usage, asked.namespaces), notes)
+    return _Cluster(name, source, workloads(usage, asked.namespaces), notes)
 
 
 async def _found(clusters: Iterable[_Cluster], clients: "Mapping[str, KubeClient]", wanted: Wanted) -> Found:
