@@ -18,6 +18,7 @@ from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings
 from node_agent.agent import serve
 from node_agent.document import document, lasting
+from node_agent.holders import HolderPod
 from node_agent.publisher import Publisher
 from node_agent.publishing import Pace, Publication, Why
 from node_agent.reading import DeviceReading, NodeReading
@@ -38,6 +39,7 @@ class Played:
     reading: NodeReading = field(default_factory=eight)
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
     async def read(self) -> NodeReading:
         return self.reading
@@ -298,7 +300,9 @@ async def text_at(url: str) -> str:
 def test_the_process_serves_and_stops() -> None:
     bad = replace(device(0, utilization=0), troubles=(XID79,), throttled=frozenset({"HwSlowdown"}))
     reading = replace(node(bad, device(1)), problem="one call hangs")
-    played = Played(reading, {uuid(0): [holder(), holder("b", "other")]})
+    hostile = msgspec.structs.replace(holder("c"), container='main"} 1\nup{a="b')
+    holders = {uuid(0): [holder(), holder("b", "other"), hostile]}
+    played = Played(reading, holders, pods={("vision", "train-0"): HolderPod(1000.0, 2)})
 
     async def scenario(api: FakeApi, url: str) -> None:
         assert "devices ok: one call hangs" in await text_at(f"{url}/readyz")
@@ -311,12 +315,21 @@ def test_the_process_serves_and_stops() -> None:
             f"fairway_node_device_utilization_ratio{{{of}}} 0.0",
             f"fairway_node_device_throttled{{{of}}} 1.0",
             f"fairway_node_device_power_watts{{{of}}} 300.0",
+            f"fairway_node_device_window_utilization_p95_ratio{{{of}}} 0.0",
+            f"fairway_node_device_window_memory_peak_bytes{{{of}}} 1.073741824e+09",
+            f"fairway_node_device_window_throttled_seconds{{{of}}} 0.0",
+            'fairway_node_pod_scheduled_timestamp_seconds{namespace="vision",pod="train-0"} 1000.0',
+            'fairway_node_pod_unknown_devices{namespace="vision",pod="train-0"} 2.0',
+            'fairway_node_pod_unknown_devices{namespace="other",pod="b"} 0.0',
+            "fairway_node_agent_driver_hung 0.0",
             "fairway_node_agent_problem 1.0",
             "fairway_node_agent_devices 2.0",
             "fairway_node_agent_foreign_writes_total 0.0",
         ):
             assert line in text, line
-        assert text.count("fairway_node_device_holder{") == 2
+        assert text.count("fairway_node_device_holder{") == 3
+        assert 'container="",' in text, "a name that no container can have"
+        assert "up{" not in text
 
     running(played, scenario)
 
