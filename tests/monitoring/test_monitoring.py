@@ -16,6 +16,12 @@ from tests.monitoring.promql import asked
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MONITORING = _ROOT / "manifests" / "monitoring"
+_AGENTS = _ROOT / "manifests" / "member" / "node-agent" / "monitoring"
+_RULE_FILES = [
+    _MONITORING / "prometheus-rules.yaml",
+    _AGENTS / "recording-rules.yaml",
+    _AGENTS / "alerts.yaml",
+]
 _DASHBOARDS = sorted(path.name for path in (_MONITORING / "grafana").glob("*.json"))
 _OF_PROMETHEUS = {"pod", "namespace", "job"}
 _VARIABLE = re.compile(r"\$\w+")
@@ -29,8 +35,12 @@ def _metrics() -> dict[str, frozenset[str]]:
 
 
 def _rules() -> list[Json]:
-    groups = yaml.safe_load((_MONITORING / "prometheus-rules.yaml").read_text())["spec"]["groups"]
+    groups = [group for file in _RULE_FILES for group in yaml.safe_load(file.read_text())["spec"]["groups"]]
     return [rule for group in groups for rule in group["rules"]]
+
+
+def _alerts() -> list[Json]:
+    return [rule for rule in _rules() if "alert" in rule]
 
 
 def _dashboard(name: str) -> Json:
@@ -42,7 +52,8 @@ def _panels(name: str) -> list[Json]:
     return [panel for panel in _dashboard(name)["panels"] if panel["type"] != "row"]
 
 
-_RULES = [pytest.param(rule, id=rule["alert"]) for rule in _rules()]
+_RULES = [pytest.param(rule, id=rule.get("alert") or rule["record"]) for rule in _rules()]
+_ALERTS = [pytest.param(rule, id=rule["alert"]) for rule in _alerts()]
 _PANELS = [
     pytest.param(panel, id=f"{name}: {panel['title']}") for name in _DASHBOARDS for panel in _panels(name)
 ]
@@ -62,26 +73,26 @@ def _unknown(expression: str) -> list[str]:
 
 
 @pytest.mark.parametrize("rule", _RULES)
-def test_an_alert_asks_for_what_is_there(rule: Json) -> None:
+def test_a_rule_asks_for_what_is_there(rule: Json) -> None:
     assert asked(rule["expr"])
     assert _unknown(rule["expr"]) == []
 
 
-@pytest.mark.parametrize("rule", _RULES)
+@pytest.mark.parametrize("rule", _ALERTS)
 def test_an_alert_has_a_section_in_the_docs(rule: Json) -> None:
     page, _, anchor = rule["annotations"]["runbook_url"].rpartition("#")
     assert page.endswith("/docs/alerts.md")
     text = (_ROOT / "docs" / "alerts.md").read_text()
     assert f"\n### {rule['alert']}\n" in text
     assert anchor == rule["alert"].lower()
-    assert rule["labels"]["severity"] in ("critical", "warning")
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert rule["annotations"]["summary"]
     assert rule["annotations"]["description"]
 
 
 def test_the_docs_have_no_section_without_an_alert() -> None:
     told = re.findall(r"^### (\w+)$", (_ROOT / "docs" / "alerts.md").read_text(), re.MULTILINE)
-    assert sorted(told) == sorted(rule["alert"] for rule in _rules())
+    assert sorted(told) == sorted(rule["alert"] for rule in _alerts())
 
 
 @pytest.mark.parametrize("panel", _PANELS)
@@ -140,8 +151,8 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not on PATH")
-    spec = yaml.safe_load((_MONITORING / "prometheus-rules.yaml").read_text())["spec"]
-    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": spec["groups"]}))
+    groups = [group for file in _RULE_FILES for group in yaml.safe_load(file.read_text())["spec"]["groups"]]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     done = subprocess.run(
         [promtool, "check", "rules", str(tmp_path / "rules.yaml")],
         capture_output=True,
