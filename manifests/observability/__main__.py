@@ -6,6 +6,7 @@ from typing import Final
 
 import yaml
 
+from manifests.observability.dashboards import DASHBOARDS
 from manifests.observability.rules import recording_rules
 
 ROOT: Final = Path(__file__).parents[1]
@@ -28,7 +29,7 @@ _Dumper.add_representer(str, _text)
 
 def files() -> dict[str, str]:
     """Every file that is made, by its place below ``manifests``."""
-    return {RULES: _rules()}
+    return {RULES: _rules(), **{f"monitoring/grafana/{one.file}": one.json for one in DASHBOARDS}}
 
 
 def _rules() -> str:

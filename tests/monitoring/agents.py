@@ -11,6 +11,7 @@ from fairway.usage.bound import bound_s
 from node_agent.document import lasting
 from node_agent.holders import HolderPod
 from node_agent.metrics import AgentMetrics
+from node_agent.publishing import Why
 from node_agent.reading import DeviceReading, NodeReading, Trouble
 from node_agent.sampling import Sample
 from tests.monitoring.evaluator import NAME, Series
@@ -52,6 +53,7 @@ def of_agent(
         registry, version="1", last=lambda: sample, foreign_writes=lambda: 0, wall_clock=lambda: now_s
     )
     metrics.looked(sample)
+    metrics.wrote(Why.DUE)
     metrics.failed("unreachable")
     labels = {**HERE, "node": made.metadata.name, "instance": made.metadata.name}
     return [

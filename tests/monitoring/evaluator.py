@@ -88,10 +88,16 @@ def _value(node: Any, series: Vector, now_s: float) -> Vector | float:  # noqa: 
         case VectorSelector():
             assert node.offset is None
             return [one for one in series if _is_selected(node, one)]
+        case AggregateExpr() if str(node.op) == "topk":
+            found = sorted(_vector(node.expr, series, now_s), key=lambda one: -one.value)
+            assert isinstance(node.param, NumberLiteral)
+            return found[: int(node.param.val)]
         case AggregateExpr():
             return _aggregate(node, _vector(node.expr, series, now_s))
         case Call() if node.func.name == "time":
             return now_s
+        case Call() if node.func.name == "vector":
+            return [Series({}, node.args[0].val)]
         case Call() if node.func.name == "label_replace":
             of, *texts = node.args
             return [_relabelled(one, *(text.val for text in texts)) for one in _vector(of, series, now_s)]

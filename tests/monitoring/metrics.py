@@ -29,7 +29,7 @@ _KUBE_STATE_METRICS = {
 """Of another program, as its docs/metrics/cluster/node-metrics.md says, and ``cluster`` beside it."""
 
 
-def recorded_of_agents() -> dict[str, frozenset[str]]:
+def of_agents() -> list[Series]:
     """The series of the node agents, with what the PodMonitor adds, and those that are recorded of them."""
     lost = DeviceBuilder("d").held_by("p").with_(health="Lost", problems=[{"code": "Xid79"}])
     quiet = DeviceBuilder("e").held_by("p").doing(0, 0, idle_s=9000, throttledSeconds=300, memoryUsedBytes=1)
@@ -38,7 +38,11 @@ def recorded_of_agents() -> dict[str, frozenset[str]]:
     held = pod("p").on("n").condition("PodScheduled", "True", "", ago(10_000)).build()
     series = shown_by_agents([agent("n", lost, quiet, small, part)], [held], NOW.timestamp())
     series = [Series({**one.labels, "cluster": "c"}, one.value) for one in series]
-    found = recorded(recording_rules(), series, NOW.timestamp())
+    return recorded(recording_rules(), series, NOW.timestamp())
+
+
+def _labels_of_agents() -> dict[str, frozenset[str]]:
+    found = of_agents()
     labels: dict[str, frozenset[str]] = {}
     for one in found:
         labels[one.labels[NAME]] = labels.get(one.labels[NAME], frozenset()) | one.labels.keys() - {NAME}
@@ -83,7 +87,7 @@ def shown() -> dict[str, frozenset[str]]:
                 for sample in family.samples:
                     found[sample.name] = frozenset(sample.labels)
     up = frozenset({"job", "instance", "node", "cluster"})
-    return found | recorded_of_agents() | _KUBE_STATE_METRICS | {"up": up}
+    return found | _labels_of_agents() | _KUBE_STATE_METRICS | {"up": up}
 
 
 def _series(metric: MetricWrapperBase) -> dict[str, frozenset[str]]:

@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.monitoring.metrics import shown
+from manifests.observability.dashboards import DASHBOARDS
+from tests.monitoring.evaluator import evaluate
+from tests.monitoring.metrics import of_agents, shown
 from tests.monitoring.promql import asked
+from tests.usage.agents import NOW
 
 _ROOT = Path(__file__).resolve().parents[2]
 _MONITORING = _ROOT / "manifests" / "monitoring"
@@ -54,9 +57,14 @@ def _panels(name: str) -> list[Json]:
 
 _RULES = [pytest.param(rule, id=rule.get("alert") or rule["record"]) for rule in _rules()]
 _ALERTS = [pytest.param(rule, id=rule["alert"]) for rule in _alerts()]
-_PANELS = [
-    pytest.param(panel, id=f"{name}: {panel['title']}") for name in _DASHBOARDS for panel in _panels(name)
-]
+_OF_DEVICES = [dashboard.file for dashboard in DASHBOARDS]
+
+
+def _params(name: str) -> list[Any]:
+    return [pytest.param(panel, id=f"{name}: {panel['title']}") for panel in _panels(name)]
+
+
+_PANELS = [panel for name in _DASHBOARDS for panel in _params(name)]
 
 
 def _unknown(expression: str) -> list[str]:
@@ -106,6 +114,17 @@ def test_a_panel_asks_for_what_is_there(panel: Json) -> None:
         assert named <= grouped, "the legend names a label that the query sums away"
 
 
+@pytest.mark.parametrize("panel", [panel for name in _OF_DEVICES for panel in _params(name)])
+def test_a_panel_about_devices_shows_something(panel: Json) -> None:
+    series = of_agents()
+    for target in panel["targets"]:
+        expression = re.sub(r"\$\w+", ".*", target["expr"])
+        if not re.search(r"rate\(|increase\(", expression):
+            found = evaluate(expression, series, NOW.timestamp())
+            assert isinstance(found, list)
+            assert any(one.value == one.value for one in found), expression
+
+
 @pytest.mark.parametrize("name", _DASHBOARDS)
 def test_a_dashboard_has_no_two_panels_in_one_place(name: str) -> None:
     panels = _dashboard(name)["panels"]
@@ -127,9 +146,11 @@ def test_a_dashboard_uses_only_variables_that_it_has(name: str) -> None:
     assert used <= variables
     for variable in dashboard["templating"]["list"]:
         if variable["type"] == "query":
-            asks = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"])
+            asks = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"])
             assert asks is not None
-            assert asks[2] in _metrics()[asks[1]]
+            (series,) = asked(_VARIABLE.sub("x", asks[1]))
+            assert asks[2] in _metrics()[series.name]
+            assert _unknown(_VARIABLE.sub("x", asks[1])) == []
 
 
 def test_states_in_queries_are_states_of_bindings() -> None:

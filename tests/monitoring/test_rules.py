@@ -19,9 +19,10 @@ from fairway.kube.objects import Node, Pod
 from fairway.resources import pod_request
 from fairway.usage.cluster import Objects, cluster_usage
 from fairway.usage.definitions import Finding
+from fairway.usage.groups import total
 from fairway.usage.owner import Owners
 from manifests.observability.__main__ import ROOT, outdated
-from manifests.observability.rules import ALLOCATED, FINDING, USED, recording_rules
+from manifests.observability.rules import ALLOCATED, FINDING, MEASURED, USED, recording_rules
 from tests.builders import PodBuilder, node, pod
 from tests.monitoring.agents import shown
 from tests.monitoring.evaluator import NAME, Series, recorded
@@ -118,6 +119,17 @@ def test_what_the_agents_metrics_leave_open(what: str, pods: list[PodBuilder], f
 
 def _asks(one: Pod) -> Mapping[str, int]:
     return {name: count for name, count in pod_request(one).items() if "/" in name}
+
+
+def test_the_sums_are_those_of_top() -> None:
+    machines, pods, agents = drawn(2)
+    found = recorded(recording_rules(), shown(agents, pods, NOW_S), NOW_S)
+    sums = {one.labels[NAME]: one.value for one in found if ":sum" in one.labels[NAME]}
+    objects = Objects(tuple(machines), tuple(pods), agents, Owners())
+    top = total([cluster_usage("east", objects, builtin_catalogue(), NOW_S)])
+    assert 1000 * sums[ALLOCATED] == pytest.approx(top.allocated_milli)
+    assert 1000 * sums[MEASURED] == pytest.approx(top.measured_milli)
+    assert 1000 * (sums[MEASURED] - sums[USED]) == pytest.approx(top.wasted_milli)
 
 
 def test_a_scrape_that_is_doubled_changes_nothing() -> None:
