@@ -53,7 +53,7 @@ def _rules() -> str:
                 "app.kubernetes.io/part-of": "fairway",
             },
         },
-        "spec": {"groups": [{"name": "fairway-devices", "rules": rules}]},
+        "spec": {"groups": [{"name": "fairway-devices", "interval": "1m", "rules": rules}]},
     }
     return _HEAD + yaml.dump(made, Dumper=_Dumper, sort_keys=False, width=10_000)
 

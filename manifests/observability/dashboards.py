@@ -24,7 +24,6 @@ from manifests.observability.grafana import (
 from manifests.observability.rules import (
     ALLOCATED,
     BROKEN,
-    DEVICE,
     DEVICES,
     FINDING,
     HOLDER,
@@ -36,6 +35,7 @@ from manifests.observability.rules import (
     POD,
     SHARE,
     USED,
+    one,
 )
 
 _CLUSTER: Final = Variable("cluster", "Cluster", "fairway_node_agent_devices")
@@ -95,7 +95,7 @@ def _by(label: str, *, with_all: bool) -> Table:
 
 _WASTE_OF_PODS: Final = (
     f"topk(20, sum by (cluster, namespace, pod) ({_some(SHARE, *_TEAMS)}"
-    f" * on ({KEY}) group_left () (1 - {P50})))"
+    f" * on ({KEY}) group_left () (1 - {one(P50)})))"
 )
 
 FLEET: Final = Dashboard(
@@ -213,6 +213,7 @@ FLEET: Final = Dashboard(
 _NODE: Final = ("cluster", "node")
 _LEGEND: Final = "{{node}} {{index}} {{mig_profile}}"
 _WHICH: Final = "node, index, mig_profile"
+_LINES: Final = "node, index, uuid, product, mig_profile"
 
 
 def _here(name: str, by: str = _WHICH) -> str:
@@ -221,13 +222,13 @@ def _here(name: str, by: str = _WHICH) -> str:
 
 def _of_device(name: str) -> str:
     """By the labels of the table's lines."""
-    return _here(name, "node, index, uuid, product, mig_profile")
+    return _here(name, _LINES)
 
 
-def _recorded(series: str) -> str:
-    """What is recorded by device alone, with the device's other labels."""
-    of_devices = f"{DEVICE} * on ({KEY}) group_left () {_some(series, *_NODE)}"
-    return f"max by (node, index, uuid, product, mig_profile) ({of_devices})"
+_MEMORY: Final = " / ".join(
+    _some(f"fairway_node_device_{name}", *_NODE)
+    for name in ("window_memory_peak_bytes", "memory_total_bytes")
+)
 
 
 def _drawn(title: str, name: str, unit: str, text: str = "", *, most: float | None = None) -> Lines:
@@ -255,7 +256,11 @@ NODE: Final = Dashboard(
                             _of_device("device_window_utilization_p95_ratio"),
                             "percentunit",
                         ),
-                        Column("memory, peak", _recorded(MEMORY_PEAK), "percentunit"),
+                        Column(
+                            "memory, peak",
+                            f"max by ({_LINES}) ({_MEMORY})",
+                            "percentunit",
+                        ),
                         Column("power", _of_device("device_power_watts"), "watt"),
                         Column("temperature", _of_device("device_temperature_celsius"), "celsius"),
                         Column("idle for", _of_device("device_idle_seconds"), "s", THRESHOLDS.idle_s),
@@ -349,7 +354,7 @@ _LINE: Final = "namespace, pod, node, uuid"
 
 def _held(series: str, by: str = _LINE) -> str:
     """What is told of each device, for the pods that hold it."""
-    return f"max by ({by}) ({_some(HOLDER, *_POD)} * on ({KEY}) group_left () max by ({KEY}) ({series}))"
+    return f"max by ({by}) ({_some(HOLDER, *_POD)} * on ({KEY}) group_left () {one(series)})"
 
 
 def _of_pods(title: str, name: str, unit: str, *, most: float | None = None) -> Panel:
@@ -358,7 +363,7 @@ def _of_pods(title: str, name: str, unit: str, *, most: float | None = None) -> 
 
 
 _SHARES: Final = _some(SHARE, *_POD)
-_USED_BY_PODS: Final = f"sum({_SHARES} * on ({KEY}) group_left () {P50})"
+_USED_BY_PODS: Final = f"sum({_SHARES} * on ({KEY}) group_left () {one(P50)})"
 _MEASURED_OF_PODS: Final = f"sum({_SHARES} and on ({KEY}) {P50})"
 _HERE: Final[Mapping[str, str]] = {
     finding: _count(f"max by ({KEY}) ({_some(FINDING, *_POD, more=matcher)})")

@@ -23,10 +23,6 @@ DEVICE: Final = "fairway:device"
 """1 for each device that a pod can be given: instances, and not the device that was cut into them."""
 BROKEN: Final = "fairway:device_broken"
 """1 for each device that no pod may be promised."""
-P50: Final = "fairway:device_utilization:p50"
-P95: Final = "fairway:device_utilization:p95"
-"""Of the agents' window of five minutes, 0 to 1; absent where it is not measured."""
-MEMORY_PEAK: Final = "fairway:device_memory_peak:ratio"
 DEVICES: Final = "fairway:devices:count"
 ALLOCATED: Final = "fairway:devices_allocated:sum"
 MEASURED: Final = "fairway:devices_measured:sum"
@@ -36,6 +32,13 @@ USED: Final = "fairway:devices_used:sum"
 KEY: Final = "cluster, node, uuid"
 POD: Final = "cluster, node, namespace, pod"
 _TEAM: Final = "cluster, namespace, product"
+P95: Final = "fairway_node_device_window_utilization_p95_ratio"
+P50: Final = "fairway_node_device_window_utilization_p50_ratio"
+MEMORY_PEAK: Final = (
+    "fairway_node_device_window_memory_peak_bytes / fairway_node_device_memory_total_bytes <= 1"
+)
+"""Of the agents' window of five minutes, 0 to 1; absent where it is not measured, or cannot be."""
+
 _WHAT: Final = f"{KEY}, index, product, mig_profile"
 
 
@@ -57,8 +60,13 @@ def recording_rules(limits: Thresholds = THRESHOLDS) -> tuple[Rule, ...]:
     )
 
 
+def one(series: str) -> str:
+    """The only value of each device, whoever scrapes it twice."""
+    return f"max by ({KEY}) ({series})"
+
+
 def _of(name: str, matchers: str = "", by: str = KEY) -> str:
-    """A series of the agents', once for each device, whoever scrapes it twice."""
+    """A series of the agents', once for each device or what else it is by."""
     return f"max by ({by}) (fairway_node_{name}{matchers})"
 
 
@@ -70,12 +78,6 @@ def _facts() -> Iterator[Rule]:
     yield Rule(SHARE, f"{HOLDER} / on ({KEY}) group_left () count by ({KEY}) ({HOLDER})")
     yield Rule(DEVICE, f"{_of('device_info', by=_WHAT)}\nunless on ({KEY}) {cut}")
     yield Rule(BROKEN, f"{_of('device_health', broken, f'{KEY}, product')} == 1")
-    yield Rule(P50, _of("device_window_utilization_p50_ratio"))
-    yield Rule(P95, _of("device_window_utilization_p95_ratio"))
-    yield Rule(
-        MEMORY_PEAK,
-        f"{_of('device_window_memory_peak_bytes')}\n  / {_of('device_memory_total_bytes')}\n  <= 1",
-    )
 
 
 def _findings(limits: Thresholds) -> Iterator[tuple[Finding, str]]:
@@ -126,7 +128,7 @@ def _sums() -> Iterator[Rule]:
     yield Rule(DEVICES, f"count by (cluster, product) ({DEVICE})")
     yield Rule(ALLOCATED, f"sum by ({_TEAM}) ({SHARE})")
     yield Rule(MEASURED, f"sum by ({_TEAM}) ({SHARE} and on ({KEY}) {P50})")
-    yield Rule(USED, f"sum by ({_TEAM}) ({SHARE} * on ({KEY}) group_left () {P50})")
+    yield Rule(USED, f"sum by ({_TEAM}) ({SHARE} * on ({KEY}) group_left () {one(P50)})")
 
 
 def _device_where(*conditions: str) -> str:
