@@ -96,6 +96,8 @@ WIDE = [DeviceBuilder(f"d{n}").held_by("p").doing(*((90, 99) if n < 1 else (0, 1
         ("idle, and nobody says since when its pod is there", [P], agent("n", IDLE)),
         ("its pod is young", [P.condition("PodScheduled", "True", "", ago(600))], agent("n", IDLE)),
         ("idle, and of unknown size", [P], agent("n", IDLE.with_(memoryBytes=0))),
+        ("idle, but for the quiet that counts", [P], agent("n", D.doing(0, 5, idle_s=9000))),
+        ("idle, with more memory than there is", [P], agent("n", D.doing(0, 4, 81, idle_s=9000))),
         ("a device that nobody holds", [P], agent("n", WHOLE)),
         ("a process on a device that nobody gave it", [P, Q], agent("n", IDLE, SEEN)),
         ("two containers of one pod", [P], agent("n", IDLE.held_by("p", container="side"))),
