@@ -24,6 +24,7 @@ FOLDERS = (
     "member/notify",
     "karmada/notify",
     "overlays/notify",
+    "member/node-agent/monitoring",
     "monitoring",
 )
 """Everything that `kubectl apply -k` is meant for."""
