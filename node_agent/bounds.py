@@ -20,6 +20,8 @@ MOST_PERCENT: Final = 100
 MOST_BYTES: Final = 1 << 50
 MOST_MILLIWATTS: Final = 10_000_000
 MOST_CELSIUS: Final = 300
+MOST_MILLIJOULES: Final = (1 << 53) - 1
+MOST_GPU_INSTANCE: Final = 1023
 
 
 def measured(value: int | None, most: int) -> int | None:
@@ -50,6 +52,7 @@ CODE: Final = Text(64, r"[A-Za-z][A-Za-z0-9]*")
 MESSAGE: Final = Text(512)
 NAME: Final = Text(253, r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 UID: Final = Text(64, r"[A-Za-z0-9-]+")
+BOOT_ID: Final = UID
 CONTAINER: Final = Text(63, r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 API_VERSION: Final = Text(317, r"[A-Za-z0-9./-]+")
 KIND: Final = Text(63, r"[A-Za-z][A-Za-z0-9]*")

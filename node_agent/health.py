@@ -15,7 +15,7 @@ action that the driver withdraws; and as a device that comes back after it was l
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fairway.kube.node_devices import Health
@@ -179,8 +179,8 @@ def troubles(
         trouble = _xid_trouble(each, vitals)
         if about_others:
             message = f"{trouble.message}, on its GPU instance {each.gpu_instance}"
-            trouble = Trouble(trouble.code, message, Health.DEGRADED)
-        found.append(trouble)
+            trouble = replace(trouble, message=message, health=Health.DEGRADED)
+        found.append(replace(trouble, gpu_instance=each.gpu_instance))
     return tuple({trouble.code: trouble for trouble in found}.values())
 
 

@@ -47,13 +47,15 @@ class Pods(Protocol):
 class Holdings:
     """Holders by device id, for devices that somebody holds.
 
-    ``outside``: by device, how many processes of no pod run on it. ``problems``: a sentence for each kind of
+    ``outside``: by device, how many processes of no pod run on it. ``allocations_known``: whether kubelet has
+    said what it allocated; where not, nobody knows who holds what. ``problems``: a sentence for each kind of
     thing that is not known, with what helps; the same as long as nothing changes.
     """
 
     holders: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    allocations_known: bool = True
 
 
 def holdings(
@@ -219,7 +221,9 @@ class _Work:
     ) -> None:
         of_pod = self._holders.setdefault(device, {}).setdefault(_key(pod), {})
         shares = (of_pod[container].shares if container in of_pod else 0) + is_replica
-        of_pod[container] = Holder(pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares)
+        of_pod[container] = Holder(
+            pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares, pod.queue
+        )
 
     def _tell(self, what: str, about: str) -> None:
         self._told.setdefault(what, set()).add(about)

@@ -14,6 +14,7 @@ from fairway.accelerators.schemes import MARKS
 from fairway.kube.node_devices import HolderOwner
 from fairway.kube.objects import ApiObject, KubeStruct, ObjectMeta, object_key
 from fairway.kube.resource import ResourceKind
+from fairway.names import QUEUE
 
 MIRROR = "kubernetes.io/config.mirror"
 """On the pod that stands for a static one in the API: the uid that kubelet gave the static pod itself.
@@ -52,7 +53,8 @@ def pods_on(node: str) -> ResourceKind[PodOnNode]:
 @dataclass(frozen=True, slots=True)
 class LocalPod:
     """A pod of this node. ``containers``: names by container id; ``marks``: what sharing schemes wrote on
-    it."""
+    it; ``queue``: the LocalQueue that it names itself, for what its workload or namespace names is not read.
+    """
 
     namespace: str
     name: str
@@ -61,6 +63,7 @@ class LocalPod:
     owner: HolderOwner | None = None
     containers: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
+    queue: str = ""
 
 
 class LocalPods:
@@ -119,6 +122,7 @@ def local_pod(obj: PodOnNode) -> LocalPod:
         _controller(metadata),
         {one.container_id.rpartition("//")[2]: one.name for one in statuses if one.container_id},
         {name: text for name, text in annotations.items() if name in MARKS},
+        (metadata.labels or {}).get(QUEUE) or annotations.get(QUEUE, ""),
     )
 
 

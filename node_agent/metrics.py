@@ -28,6 +28,7 @@ WATCHES: Final = "fairway_node_agent_"
 _DEVICE: Final = "fairway_node_device_"
 _AGENT: Final = WATCHES
 _LABELS: Final = ("uuid", "index", "product", "mig_profile")
+_HOLDER: Final = ("namespace", "pod", "container", "queue", "source")
 _LOOK_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -178,10 +179,13 @@ _AMOUNTS: Final[tuple[tuple[str, str, Callable[[DeviceReading], float | None]], 
 
 def _holders(sample: Sample) -> Metric:
     """1 for each container that holds a device, or a share of it; the first of the node's, if too many."""
-    family = _family("holder", "1 for each container that holds the device", "namespace", "pod", "container")
+    family = _family("holder", "1 for each container that holds the device", *_HOLDER)
     left = MOST_HOLDERS
     for each in sample.reading.devices[: bounds.MOST_DEVICES]:
-        found = {(one.namespace, one.pod, one.container) for one in sample.holders.get(each.id, ())}
+        found = {
+            (one.namespace, one.pod, one.container, one.queue, one.source)
+            for one in sample.holders.get(each.id, ())
+        }
         for names in sorted(found)[:left]:
             family.add_metric([*_labels(each), *names], 1)
         left -= min(left, len(found))

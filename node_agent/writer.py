@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Denied, Forbidden, KubeError, NotFound, Refused
+from fairway.kube.errors import BadObject, Denied, Forbidden, KubeError, NotFound, Refused
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from fairway.kube.patching import apply
 from node_agent.document import Owner, encoded
@@ -25,6 +25,15 @@ _OWNER_REFUSED: Final = "cannot set an ownerRef"
 
 class WriteFailed(Exception):
     """Nothing was stored, as far as is known. ``label``: the reason in metrics."""
+
+    def __init__(self, label: str, retry_after_s: float | None) -> None:
+        super().__init__(label)
+        self.label = label
+        self.retry_after_s = retry_after_s
+
+
+class ReadFailed(Exception):
+    """What is stored is not known, and may be later. ``label``: the reason in metrics."""
 
     def __init__(self, label: str, retry_after_s: float | None) -> None:
         super().__init__(label)
@@ -54,13 +63,26 @@ class Writer:
         return self._problem
 
     async def read(self) -> NodeDevices | None:
-        """What is stored; None where there is nothing, or nothing can be known."""
+        """What is stored; None where there is nothing, or nothing that we may read or that can be.
+
+        Raises ReadFailed where that may change: to write then would lose the days of a month.
+        """
         try:
             stored = await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
-        except KubeError as error:
-            if not isinstance(error, NotFound | Denied):
-                logger.warning("what was written before cannot be read, and is written anew: %s", error)
+        except (NotFound, Denied):
             return None
+        except BadObject as error:
+            logger.warning("what was written before cannot be read, and is written anew: %s", error)
+            return None
+        except KubeError as error:
+            if error.label != self._failure:
+                logger.warning(
+                    "NodeDevices %s is not written until it is known what was: %s", self._node, error
+                )
+            self._problem, self._failure = str(error), error.label
+            raise ReadFailed(
+                error.label, error.retry_after_s if isinstance(error, Refused) else None
+            ) from error
         return stored
 
     async def write(self, made: NodeDevices) -> None:
