@@ -15,6 +15,7 @@ from admin.completion_command import completion
 from admin.doctor_command import doctor
 from admin.exits import Exit
 from admin.explain_command import explain
+from admin.hours_command import hours
 from admin.install_command import install
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
@@ -52,6 +53,7 @@ def cli() -> None:
 for command in (
     report,
     top,
+    hours,
     explain,
     what_if,
     queues,

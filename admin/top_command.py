@@ -9,6 +9,7 @@ import click
 
 from admin.cli import Failed, Given, SourceText, WholeNumber, output_and_out, write
 from admin.exits import Exit
+from admin.prometheus_options import prometheus_options
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,26 +62,8 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     type=click.Path(path_type=Path),
     help="More device names, in YAML; they go before the built-in ones.",
 )
-@click.option(
-    "--from-prometheus",
-    "prometheus",
-    multiple=True,
-    metavar="[CLUSTER=]URL",
-    help="Also what this Prometheus measures, by DCGM's exporter or node agents that it scrapes. Repeatable.",
-)
-@click.option(
-    "--prometheus-token-file",
-    "token_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The bearer token for it.",
-)
-@click.option(
-    "--prometheus-ca-file",
-    "ca_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The CA that signed its certificate, PEM.",
+@prometheus_options(
+    "Also what this Prometheus measures, by DCGM's exporter or node agents that it scrapes. Repeatable."
 )
 @click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway.")
 @click.pass_context

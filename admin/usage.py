@@ -49,7 +49,7 @@ async def read_usage(
         if asked := servers.get(source.name):
             from admin.measuring import measured_by
 
-            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
+            dump, at_s = observed.dump, as_of_s(observed, observed.dump, now_s)
             measured = await measured_by(asked, observed, at_s, seen)
             notes = measured.notes
             found += ((one.cluster, one) for one in measured.failures)
@@ -69,10 +69,10 @@ def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterU
     agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
     owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), dump.of(Namespace))
     objects = Objects(dump.nodes, dump.pods, agents, owners)
-    return cluster_usage(observed.name, objects, catalogue, _as_of_s(observed, dump, now_s))
+    return cluster_usage(observed.name, objects, catalogue, as_of_s(observed, dump, now_s))
 
 
-def _as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
+def as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
     """When the objects were read: of a file, whose date a copy changes, when the last agent in it wrote."""
     if not observed.age_s:
         return now_s

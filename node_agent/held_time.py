@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from fairway.accelerators.mig_geometry import instance_milli
+from fairway.accelerators.mig_geometry import most_instances
 from fairway.kube.node_devices import Holder, HolderSource
 from fairway.kube.usage_days import DAY_S, MOST_DAYS, MOST_SECONDS, MOST_TEAMS, TeamSeconds, UsageDay
 from fairway.usage.definitions import THRESHOLDS
@@ -22,8 +22,9 @@ from node_agent.reading import DeviceReading
 from node_agent.window import IDLE
 
 _DAY_MS: Final = DAY_S * 1000
-_UNIT: Final = 1_000_000
-"""Thousandths of devices times milliseconds in a device-second."""
+_WHOLE: Final = 1_000_000
+_UNIT: Final = _WHOLE * 1000
+"""Millionths of devices times milliseconds in a device-second."""
 _MOST_KNOWN: Final = 4 * MOST_TEAMS
 """Teams of a day that are told apart in memory; which of them get a line of their own the sums decide."""
 _CLOCK_IS_SET_MS: Final = 1_735_689_600_000
@@ -36,10 +37,10 @@ Team = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one container holds of one device, in thousandths. ``utilization_percent``: of the device."""
+    """What one container holds of one device, in millionths. ``utilization_percent``: of the device."""
 
     team: Team
-    milli: int
+    millionths: int
     utilization_percent: int | None
 
 
@@ -54,7 +55,7 @@ def parts(devices: Iterable[DeviceReading], holders: Mapping[str, Sequence[Holde
             for one in holders.get(device.id, ())
             if one.source in _GIVEN
         )
-        whole = _milli(device.product, device.mig_profile) if device.parent else 1000
+        whole = _part(device.product, device.mig_profile) if device.parent else _WHOLE
         utilization = measured(device.utilization_percent, bounds.MOST_PERCENT)
         for number, team in enumerate(given):
             share = whole * (number + 1) // len(given) - whole * number // len(given)
@@ -63,7 +64,7 @@ def parts(devices: Iterable[DeviceReading], holders: Mapping[str, Sequence[Holde
 
 @dataclass(slots=True)
 class _Sums:
-    """In thousandths of devices times milliseconds."""
+    """In millionths of devices times milliseconds."""
 
     allocated: int = 0
     measured: int = 0
@@ -71,7 +72,7 @@ class _Sums:
     idle: int = 0
 
     def add(self, part: Part, ms: int) -> None:
-        amount, percent = part.milli * ms, part.utilization_percent
+        amount, percent = part.millionths * ms, part.utilization_percent
         self.allocated += amount
         if percent is not None:
             self.measured += amount
@@ -185,5 +186,5 @@ def _date(day: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _milli(product: str, profile: str) -> int:
-    return instance_milli(product, profile)
+def _part(product: str, profile: str) -> int:
+    return _WHOLE // most_instances(product, profile)

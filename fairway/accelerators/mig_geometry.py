@@ -102,10 +102,10 @@ def geometry_of(product: str, memory_bytes: int = 0, profiles: Iterable[str] = (
     return fitting[0] if len(fitting) == 1 and not memory_bytes else None
 
 
-def instance_milli(product: str, profile: str) -> int:
-    """What part of a device an instance is, in thousandths; all of it where the profile is not known."""
+def most_instances(product: str, profile: str) -> int:
+    """How many instances of the profile a device can be cut into; 1 where the profile is not known."""
     geometry = geometry_of(product, 0, (profile,))
-    return 1000 // max(1, geometry.most(profile) if geometry else 1)
+    return max(1, geometry.most(profile) if geometry else 1)
 
 
 def _seven(gib: int, one: int, double: int, three: int, **aliases: str) -> Geometry:

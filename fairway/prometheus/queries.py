@@ -106,6 +106,8 @@ def _dcgm_used(slot_s: int = 0) -> str:
 
 _DCGM_USED: Final = _dcgm_used()
 _AGENT_USED: Final = f"100 * {_agent('utilization_ratio')}"
+UTILIZATION: Final = {Exporter.AGENT: _AGENT_USED, Exporter.DCGM: _DCGM_USED}
+"""In percent, by device, at one moment."""
 _DCGM_MEMORY: Final = f"{_dcgm('DCGM_FI_DEV_FB_USED_BYTES')} or {_MIB} * {_dcgm('DCGM_FI_DEV_FB_USED')}"
 _DCGM_CAPACITY: Final = " or ".join(
     (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairway.accelerators.mig_geometry import instance_milli
+from fairway.accelerators.mig_geometry import most_instances
 from fairway.kube.objects import Pod
 from fairway.usage.held import WHOLE_MILLI, Held
 from fairway.usage.measured import Holds, Measured
@@ -74,4 +74,6 @@ def use_of(pod: HoldingPod, held: Held, pieces: int, device: Measured | None) ->
 
 def _part(device: Measured) -> int:
     """Of a device a MIG instance is, in thousandths."""
-    return instance_milli(device.product, device.profile) if device.parent else WHOLE_MILLI
+    if not device.parent:
+        return WHOLE_MILLI
+    return WHOLE_MILLI // most_instances(device.product, device.profile)

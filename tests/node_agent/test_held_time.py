@@ -23,7 +23,7 @@ from node_agent.held_time import HeldTime, Part, parts
 from tests.node_agent.readings import device, uuid
 
 NOON_S = datetime(2026, 11, 1, 12, tzinfo=UTC).timestamp()
-A, B = Part(("a", ""), 1000, 50), Part(("b", "nightly"), 500, 0)
+A, B = Part(("a", ""), 1_000_000, 50), Part(("b", "nightly"), 500_000, 0)
 
 
 class Node:
@@ -81,14 +81,14 @@ def table(node: Node) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def test_devices_times_seconds_by_team() -> None:
-    unmeasured = Part(("c", ""), 142, None)
+    unmeasured = Part(("c", ""), 142_857, None)
     found = table(Node().first_look().looks(3600, A, A, B, unmeasured))
     assert found == {
         "2026-11-01": {
             "": (3600,),
             "a/": (7200, 7200, 3600, 0),
             "b/nightly": (1800, 1800, 0, 1800),
-            "c/": (511, 0, 0, 0),
+            "c/": (514, 0, 0, 0),
         }
     }
 
@@ -162,16 +162,16 @@ def test_a_device_that_vanishes_or_is_not_allocated_is_in_no_sum() -> None:
 
 
 def test_teams_beyond_the_bound_are_one_line_and_never_lost() -> None:
-    many = [Part((f"team-{n:03}", ""), 1000 + n, 100) for n in range(200)]
-    (day,) = Node().first_look().looks(100, *many, Part(("", ""), 1000, None)).days()
+    many = [Part((f"team-{n:03}", ""), 1_000_000 + n, 100) for n in range(200)]
+    (day,) = Node().first_look().looks(100, *many, Part(("", ""), 1_000_000, None)).days()
     assert len(day.teams) == MOST_TEAMS + 1
     assert sum(team.namespace == "" for team in day.teams) == 1
-    exact = sum(part.milli for part in many) // 10 + 100
+    exact = sum(part.millionths for part in many) // 10_000 + 100
     assert exact - len(day.teams) <= sum(team.allocated_seconds for team in day.teams) <= exact
 
 
 def test_a_team_that_comes_late_and_holds_most_gets_a_line() -> None:
-    early = [Part((f"team-{n:03}", ""), 10, 100) for n in range(40)]
+    early = [Part((f"team-{n:03}", ""), 10_000, 100) for n in range(40)]
     (day,) = Node().first_look().looks(100, *early).looks(1000, A).days()
     assert "a" in {team.namespace for team in day.teams}
 
@@ -259,14 +259,18 @@ def given_to(*namespaces: str, source: str = HolderSource.POD_RESOURCES) -> list
 
 MIG = {"parent": "GPU-x", "mig_enabled": True, "mig_profile": "1g.10gb"}
 HELD: dict[str, tuple[Sequence[Holder], dict[str, Any], list[tuple[str, int]]]] = {
-    "one pod": (given_to("a"), {}, [("a", 1000)]),
-    "three pods share a device": (given_to("a", "a", "b"), {}, [("a", 333), ("a", 333), ("b", 334)]),
-    "an instance": (given_to("a"), MIG, [("a", 142)]),
-    "a shared instance": (given_to("a", "b"), MIG, [("a", 71), ("b", 71)]),
-    "a share that an annotation names": (given_to("a", source="Annotation"), {}, [("a", 1000)]),
+    "one pod": (given_to("a"), {}, [("a", 1_000_000)]),
+    "pods share a device": (
+        given_to("a", "a", "b"),
+        {},
+        [("a", 333_333), ("a", 333_333), ("b", 333_334)],
+    ),
+    "an instance": (given_to("a"), MIG, [("a", 142_857)]),
+    "a shared instance": (given_to("a", "b"), MIG, [("a", 71_428), ("b", 71_429)]),
+    "a share that an annotation names": (given_to("a", source="Annotation"), {}, [("a", 1_000_000)]),
     "who only runs there": (given_to("a", source="Cgroup"), {}, []),
-    "a pod that nobody knows": (given_to(""), {}, [("", 1000)]),
-    "a namespace that is none": (given_to("=1+1"), {}, [("", 1000)]),
+    "a pod that nobody knows": (given_to(""), {}, [("", 1_000_000)]),
+    "a namespace that is none": (given_to("=1+1"), {}, [("", 1_000_000)]),
     "nobody": ((), {}, []),
 }
 
@@ -275,7 +279,7 @@ HELD: dict[str, tuple[Sequence[Holder], dict[str, Any], list[tuple[str, int]]]] 
 def test_a_device_is_divided_among_those_that_were_given_it(case: str) -> None:
     holders, fields, expected = HELD[case]
     found = parts([device(utilization=900, **fields)], {uuid(0): holders})
-    assert [(part.team[0], part.milli, part.utilization_percent) for part in found] == [
+    assert [(part.team[0], part.millionths, part.utilization_percent) for part in found] == [
         (name, milli, None) for name, milli in expected
     ]
 
@@ -309,7 +313,9 @@ def test_no_restart_no_midnight_and_no_gap_makes_or_loses_device_time(
             for name, milli, _ in held:
                 truth[name] = truth.get(name, 0) + milli * length_s / 1000
         node.looks(
-            length_s, *(Part((name, ""), milli, percent) for name, milli, percent in held), every_s=length_s
+            length_s,
+            *(Part((name, ""), 1000 * milli, percent) for name, milli, percent in held),
+            every_s=length_s,
         )
         if number in restarts:
             node = node.restarted()
