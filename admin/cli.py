@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 
-_BY_SUFFIX = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".html": "html", ".htm": "html"}
+_BY_SUFFIX = {
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".html": "html",
+    ".htm": "html",
+    ".csv": "csv",
+}
 _FILE = click.Path(path_type=Path)
 
 

@@ -92,7 +92,7 @@ def hours(
     from fairway.service.version import release
     from fairway.usage.hours import HoursBy
 
-    now = datetime.now(UTC)
+    now = _now()
     given = Given(sources, None, None, None, catalogue, "", demo)
     clusters, known = given.parsed_sources(), given.known_devices()
     try:
@@ -113,6 +113,10 @@ def hours(
     tell(found.failures, console, in_table=output in ("table", "wide") and out is None)
     write(_printed(found, output, limit, to_terminal=out is None), out)
     context.exit(Exit.PARTIAL if found.failures else Exit.OK)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _printed(found: "Hours", output: str, limit: int, *, to_terminal: bool) -> str:
