@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed, Given, SourceText, WholeNumber, output_and_out, write
+from admin.cli import (
+    Failed,
+    Given,
+    GivenServers,
+    SourceText,
+    WholeNumber,
+    from_prometheus_for,
+    output_and_out,
+    write,
+)
 from admin.exits import Exit
-from admin.prometheus_options import prometheus_options
 
 if TYPE_CHECKING:
     from admin.hours import Hours
@@ -56,7 +64,7 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     type=click.Path(path_type=Path),
     help="More device names, in YAML; they go before the built-in ones.",
 )
-@prometheus_options("Take the hours from this Prometheus, by node agents or DCGM's exporter. Repeatable.")
+@from_prometheus_for("Take the hours from this Prometheus, by node agents or DCGM's exporter. Repeatable.")
 @click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway.")
 @click.pass_context
 def hours(
@@ -72,9 +80,7 @@ def hours(
     output: str,
     out: Path | None,
     catalogue: Path | None,
-    prometheus: tuple[str, ...],
-    token_files: tuple[str, ...],
-    ca_files: tuple[str, ...],
+    prometheus: GivenServers,
     demo: bool,
 ) -> None:
     """Show for how many hours who held devices, how much of that was used, and how much wasted.
@@ -85,7 +91,7 @@ def hours(
     from admin.hours import Chosen, PeriodError, missing, period
     from admin.hours import hours as summed_up
     from admin.printable import timestamp
-    from admin.prometheus_flags import of_one_cluster_each, servers_of
+    from admin.prometheus_flags import of_one_cluster_each
     from admin.reading_hours import read_hours
     from admin.sources import SourceError
     from admin.terminal.console import errors, tell
@@ -93,11 +99,11 @@ def hours(
     from fairway.usage.hours import HoursBy
 
     now = _now()
-    given = Given(sources, None, None, None, catalogue, "", demo)
+    given = Given(sources, None, None, None, catalogue, "", demo, from_prometheus=bool(prometheus.urls))
     clusters, known = given.parsed_sources(), given.known_devices()
     try:
         asked = period(since, until, now)
-        servers = of_one_cluster_each(servers_of(prometheus, token_files, ca_files, clusters))
+        servers = of_one_cluster_each(prometheus.of(clusters))
     except (PeriodError, SourceError) as error:
         raise Failed(str(error)) from None
     chosen = Chosen(namespace, queue, product)

@@ -13,7 +13,8 @@ from typing import Final
 
 from fairway.accelerators.mig_geometry import most_instances
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.queries import SERIES, UTILIZATION, Exporter
+from fairway.prometheus.exporters import Exporter
+from fairway.prometheus.queries import SERIES, UTILIZATION
 from fairway.usage.definitions import THRESHOLDS
 from fairway.usage.hours import Period, TeamDay
 
@@ -101,6 +102,9 @@ _LABELS: Final = {
     Exporter.AGENT: _Labels("uuid", "product", "mig_profile", _AGENT_HELD),
     Exporter.DCGM: _Labels("UUID, GPU_I_ID", "modelName", "GPU_I_PROFILE", _DCGM_HELD),
 }
+
+EXPORTERS: Final = tuple(_LABELS)
+"""Whose metrics tell device-hours, in the order in which they are believed."""
 
 
 def queries(exporter: Exporter, piece: Piece) -> Mapping[Sum, str]:

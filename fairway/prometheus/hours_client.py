@@ -5,8 +5,18 @@ from datetime import UTC, datetime
 
 from fairway.prometheus.answer import PrometheusError
 from fairway.prometheus.client import Client, connected
-from fairway.prometheus.hours import COARSE_STEP_S, Piece, PieceSums, pieces, queries, rows, seen_seconds
-from fairway.prometheus.queries import SERIES, Exporter
+from fairway.prometheus.exporters import Exporter
+from fairway.prometheus.hours import (
+    COARSE_STEP_S,
+    EXPORTERS,
+    Piece,
+    PieceSums,
+    pieces,
+    queries,
+    rows,
+    seen_seconds,
+)
+from fairway.prometheus.queries import SERIES
 from fairway.prometheus.server import Server
 from fairway.usage.hours import ClusterHours, Period
 
@@ -29,12 +39,12 @@ async def ask_hours(
     of the period is known.
     """
     async with connected(server, now_s, deadline_s) as client:
-        for exporter in Exporter:
+        for exporter in EXPORTERS:
             series = await _most_series(client, exporter, period, now_s)
             if series > 0:
                 return await _asked(client, exporter, cluster, list(pieces(period, now_s, series)), seen)
     raise PrometheusError(
-        f"{server}: no series of {' nor of '.join(Exporter)} from {period.first} to {period.last}; "
+        f"{server}: no series of {' nor of '.join(EXPORTERS)} from {period.first} to {period.last}; "
         "expected it to scrape one of them, and to keep that long what it has"
     )
 

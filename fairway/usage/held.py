@@ -53,6 +53,9 @@ class Held:
     opener: bool = False
 
 
+_NOTHING: Read[tuple[Held, ...]] = Read(())
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """What one of a resource is on a node: ``milli`` thousandths of a device, with ``many`` to a device."""
@@ -75,10 +78,11 @@ class HeldDevices:
 
     def of(self, pod: Pod, node: str) -> Read[tuple[Held, ...]]:
         """What the pod holds of the node's accelerators; nothing where its request cannot be read."""
+        marks = (*(pod.metadata.annotations or ()), *(pod.metadata.labels or ()))
+        marked = not MARKS.isdisjoint(marks)
+        if not marked and not _asks(pod):
+            return _NOTHING
         facts = pod_facts(pod)
-        marked = not (MARKS.isdisjoint(facts.annotations) and MARKS.isdisjoint(facts.labels))
-        if not marked and not any(facts.containers) and not pod.spec.init_containers:
-            return Read(())
         try:
             request = {name: n for name, n in pod_request(pod).items() if n > 0 and is_extended(name)}
         except ResourceError as error:
@@ -163,7 +167,9 @@ class HeldDevices:
             return _Piece(
                 product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
             )
-        milli, is_instance = WHOLE_MILLI, bool(product.partition)
+        # Of whole hosts that work together the partition is the shape of all of them.
+        is_instance = bool(product.partition) and product.device_class is not DeviceClass.ATOMIC
+        milli = WHOLE_MILLI
         if is_instance:
             geometry = geometry_of(product.product, 0, (product.partition,))
             most = geometry.most(product.partition) if geometry else 0
@@ -176,6 +182,14 @@ class HeldDevices:
             read = scheme.devices(self._node(node))
             self._devices[key] = {device.id: device for device in read.found} if read else {}
         return self._devices[key]
+
+
+def _asks(pod: Pod) -> bool:
+    """Whether the pod requests anything that a device plugin advertises. Most pods of a cluster do not."""
+    spec = pod.spec
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    stated = (one.resources.requests for one in containers if one.resources and one.resources.requests)
+    return any(is_extended(name) for requests in stated for name in requests)
 
 
 def _part(use: DeviceUse, device: Device | None) -> int:

@@ -13,8 +13,9 @@ from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from fairway.prometheus.exporters import Exporter
+from fairway.prometheus.hours import EXPORTERS
 from fairway.prometheus.hours_client import ask_hours
-from fairway.prometheus.queries import Exporter
 from fairway.prometheus.server import Server
 from fairway.usage.hours import ClusterHours, Period
 from tests.prometheus.fake import Asked, Reply, prometheus_by_request
@@ -175,7 +176,7 @@ _STALE = b"not recorded: run python -m tests.prometheus.hours_truth"
 
 def _record() -> None:
     everything: dict[str, dict[str, object]] = {}
-    for exporter in Exporter:
+    for exporter in EXPORTERS:
         answers = everything.setdefault(exporter.name, {})
         with really(exporter) as url:
 

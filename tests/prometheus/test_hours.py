@@ -14,8 +14,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from fairway.prometheus.answer import PrometheusError, Sample
+from fairway.prometheus.exporters import Exporter
 from fairway.prometheus.hours import (
     COARSE_STEP_S,
+    EXPORTERS,
     MOST_PIECE_SAMPLES,
     STEP_S,
     Piece,
@@ -26,7 +28,6 @@ from fairway.prometheus.hours import (
     rows,
 )
 from fairway.prometheus.hours_client import ask_hours
-from fairway.prometheus.queries import Exporter
 from fairway.prometheus.server import Server
 from fairway.usage.hours import ClusterHours, Period
 from tests.prometheus.fake import Asked, Reply, failure, prometheus_by_request, success
@@ -39,7 +40,7 @@ Key = tuple[str, str, str]
 
 
 @pytest.fixture(
-    scope="module", params=[f"{how} {one.name}" for how in ("recorded", "real") for one in Exporter]
+    scope="module", params=[f"{how} {one.name}" for how in ("recorded", "real") for one in EXPORTERS]
 )
 def found(request: pytest.FixtureRequest) -> Iterator[tuple[Exporter, ClusterHours]]:
     how, _, name = request.param.partition(" ")
@@ -202,7 +203,7 @@ def test_without_any_series_it_says_what_was_expected() -> None:
     assert "no series of Fairway's node agents nor of DCGM's exporter from 2026-11-20 to 2026-11-22" in found
 
 
-@pytest.mark.parametrize("exporter", Exporter)
+@pytest.mark.parametrize("exporter", EXPORTERS)
 def test_queries_fit_into_an_address(exporter: Exporter) -> None:
     for query in queries(exporter, PIECE).values():
         assert len(query) < 6000
