@@ -10,7 +10,18 @@ from collections.abc import Callable
 from typing import Final
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import BadObject, Denied, Forbidden, KubeError, NotFound, Refused
+from fairway.kube.errors import (
+    BadConfig,
+    Denied,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Refused,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from fairway.kube.patching import apply
 from node_agent.document import Owner, encoded
@@ -21,6 +32,7 @@ logger = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 3600.0
 _OWNER_REFUSED: Final = "cannot set an ownerRef"
 """OwnerReferencesPermissionEnforcement: owners only for who may delete the object, which we may not."""
+_MAY_CHANGE: Final = (BadConfig, Unreachable, Unauthorized, TooManyRequests, ServerError)
 
 
 class WriteFailed(Exception):
@@ -71,18 +83,17 @@ class Writer:
             stored = await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
         except (NotFound, Denied):
             return None
-        except BadObject as error:
-            logger.warning("what was written before cannot be read, and is written anew: %s", error)
-            return None
-        except KubeError as error:
+        except _MAY_CHANGE as error:
             if error.label != self._failure:
                 logger.warning(
                     "NodeDevices %s is not written until it is known what was: %s", self._node, error
                 )
             self._problem, self._failure = str(error), error.label
-            raise ReadFailed(
-                error.label, error.retry_after_s if isinstance(error, Refused) else None
-            ) from error
+            wait_s = error.retry_after_s if isinstance(error, Refused) else None
+            raise ReadFailed(error.label, wait_s) from error
+        except KubeError as error:
+            logger.warning("what was written before cannot be read, and is written anew: %s", error)
+            return None
         return stored
 
     async def write(self, made: NodeDevices) -> None:

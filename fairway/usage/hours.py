@@ -5,14 +5,14 @@ Wasted is what is measured and not used, as in `fairway.usage.groups`. What nobo
 is neither free nor held, and told as a part of the time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Node
-from fairway.kube.usage_days import DAY_S, usage_days
+from fairway.kube.usage_days import DAY_S, UsageDay, usage_days
 from fairway.moments import moment_s
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 
@@ -158,19 +158,20 @@ def hours_of_agents(
     """
     written = {agent.metadata.name: agent for agent in agents}
     since_s = {node.metadata.name: moment_s(node.metadata.creation_timestamp) for node in nodes}
-    rows: list[TeamDay] = []
+    sums: dict[Key, list[int]] = {}
+    wanted = {day.isoformat() for day in period.days}
     problems: list[str] = []
     missed: dict[str, int] = {}
     observed_total = expected_total = 0
     for name in sorted({*written, *since_s}):
         agent = written.get(name)
-        observed: dict[date, int] = {}
+        observed: dict[str, int] = {}
         until_s = now_s
         if agent is not None:
             days, wrong = usage_days(agent)
             problems += (f"NodeDevices {name}: {one}" for one in wrong)
-            observed = {date.fromisoformat(day.date): day.observed_seconds for day in days}
-            rows += _rows(cluster, agent, period)
+            observed = {day.date: day.observed_seconds for day in days}
+            _add(sums, agent, days, wanted)
             at_s = moment_s(agent.observed_at)
             if at_s is not None and 0 <= now_s - at_s <= limits.stale_s:
                 until_s = at_s  # what it has seen since, it has not written yet
@@ -185,37 +186,39 @@ def hours_of_agents(
     if not written:
         notes.append("NodeDevices: there are none (does the node agent run here?)")
     notes += _unobserved({name: seconds for name, seconds in missed.items() if seconds >= _TOLD_S})
-    return ClusterHours(cluster, tuple(rows), "nodes", observed_total, expected_total, tuple(notes))
+    rows = tuple(
+        TeamDay(cluster, date.fromisoformat(day), namespace, queue, product, *amounts)
+        for (day, namespace, queue, product), amounts in sorted(sums.items())
+    )
+    return ClusterHours(cluster, rows, "nodes", observed_total, expected_total, tuple(notes))
 
 
-def _rows(cluster: str, agent: NodeDevices, period: Period) -> Iterator[TeamDay]:
+Key = tuple[str, str, str, str]
+"""Day, namespace, queue and product."""
+
+
+def _add(
+    sums: dict[Key, list[int]], agent: NodeDevices, days: Iterable[UsageDay], wanted: Collection[str]
+) -> None:
+    """A month of thousands of nodes is a million lines: they are added up as they are read."""
     products = {device.product for device in agent.devices}
     product = products.pop() if len(products) == 1 else ""
-    days, _ = usage_days(agent)
-    for told in days:
-        day = date.fromisoformat(told.date)
-        if period.first <= day <= period.last:
-            for team in told.teams:
-                yield TeamDay(
-                    cluster,
-                    day,
-                    team.namespace,
-                    team.queue,
-                    product,
-                    team.allocated_seconds,
-                    team.measured_seconds,
-                    team.used_seconds,
-                    team.idle_seconds,
-                )
+    for day in days:
+        for team in day.teams if day.date in wanted else ():
+            of_key = sums.setdefault((day.date, team.namespace, team.queue, product), [0, 0, 0, 0])
+            of_key[0] += team.allocated_seconds
+            of_key[1] += team.measured_seconds
+            of_key[2] += team.used_seconds
+            of_key[3] += team.idle_seconds
 
 
-def _expected(period: Period, since_s: float | None, until_s: float) -> Mapping[date, int]:
+def _expected(period: Period, since_s: float | None, until_s: float) -> Mapping[str, int]:
     """The seconds of each day on which a node was there."""
     found = {}
     for day in period.days:
         begin_s = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
         from_s = begin_s if since_s is None else max(begin_s, since_s)
-        found[day] = max(0, int(min(begin_s + DAY_S, until_s) - from_s))
+        found[day.isoformat()] = max(0, int(min(begin_s + DAY_S, until_s) - from_s))
     return found
 
 

@@ -178,7 +178,8 @@ def test_an_object_that_was_deleted_is_made_again_and_nobody_is_blamed() -> None
 
 
 @pytest.mark.parametrize(
-    ("status", "label"), [(404, ""), (403, "forbidden"), (429, "too_many_requests"), (500, "server_error")]
+    ("status", "label"),
+    [(404, ""), (401, "unauthorized"), (403, ""), (429, "too_many_requests"), (500, "server_error")],
 )
 def test_what_is_not_there_is_made_and_what_may_be_read_later_is_waited_for(
     status: int, label: str, caplog: pytest.LogCaptureFixture
