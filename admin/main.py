@@ -18,6 +18,7 @@ from admin.exits import Exit
 from admin.explain_command import explain
 from admin.hours_command import hours
 from admin.install_command import install
+from admin.notify_command import notify
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
 from admin.top_command import top
@@ -56,6 +57,7 @@ for command in (
     report,
     top,
     hours,
+    notify,
     explain,
     what_if,
     queues,

@@ -16,6 +16,7 @@ from fairway.moments import moment_s
 from node_agent.document import Troubles, document, lasting
 from node_agent.earlier import Earlier, earlier_devices
 from node_agent.held_time import HeldTime, parts
+from node_agent.holders import HolderPod
 from node_agent.reading import NodeReading
 from node_agent.told import Told
 from node_agent.window import Windows
@@ -45,6 +46,10 @@ class Held(Protocol):
         """Whether it is known what was allocated; where not, holders are only those that processes show."""
 
     @property
+    def pods(self) -> Mapping[tuple[str, str], HolderPod]:
+        """What else is known of holders, by namespace and name."""
+
+    @property
     def problems(self) -> Sequence[str]:
         """Why less is known than should be, a sentence each."""
 
@@ -67,6 +72,7 @@ class Sample:
     idle_s: Mapping[str, float] = field(default_factory=dict)
     at_s: float = 0.0
     took_s: float = 0.0
+    pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
 
 class Sampler:
@@ -168,6 +174,7 @@ class Sampler:
             {id: idle_s for id, idle_s in idle.items() if idle_s is not None},
             now_s,
             self._clock() - began_s,
+            held.pods,
         )
         for watcher in self._watchers:
             watcher(self.last)
