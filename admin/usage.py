@@ -13,14 +13,14 @@ from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
 from fairway.accelerators.catalogue import Catalogue
-from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
-from fairway.moments import moment_s
 from fairway.prometheus.server import Server
-from fairway.usage.cluster import Objects, cluster_usage
-from fairway.usage.owner import Owners
+from fairway.usage.bound_pod import bound_pods
+from fairway.usage.cluster import Objects, as_of_s, cluster_usage
+from fairway.usage.held import node_facts
+from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage
 
 
@@ -49,7 +49,7 @@ async def read_usage(
         if asked := servers.get(source.name):
             from admin.measuring import measured_by
 
-            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
+            dump, at_s = observed.dump, as_of_s(observed.dump.of(NodeDevices), now_s, observed.age_s)
             measured = await measured_by(asked, observed, at_s, seen)
             notes = measured.notes
             found += ((one.cluster, one) for one in measured.failures)
@@ -67,14 +67,7 @@ def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterU
     """Who uses what in one cluster whose objects are at hand, at the moment when these were read."""
     dump = observed.dump
     agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
-    owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), dump.of(Namespace))
-    objects = Objects(dump.nodes, dump.pods, agents, owners)
-    return cluster_usage(observed.name, objects, catalogue, _as_of_s(observed, dump, now_s))
-
-
-def _as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
-    """When the objects were read: of a file, whose date a copy changes, when the last agent in it wrote."""
-    if not observed.age_s:
-        return now_s
-    written = [at_s for one in dump.of(NodeDevices) if (at_s := moment_s(one.observed_at)) is not None]
-    return min(now_s, max(written, default=now_s - observed.age_s))
+    owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), default_queues(dump.of(Namespace)))
+    objects = Objects(tuple(map(node_facts, dump.nodes)), bound_pods(dump.pods), agents, owners)
+    at_s = as_of_s(dump.of(NodeDevices), now_s, observed.age_s)
+    return cluster_usage(observed.name, objects, catalogue, at_s)

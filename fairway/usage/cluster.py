@@ -4,22 +4,22 @@ Requests decide how much a pod holds, what kubelet allocated decides which devic
 was measured is not measured: it is never taken for one that does nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.devices import NodeFacts
 from fairway.kube.node_devices import Health, NodeDevices
-from fairway.kube.objects import Node, Pod
 from fairway.moments import moment_s
+from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
-from fairway.usage.held import Held, HeldDevices
+from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
 from fairway.usage.measured import Measured, measured
-from fairway.usage.owner import Owners
+from fairway.usage.owner import HASH, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
-_ENDED = ("Succeeded", "Failed")
 _MOST_NAMED = 3
 
 
@@ -27,43 +27,52 @@ _MOST_NAMED = 3
 class Objects:
     """What is known of a cluster. ``agents``: None where it could not be asked for them."""
 
-    nodes: tuple[Node, ...]
-    pods: tuple[Pod, ...]
+    nodes: tuple[NodeFacts, ...]
+    pods: Iterable[BoundPod]
     agents: tuple[NodeDevices, ...] | None
     owners: Owners
+    inventory: Inventory = stated_devices
+
+
+def as_of_s(agents: Iterable[NodeDevices], now_s: float, age_s: float) -> float:
+    """When the objects were read, in seconds since the epoch: by now, where their age is 0.
+
+    Of a file, whose date a copy changes, and of a cluster out of contact it is when the last agent wrote.
+    """
+    if not age_s:
+        return now_s
+    written = [at_s for one in agents if (at_s := moment_s(one.observed_at)) is not None]
+    return min(now_s, max(written, default=now_s - age_s))
 
 
 def cluster_usage(
     cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
 ) -> ClusterUsage:
     """Who uses what at ``now_s``, seconds since the epoch; pods that have ended hold nothing."""
-    holdings = HeldDevices(objects.nodes, catalogue)
+    holdings = HeldDevices(objects.nodes, catalogue, objects.inventory)
     told = measured(objects.agents or (), now_s, limits)
     dealer = Dealer(told.found)
     notes: list[str] = []
     uses: list[Use] = []
     parts: dict[tuple[str, str], int] = {}
-    openers: list[tuple[Pod, str, Held]] = []
+    openers: list[tuple[BoundPod, Held]] = []
     for pod in objects.pods:
-        node = pod.spec.node_name or pod.status.nominated_node_name
-        if not node or pod.status.phase in _ENDED:
-            continue
-        read = holdings.of(pod, node)
+        node, read = pod.node, holdings.of(pod)
         notes += read.problems
         for held in read.found:
             if held.opener:
-                openers.append((pod, node, held))
+                openers.append((pod, held))
             elif held.group:
                 parts[node, held.group] = parts.get((node, held.group), 0) + held.milli
-        if read.found or dealer.knows(pod, node):
+        if read.found or dealer.knows(pod):
             mine = [held for held in read.found if not held.opener]
-            holding = _holding(pod, node, objects.owners, now_s)
-            uses += judged(tuple(dealer.dealt(holding, pod.metadata.uid, mine)), limits)
-    for pod, node, held in openers:
+            holding = _holding(pod, objects.owners, now_s)
+            uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, mine)), limits)
+    for pod, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
-        rest = held.milli - parts.get((node, held.group), 0)
+        rest = held.milli - parts.get((pod.node, held.group), 0)
         if rest > 0:
-            holding = _holding(pod, node, objects.owners, now_s)
+            holding = _holding(pod, objects.owners, now_s)
             uses.append(use_of(holding, replace(held, milli=rest), 1, None))
     if dealer.unasked:
         notes.append(f"processes run on devices that their pods did not ask for: {_named(dealer.unasked)}")
@@ -71,19 +80,13 @@ def cluster_usage(
     return ClusterUsage(cluster, tuple(uses), tuple(_sick(cluster, told.found)), (*notes, *told.problems))
 
 
-def _holding(pod: Pod, node: str, owners: Owners, now_s: float) -> HoldingPod:
-    owner, since_s = owners.owner(pod), _since_s(pod)
-    age_s = None if since_s is None else max(0, int(now_s - since_s))
-    return HoldingPod(pod.metadata.namespace, pod.metadata.name, owner, owners.queue(pod, owner), node, age_s)
-
-
-def _since_s(pod: Pod) -> float | None:
-    """When the pod was bound to its node, or else made."""
-    bound = (
-        one for one in pod.status.conditions or () if one.type == "PodScheduled" and one.status == "True"
+def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
+    namespace, stay = pod.namespace, pod.tenancy
+    owner = owners.behind(namespace, pod.name, pod.controller, pod.labels.get(HASH, ""))
+    age_s = None if stay.since_s is None else max(0, int(now_s - stay.since_s))
+    return HoldingPod(
+        namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s
     )
-    since_s = moment_s(next((one.last_transition_time for one in bound), None))
-    return moment_s(pod.metadata.creation_timestamp) if since_s is None else since_s
 
 
 def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:

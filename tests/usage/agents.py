@@ -10,8 +10,10 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.usage.bound_pod import bound_pods
 from fairway.usage.cluster import Objects, cluster_usage
-from fairway.usage.owner import Owners
+from fairway.usage.held import node_facts
+from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage, Use
 from tests.builders import NodeBuilder, PodBuilder
 
@@ -83,10 +85,10 @@ def usage(
 ) -> ClusterUsage:
     """Who uses what at `NOW`."""
     objects = Objects(
-        tuple(node.build() for node in nodes),
-        tuple(pod.build() for pod in pods),
+        tuple(node_facts(node.build()) for node in nodes),
+        bound_pods(pod.build() for pod in pods),
         None if agents is None else tuple(agents),
-        Owners(replica_sets, deployments, namespaces),
+        Owners(replica_sets, deployments, default_queues(namespaces)),
     )
     return cluster_usage(name, objects, builtin_catalogue(), NOW.timestamp())
 

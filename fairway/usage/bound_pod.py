@@ -1,0 +1,106 @@
+"""A pod that is on a node, as far as it matters to who uses what: small enough to be kept, or made when asked."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from fairway.accelerators.devices import DeviceUse, Scheme
+from fairway.accelerators.pod_facts import pod_facts
+from fairway.accelerators.schemes import MARKS, SCHEMES
+from fairway.kube.objects import ObjectMeta, Pod
+from fairway.moments import moment_s
+from fairway.names import QUEUE
+from fairway.resources import ResourceError, pod_request
+from fairway.usage.owner import Owner, controller, stated
+
+_ENDED = ("Succeeded", "Failed")
+
+Uses = tuple[tuple[Scheme, tuple[DeviceUse, ...]], ...]
+"""The devices that a pod holds by what sharing schemes say, for each scheme that says anything."""
+
+
+class Tenancy(msgspec.Struct, frozen=True, gc=False):
+    """What only the pod itself tells of its stay: which pod of its name it is, since when, through which queue.
+
+    ``since_s``: since when it is on its node, or else was made, in seconds since the epoch; None where nobody
+    tells. ``problem``: why its request cannot be read, else empty.
+    """
+
+    uid: str = ""
+    since_s: float | None = None
+    queue: str = ""
+    problem: str = ""
+
+
+UNKNOWN = Tenancy()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """A pod that has a node or is nominated to one, and has not ended. ``request``: as in `pod_request`."""
+
+    namespace: str
+    name: str
+    node: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    controller: Owner | None = None
+    request: Mapping[str, int] = field(default_factory=dict)
+    uses: Uses = ()
+    tenancy: Tenancy = UNKNOWN
+
+
+def bound_pods(pods: Iterable[Pod]) -> tuple[BoundPod, ...]:
+    """Those that are on a node."""
+    return tuple(bound for pod in pods if (bound := _bound_pod(pod)) is not None)
+
+
+def tenancy(pod: Pod, problem: str = "") -> Tenancy:
+    """Of a pod, whatever it holds."""
+    return Tenancy(pod.metadata.uid, _since_s(pod), stated(pod.metadata, QUEUE), problem)
+
+
+def _bound_pod(pod: Pod) -> BoundPod | None:
+    node, metadata = pod.spec.node_name or pod.status.nominated_node_name, pod.metadata
+    if not node or pod.status.phase in _ENDED:
+        return None
+    request, uses, problem = _asked(pod)
+    return BoundPod(
+        metadata.namespace,
+        metadata.name,
+        node,
+        metadata.labels or {},
+        controller(metadata),
+        request,
+        uses,
+        tenancy(pod, problem),
+    )
+
+
+def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
+    facts = pod_facts(pod)
+    marked = is_marked(pod.metadata)
+    if not marked and not any(facts.containers) and not pod.spec.init_containers:
+        return {}, (), ""
+    try:
+        request = pod_request(pod)
+    except ResourceError as error:
+        return {}, (), str(error)
+    read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES if marked)
+    return request, tuple((scheme, found) for scheme, found in read if found), ""
+
+
+def is_marked(metadata: ObjectMeta) -> bool:
+    """Whether the pod may hold devices of any sharing scheme."""
+    return not (MARKS.isdisjoint(metadata.annotations or {}) and MARKS.isdisjoint(metadata.labels or {}))
+
+
+def _since_s(pod: Pod) -> float | None:
+    """When the pod was bound to its node, or else made."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "True":
+            bound_s = moment_s(condition.last_transition_time)
+            if bound_s is not None:
+                return bound_s
+            break
+    return moment_s(pod.metadata.creation_timestamp)
