@@ -19,6 +19,7 @@ from estimator.cluster.broken_devices import broken_devices, filled_labels
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.device_reports import DeviceReport, device_report
 from estimator.cluster.kind_mirror import KindMirror, discard
+from estimator.cluster.packed import packed
 from estimator.cluster.report import Report
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import object_key
@@ -62,6 +63,11 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told_stale: set[str] = set()
         self._told: dict[str, str] = {}
         self._now_s: float | None = None
+        self._written: dict[str, bytes] = {}
+
+    def copy(self) -> Mapping[str, bytes]:
+        """All objects by key as they are now, `packed`, for work on another thread."""
+        return self._written.copy()
 
     @property
     def stale(self) -> frozenset[str]:
@@ -73,6 +79,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         name = object_key(devices.metadata)
         report, observed_s = device_report(devices)
         was_stale, before = name in self._stale, self.version
+        self._written[name] = packed(devices)
         self._see(name, -inf if observed_s is None else observed_s)
         self._set(name, report)
         if self.version == before and was_stale != (name in self._stale):
@@ -82,6 +89,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         """An object is gone."""
         super().delete(key)
         self._ages.pop(key, None)
+        self._written.pop(key, None)
         self._stale.discard(key)
         self._told_stale.discard(key)
         self._apply(key)

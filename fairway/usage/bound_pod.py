@@ -1,4 +1,4 @@
-"""A pod that is on a node, as far as it matters to who uses what: small enough to be kept, or made when asked."""
+"""A pod that is on a node, as far as it matters to who uses what: small enough to be kept."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Uses = tuple[tuple[Scheme, tuple[DeviceUse, ...]], ...]
 
 
 class Tenancy(msgspec.Struct, frozen=True, gc=False):
-    """What only the pod itself tells of its stay: which pod of its name it is, since when, through which queue.
+    """What only the pod itself tells of its stay: which one of its name it is, since when, by which queue.
 
     ``since_s``: since when it is on its node, or else was made, in seconds since the epoch; None where nobody
     tells. ``problem``: why its request cannot be read, else empty.

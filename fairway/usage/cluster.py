@@ -84,9 +84,7 @@ def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
     namespace, stay = pod.namespace, pod.tenancy
     owner = owners.behind(namespace, pod.name, pod.controller, pod.labels.get(HASH, ""))
     age_s = None if stay.since_s is None else max(0, int(now_s - stay.since_s))
-    return HoldingPod(
-        namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s
-    )
+    return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)
 
 
 def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:

@@ -58,7 +58,7 @@ class Owners:
         return Owner("Deployment", name) if name and end == template_hash else controlled_by
 
     def queue(self, namespace: str, own: str, owner: Owner) -> str:
-        """The LocalQueue that the pod itself, its Deployment or the namespace names; empty where none does."""
+        """The LocalQueue that the pod (``own``), its Deployment or the namespace names; else empty."""
         if not own and owner.kind == "Deployment":
             behind = self._deployments.get((namespace, owner.name))
             own = stated(behind, QUEUE) if behind else ""
@@ -67,9 +67,7 @@ class Owners:
 
 def default_queues(namespaces: Iterable[Namespace]) -> dict[str, str]:
     """The LocalQueues that namespaces give to pods that name none, by namespace."""
-    return {
-        one.metadata.name: queue for one in namespaces if (queue := stated(one.metadata, DEFAULT_QUEUE))
-    }
+    return {one.metadata.name: queue for one in namespaces if (queue := stated(one.metadata, DEFAULT_QUEUE))}
 
 
 def controller(metadata: ObjectMeta) -> Owner | None:
