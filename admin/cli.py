@@ -75,6 +75,7 @@ class Given:
     levels: str
     demo: bool
     extended_resource_toleration: str = "auto"
+    from_prometheus: bool = False
 
     def parsed_sources(self) -> tuple["Source", ...]:
         """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
@@ -97,6 +98,7 @@ class Given:
         given = (
             ("levels", self.levels != ""),
             ("extended-resource-toleration", self.extended_resource_toleration != "auto"),
+            ("from-prometheus", self.from_prometheus),
         )
         for flag in (f"--{name}" for name, is_given in given if is_given and remote):
             said = f"{flag}: {remote[0]} has a setting of its own: give the flag to the estimator itself"
@@ -138,6 +140,17 @@ class Given:
         return Rules(catalogue, levels, TolerationMode(self.extended_resource_toleration))
 
 
+def tls_options(command: Command) -> Command:
+    """``--ca-file``, ``--cert-file`` and ``--key-file``, by which estimators are asked."""
+    for option in (
+        click.option("--key-file", type=_FILE, help="Estimators: key of --cert-file."),
+        click.option("--cert-file", type=_FILE, help="Estimators: own certificate, with --key-file."),
+        click.option("--ca-file", type=_FILE, help="Estimators: CA that signed their certificates."),
+    ):
+        command = option(command)
+    return command
+
+
 def common(command: Command) -> Command:
     """The arguments and options that `Given` holds; the command gets them as ``given``."""
 
@@ -158,12 +171,11 @@ def common(command: Command) -> Command:
         )
         command(given=given, **rest)
 
+    decorated: Command = call
     for decorate in reversed(
         (
             click.argument("sources", nargs=-1, type=SourceText()),
-            click.option("--ca-file", type=_FILE, help="Estimators: CA that signed their certificates."),
-            click.option("--cert-file", type=_FILE, help="Estimators: own certificate, with --key-file."),
-            click.option("--key-file", type=_FILE, help="Estimators: key of --cert-file."),
+            tls_options,
             click.option(
                 "--catalogue",
                 type=_FILE,
@@ -185,8 +197,8 @@ def common(command: Command) -> Command:
             ),
         )
     ):
-        call = decorate(call)
-    return call
+        decorated = decorate(decorated)
+    return decorated
 
 
 def output_and_out(*formats: str) -> Callable[[Command], Command]:

@@ -1,4 +1,4 @@
-"""Who uses what, from sources: live clusters and dumps are reckoned here; estimators do not tell."""
+"""Who uses what, from sources: live clusters and dumps are reckoned here, estimators asked."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,9 @@ from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
-from admin.sources import EstimatorSource, Source, SourceError
+from admin.remote import PLAINTEXT, Tls, remote_usages
+from admin.sources import EstimatorSource, Source
+from estimator.capacity.usage import UsageAnswer
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
@@ -30,6 +32,7 @@ async def read_usage(
     now_s: float,
     console: Console,
     servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
+    tls: Tls = PLAINTEXT,
 ) -> Gathered[ClusterUsage]:
     """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``.
 
@@ -39,10 +42,8 @@ async def read_usage(
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterUsage | Failure]]:
         if isinstance(source, EstimatorSource):
-            raise SourceError(
-                f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
-                "a dump of its nodes, pods and nodedevices"
-            )
+            seen("asking")
+            return [told(source, answer) for answer in await remote_usages(source, tls)]
         observed = await observe(source, seen, lambda: now_s, only_users=True)
         found: list[tuple[str, ClusterUsage | Failure]] = []
         notes: tuple[str, ...] = ()
@@ -61,6 +62,14 @@ async def read_usage(
         return [*found, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
+
+
+def told(source: EstimatorSource, answer: UsageAnswer) -> tuple[str, ClusterUsage | Failure]:
+    """What an estimator tells of a cluster; a failure where it is in doubt and nothing is known."""
+    usage, doubt = answer.usage, answer.doubt
+    if doubt and not usage.uses:
+        return usage.cluster, Failure(usage.cluster, str(source), doubt)
+    return usage.cluster, replace(usage, notes=(*([doubt] if doubt else []), *usage.notes))
 
 
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:

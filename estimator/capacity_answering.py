@@ -59,11 +59,12 @@ from fairway.usage.use import ClusterUsage
 
 DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
+MOST_USAGES = 4
+"""Calls that have who-uses-what of a cluster in hand, which takes some 10 MB where the cluster is large."""
 
 _T = TypeVar("_T")
 WithClaims = Callable[[tuple[Component, ...]], tuple[Component, ...]]
 _KEPT_FOR_THE_REST_S = 0.05
-_MOST_USAGES = 4
 # What who-uses-what gains by besides nodes and pods is waited for so long, and may be so old.
 _OF_USERS = (NODE_DEVICES, NAMESPACES)
 _MOST_TO_WAIT_S, _STALE_S = 1.0, 5.0
@@ -102,7 +103,7 @@ class CapacityAnswering:
         self._clock = clock
         self._searches = FairQueue(executor, 1)
         self._surveys = FairQueue(executor, 1)
-        self._in_hand = asyncio.Semaphore(_MOST_USAGES)
+        self._in_hand = asyncio.Semaphore(MOST_USAGES)
         self._wall_clock = wall_clock
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:

@@ -107,6 +107,11 @@ class CapacityService:
             try:
                 async with asyncio.timeout(within_s / _SHARE_OF_DEADLINE):
                     await self._answering.usages(clusters, within_s, tell)
+            except ExceptionGroup as group:
+                if group.split(grpc.aio.InternalError)[1] is not None:
+                    raise
+                # The client has gone while a page was on its way to it.
+                raise asyncio.CancelledError from None
             except TimeoutError:
                 await context.abort(
                     grpc.StatusCode.DEADLINE_EXCEEDED,

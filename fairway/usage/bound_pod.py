@@ -8,7 +8,7 @@ import msgspec
 from fairway.accelerators.devices import DeviceUse, Scheme
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.schemes import MARKS, SCHEMES
-from fairway.kube.objects import ObjectMeta, Pod
+from fairway.kube.objects import Pod
 from fairway.moments import moment_s
 from fairway.names import QUEUE
 from fairway.resources import ResourceError, pod_request
@@ -78,21 +78,15 @@ def _bound_pod(pod: Pod) -> BoundPod | None:
 
 
 def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
-    facts = pod_facts(pod)
-    marked = is_marked(pod.metadata)
-    if not marked and not any(facts.containers) and not pod.spec.init_containers:
-        return {}, (), ""
     try:
         request = pod_request(pod)
     except ResourceError as error:
         return {}, (), str(error)
-    read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES if marked)
+    if MARKS.isdisjoint(pod.metadata.annotations or {}) and MARKS.isdisjoint(pod.metadata.labels or {}):
+        return request, (), ""
+    facts = pod_facts(pod)
+    read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES)
     return request, tuple((scheme, found) for scheme, found in read if found), ""
-
-
-def is_marked(metadata: ObjectMeta) -> bool:
-    """Whether the pod may hold devices of any sharing scheme."""
-    return not (MARKS.isdisjoint(metadata.annotations or {}) and MARKS.isdisjoint(metadata.labels or {}))
 
 
 def _since_s(pod: Pod) -> float | None:
