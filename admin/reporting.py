@@ -56,7 +56,9 @@ async def read_report(
         return replace(made, usage=usage, takers=takers(observed.dump, made.summary))
 
     async def users(source: EstimatorSource) -> Mapping[str, UsageSummary] | UsageSummary | None:
-        """By cluster; one for all where they cannot be had now, and None where they are not told."""
+        """By cluster; one for all where they cannot be had now, None where nobody tells or wants them."""
+        if catalogue is None:
+            return None
         try:
             found = [told(source, answer) for answer in await remote_usages(source, tls)]
         except DoesNotTell:

@@ -30,6 +30,7 @@ from benchmarks import (
     node_agent_read,
     node_devices,
     summary,
+    usage,
     webhook,
 )
 from benchmarks.caller import Address, CallFailed
@@ -52,6 +53,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "summary": summary.measure,
     "devices": device_latency.measure,
     "node_devices": node_devices.measure,
+    "usage": usage.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -68,6 +70,7 @@ _OF_OUR_OWN = (
     "summary",
     "devices",
     "node_devices",
+    "usage",
     "cycle",
     "webhook",
     "many_clusters",

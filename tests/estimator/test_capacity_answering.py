@@ -336,6 +336,7 @@ def test_calls_are_counted_by_how_they_ended(nodes: Path, registry: CollectorReg
             await own.usage()
             for rpc in ("Place", "Place", "Explain", "Summary"):
                 assert await own.call(rpc, b"\xff").code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert await own.pages(*map(str, range(1001))).code() is grpc.StatusCode.INVALID_ARGUMENT
 
     asyncio.run(scenario())
     counted = {
@@ -353,7 +354,7 @@ def test_calls_are_counted_by_how_they_ended(nodes: Path, registry: CollectorReg
         ("Summary", "success"): 1,
         ("Summary", "error"): 1,
         ("Usage", "success"): 1,
-        ("Usage", "error"): 0,
+        ("Usage", "error"): 1,
     }
 
 
