@@ -18,9 +18,10 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
+from fairway.moments import moment_s
 from fairway.prometheus.server import Server
 from fairway.usage.bound_pod import bound_pods
-from fairway.usage.cluster import Objects, as_of_s, cluster_usage
+from fairway.usage.cluster import Objects, as_of_s, by_node, cluster_usage
 from fairway.usage.held import node_facts
 from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage
@@ -50,7 +51,7 @@ async def read_usage(
         if asked := servers.get(source.name):
             from admin.measuring import measured_by
 
-            dump, at_s = observed.dump, as_of_s(observed.dump.of(NodeDevices), now_s, observed.age_s)
+            dump, at_s = observed.dump, _as_of_s(observed, now_s)
             measured = await measured_by(asked, observed, at_s, seen)
             notes = measured.notes
             found += ((one.cluster, one) for one in measured.failures)
@@ -75,8 +76,12 @@ def told(source: EstimatorSource, answer: UsageAnswer) -> tuple[str, ClusterUsag
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:
     """Who uses what in one cluster whose objects are at hand, at the moment when these were read."""
     dump = observed.dump
-    agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
+    agents = None if NodeDevices in dump.unread else by_node(dump.of(NodeDevices))
     owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), default_queues(dump.of(Namespace)))
     objects = Objects(tuple(map(node_facts, dump.nodes)), bound_pods(dump.pods), agents, owners)
-    at_s = as_of_s(dump.of(NodeDevices), now_s, observed.age_s)
-    return cluster_usage(observed.name, objects, catalogue, at_s)
+    return cluster_usage(observed.name, objects, catalogue, _as_of_s(observed, now_s))
+
+
+def _as_of_s(observed: Observed, now_s: float) -> float:
+    written = (moment_s(one.observed_at) for one in observed.dump.of(NodeDevices))
+    return as_of_s(written, now_s, observed.age_s)

@@ -38,7 +38,6 @@ from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
-from estimator.capacity.usage import UsageAnswer
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.quotas import Quota
 from estimator.cluster.users import Users
@@ -54,8 +53,8 @@ from estimator.member import (
     unknown_cluster,
 )
 from estimator.reasons import Reason, in_doubt
+from estimator.usage_wire import encode_pages
 from fairway.accelerators.catalogue import Catalogue
-from fairway.usage.use import ClusterUsage
 
 DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
@@ -118,38 +117,36 @@ class CapacityAnswering:
         return await self._each(question.clusters, within_s, gang)
 
     async def usages(
-        self, clusters: tuple[str, ...], within_s: float, tell: "Callable[[UsageAnswer], Awaitable[None]]"
+        self, clusters: tuple[str, ...], within_s: float, tell: "Callable[[list[bytes]], Awaitable[None]]"
     ) -> None:
-        """Who uses what in each cluster: ``tell`` is called for one after the other, as they become known.
+        """Who uses what in each cluster: ``tell`` gets the pages of one after the other, as they are known.
 
-        What is told of a cluster is large, so few calls at a time have one in hand.
+        These are many, so few calls at a time have some in hand.
         """
         telling = asyncio.Lock()
 
         async def ask(call: _Call, name: str) -> None:
             member, doubt, age_s = await self._member(name, call)
-            nothing = UsageAnswer(ClusterUsage(name, ()), age_s)
             if member is None or (doubt is not None and not member.freshness((NODES, PODS)).synced):
                 call.leave()
                 doubt = doubt or unknown_cluster(name, self._members)
                 async with telling:
-                    return await tell(replace(nothing, doubt=doubt.detail))
+                    return await tell(encode_pages(name, (), age_s, doubt.detail))
             # Where these are not served or cannot be had now, what is known without them is told.
             await member.settle(_OF_USERS, _STALE_S, min(_MOST_TO_WAIT_S, call.left_s() * _SHARE_FOR_WAITING))
-            lost_s, why = age_s, "" if doubt is None else doubt.detail
-            known = member
+            known, why = member, "" if doubt is None else doubt.detail
 
-            def start() -> Callable[[], UsageAnswer]:
+            def start() -> Callable[[], list[bytes]]:
                 call.leave()
-                users, now_s = Users.of(known.mirror), self._wall_clock()
-                return lambda: UsageAnswer(users.usage(name, self._catalogue, now_s, lost_s), age_s, why)
+                parts = Users.of(known.mirror).usage_parts(name, self._catalogue, self._wall_clock(), age_s)
+                return partial(encode_pages, name, parts, age_s, why)
 
             async with telling, self._in_hand:
                 try:
-                    found = await call.turn(self._surveys, start)
+                    pages = await call.turn(self._surveys, start)
                 except OutOfTime as error:
-                    found = replace(nothing, doubt=why or str(error))
-                await tell(found)
+                    pages = encode_pages(name, (), age_s, why or str(error))
+                await tell(pages)
 
         await self._each(clusters, within_s, ask)
 

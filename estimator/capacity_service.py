@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from estimator.capacity.usage import UsageAnswer
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import RequestError, read_clusters, read_explain, read_place
 from estimator.capacity_wire import encode_explanation, encode_placement, encode_summary
 from estimator.metrics import CapacityRpc, EstimatorMetrics
-from estimator.usage_wire import encode_pages
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 logger = logging.getLogger(__name__)
@@ -97,8 +95,8 @@ class CapacityService:
             return await method(data, lambda: _within_s(context.time_remaining()))
 
     async def _usage(self, data: bytes, context: "_Context") -> None:
-        async def tell(answer: UsageAnswer) -> None:
-            for page in await self._on_thread(lambda: encode_pages(answer)):
+        async def tell(pages: list[bytes]) -> None:
+            for page in pages:
                 await context.write(page)
 
         async with self._one_more("Usage", context):

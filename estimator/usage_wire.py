@@ -26,28 +26,28 @@ _KNOWN_FINDINGS = {finding.value: finding for finding in Finding}
 _KNOWN_HEALTH = {health.value: health for health in Health}
 
 
-def encode_pages(answer: UsageAnswer) -> list[bytes]:
-    """The answer as pages, one at least."""
-    usage = answer.usage
+def encode_pages(cluster: str, parts: Iterable[ClusterUsage], age_s: float, doubt: str) -> list[bytes]:
+    """The cluster's parts as pages, one at least. ``age_s``, ``doubt``: as in `UsageAnswer`."""
     pages: list[bytes] = []
-    page, size = _page(answer), 0
-    parts: Iterator[pb.UsingPod | pb.SickDevice | str] = chain(
-        _pods(usage.uses), map(_sick, usage.sick), map(_sentence, usage.notes)
-    )
-    for part in parts:
-        length = len(part) * 4 if isinstance(part, str) else part.ByteSize()
+    page, size = pb.UsagePage(cluster=cluster, age_s=age_s, doubt=doubt), 0
+    for one in chain.from_iterable(map(_messages, parts)):
+        length = len(one) * 4 if isinstance(one, str) else one.ByteSize()
         if size and size + length > PAGE_BYTES:
             pages.append(page.SerializeToString())
-            page, size = _page(answer), 0
+            page, size = pb.UsagePage(cluster=cluster, age_s=age_s, doubt=doubt), 0
         size += length
-        match part:
+        match one:
             case pb.UsingPod():
-                page.pods.append(part)
+                page.pods.append(one)
             case pb.SickDevice():
-                page.sick.append(part)
+                page.sick.append(one)
             case _:
-                page.notes.append(part)
+                page.notes.append(one)
     return [*pages, page.SerializeToString()]
+
+
+def _messages(part: ClusterUsage) -> Iterator[pb.UsingPod | pb.SickDevice | str]:
+    return chain(_pods(part.uses), map(_sick, part.sick), map(_sentence, part.notes))
 
 
 def answers_of(pages: Iterable[pb.UsagePage]) -> tuple[UsageAnswer, ...]:
@@ -56,10 +56,6 @@ def answers_of(pages: Iterable[pb.UsagePage]) -> tuple[UsageAnswer, ...]:
     for page in pages:
         of.setdefault(page.cluster, []).append(page)
     return tuple(_answer(cluster, told) for cluster, told in of.items())
-
-
-def _page(answer: UsageAnswer) -> pb.UsagePage:
-    return pb.UsagePage(cluster=answer.usage.cluster, age_s=answer.age_s, doubt=answer.doubt)
 
 
 def _pods(uses: Iterable[Use]) -> Iterator[pb.UsingPod]:

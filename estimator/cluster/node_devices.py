@@ -74,6 +74,12 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         """The nodes whose agents have fallen silent."""
         return frozenset(self._stale)
 
+    @property
+    def newest_s(self) -> float | None:
+        """When the last of the agents wrote, by its node's clock; None where none has that tells a time."""
+        newest_s = max((age.observed_s for age in self._ages.values()), default=-inf)
+        return None if newest_s == -inf else newest_s
+
     def upsert(self, devices: NodeDevices) -> None:
         """An agent has written."""
         name = object_key(devices.metadata)
@@ -109,9 +115,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
     def tick_by_newest(self) -> None:
         """It is as late as the newest object says: of a dump, whose state is of one moment."""
-        newest_s = max((age.observed_s for age in self._ages.values()), default=-inf)
         if self._ages:
-            self.tick(max(0.0, newest_s))
+            self.tick(max(0.0, self.newest_s or 0.0))
 
     def node_changed(self, name: str) -> None:
         """The node of this name appeared or changed."""

@@ -7,6 +7,7 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from sys import intern
+from types import MappingProxyType
 
 import msgspec
 
@@ -25,11 +26,12 @@ from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
-from fairway.usage.bound_pod import Tenancy, tenancy
+from fairway.usage.bound_pod import Tenancy, extended, tenancy
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 _device_tolerations = lru_cache(maxsize=4096)(device_tolerations)
 
 
@@ -67,7 +69,7 @@ class PodMirror:
         self._tolerations = tolerations
         self._report = report
         self._pods: dict[str, HeldByPod] = {}
-        self._footprints: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], bool]] = {}
+        self._footprints: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], Mapping[str, int]]] = {}
 
     def keys(self) -> Collection[str]:
         """Keys of all pods known."""
@@ -149,10 +151,10 @@ class PodMirror:
         node = pod.spec.node_name or pod.status.nominated_node_name
         annotations = pod.metadata.annotations or {}
         controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
-        footprint, has_devices, problem = self._footprint(key, pod) if node else (_ONE_SLOT, False, "")
+        footprint, asks, problem = self._footprint(key, pod) if node else (_ONE_SLOT, _NOTHING, "")
         devices = self._devices(key, pod) if node else ()
         # Devices of claims are known by the claims; any other pod has none.
-        is_tenant = has_devices or devices or problem or (node and pod.spec.resource_claims)
+        is_tenant = asks or devices or problem or (node and pod.spec.resource_claims)
         return HeldByPod(
             node=intern(node),
             footprint=footprint,
@@ -166,7 +168,7 @@ class PodMirror:
             ),
             tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
-            tenancy=tenancy(pod, problem) if is_tenant else None,
+            tenancy=tenancy(pod, asks, problem) if is_tenant else None,
         )
 
     def _traits(self, key: str, pod: Pod) -> PodTraits:
@@ -197,13 +199,13 @@ class PodMirror:
                 self._report("pods", key, f"{field}.{error}; the term is counted as repelling nobody")
         return tuple(found)
 
-    def _footprint(self, key: str, pod: Pod) -> tuple[dict[str, int], bool, str]:
-        """What the pod holds of its node, whether of extended resources, and why that cannot be read."""
+    def _footprint(self, key: str, pod: Pod) -> tuple[dict[str, int], Mapping[str, int], str]:
+        """What the pod holds of its node, what of that are extended resources, and why it cannot be read."""
         try:
             request = pod_request(pod)
         except ResourceError as error:
             self._report("pods", key, f"{error}; the pod is counted as one pod without requests")
-            return _ONE_SLOT, False, str(error)
+            return _ONE_SLOT, _NOTHING, str(error)
         kept = [(name, amount) for name, amount in request.items() if amount > 0 and is_scheduled(name)]
         kept.append((PODS, 1))
         content = tuple(kept)
@@ -211,7 +213,7 @@ class PodMirror:
         if known is None:
             if len(self._footprints) >= _MAX_FOOTPRINTS:
                 self._footprints.clear()
-            known = self._footprints[content] = (dict(content), any(is_extended(name) for name, _ in kept))
+            known = self._footprints[content] = (dict(content), extended(dict(content)))
         return (*known, "")
 
     def _devices(self, key: str, pod: Pod) -> _Devices:

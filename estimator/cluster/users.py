@@ -3,7 +3,7 @@
 The model itself is `fairway.usage`, the same for dumps and live clusters.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from estimator.cluster.mirror import ClusterMirror
@@ -11,8 +11,9 @@ from estimator.cluster.packed import unpacked
 from estimator.cluster.pods import HeldByPod
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import Device, NodeFacts, Scheme
+from fairway.kube.node_devices import NodeDevices
 from fairway.usage.bound_pod import UNKNOWN, BoundPod
-from fairway.usage.cluster import Objects, as_of_s, cluster_usage
+from fairway.usage.cluster import Objects, as_of_s, usage_parts
 from fairway.usage.owner import Owner, Owners
 from fairway.usage.use import ClusterUsage
 
@@ -21,7 +22,8 @@ from fairway.usage.use import ClusterUsage
 class Users:
     """One moment of a cluster. ``agents``: `packed`, by node; None where they could not be read.
 
-    ``devices``: by sharing scheme and node. ``written_at_s``: as in `ClusterMirror`.
+    ``devices``: by sharing scheme and node. ``written_at_s``: as in `ClusterMirror`; ``newest_s``: as in
+    `NodeDevicesMirror`.
     """
 
     nodes: Mapping[str, NodeFacts]
@@ -30,6 +32,7 @@ class Users:
     devices: Mapping[str, Mapping[str, Mapping[str, Device]]]
     default_queues: Mapping[str, str]
     written_at_s: float | None
+    newest_s: float | None
 
     @classmethod
     def of(cls, mirror: ClusterMirror) -> "Users":
@@ -41,31 +44,63 @@ class Users:
             {table.scheme.name: table.inventories() for table in mirror.columns.devices},
             mirror.admission.namespaces.default_queues.copy(),
             mirror.written_at_s,
+            mirror.node_devices.newest_s,
         )
 
-    def usage(self, cluster: str, catalogue: Catalogue, now_s: float, lost_s: float) -> ClusterUsage:
-        """Who uses what. ``now_s``: seconds since the epoch; ``lost_s``: out of contact for so long, or 0."""
-        agents = None if self.agents is None else tuple(map(unpacked, self.agents.values()))
-        age_s = lost_s if self.written_at_s is None else max(0.0, now_s - self.written_at_s)
-        owners = Owners(default_queues=self.default_queues)
-        objects = Objects(tuple(self.nodes.values()), self._pods(), agents, owners, self._inventory)
-        return cluster_usage(cluster, objects, catalogue, as_of_s(agents or (), now_s, age_s))
+    def usage_parts(
+        self, cluster: str, catalogue: Catalogue, now_s: float, lost_s: float
+    ) -> Iterator[ClusterUsage]:
+        """Who uses what, node by node, worked out as it is taken: see `fairway.usage.cluster.usage_parts`.
 
-    def _pods(self) -> Iterator[BoundPod]:
+        ``now_s``: seconds since the epoch; ``lost_s``: out of contact for so long, or 0.
+        """
+        agents = None if self.agents is None else _Unpacking(self.agents)
+        age_s = lost_s if self.written_at_s is None else max(0.0, now_s - self.written_at_s)
+        at_s = as_of_s([self.newest_s], now_s, age_s)
+        owners = Owners(default_queues=self.default_queues)
+        objects = Objects(self.nodes.values(), self._pods(), agents, owners, self._inventory)
+        yield from usage_parts(cluster, objects, catalogue, at_s)
+
+    def _pods(self) -> Mapping[str, Iterable[BoundPod]]:
+        """By node; each is made when it is looked at, as all at once take long to be forgotten again."""
+        keys: dict[str, list[str]] = {}
         for key, held in self.pods.items():
-            if held.group is None:
-                continue
-            traits = held.group.traits
-            yield BoundPod(
-                traits.namespace,
-                key.removeprefix(f"{traits.namespace}/"),
-                held.node,
-                dict(traits.labels),
-                None if held.controller is None else Owner(held.controller[2], held.controller[1]),
-                held.footprint,
-                tuple((table.scheme, uses) for table, uses in held.devices),
-                held.tenancy or UNKNOWN,
-            )
+            if held.group is not None:
+                keys.setdefault(held.node, []).append(key)
+        return {node: map(self._pod, there) for node, there in keys.items()}
+
+    def _pod(self, key: str) -> BoundPod:
+        held = self.pods[key]
+        assert held.group is not None
+        traits = held.group.traits
+        return BoundPod(
+            traits.namespace,
+            key.removeprefix(f"{traits.namespace}/"),
+            held.node,
+            dict(traits.labels),
+            None if held.controller is None else Owner(held.controller[2], held.controller[1]),
+            tuple((table.scheme, uses) for table, uses in held.devices),
+            held.tenancy or UNKNOWN,
+        )
 
     def _inventory(self, scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
         return self.devices[scheme.name].get(node.name, {})
+
+
+class _Unpacking(Mapping[str, NodeDevices]):
+    """What agents wrote, each object unpacked when it is looked at, since all of them are large."""
+
+    def __init__(self, packed: Mapping[str, bytes]) -> None:
+        self._packed = packed
+
+    def __getitem__(self, node: str) -> NodeDevices:
+        return unpacked(self._packed[node])
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)

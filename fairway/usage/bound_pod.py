@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -11,7 +12,7 @@ from fairway.accelerators.schemes import MARKS, SCHEMES
 from fairway.kube.objects import Pod
 from fairway.moments import moment_s
 from fairway.names import QUEUE
-from fairway.resources import ResourceError, pod_request
+from fairway.resources import ResourceError, is_extended, pod_request
 from fairway.usage.owner import Owner, controller, stated
 
 _ENDED = ("Succeeded", "Failed")
@@ -21,13 +22,14 @@ Uses = tuple[tuple[Scheme, tuple[DeviceUse, ...]], ...]
 
 
 class Tenancy(msgspec.Struct, frozen=True, gc=False):
-    """What only the pod itself tells of its stay: which one of its name it is, since when, by which queue.
+    """What a pod that may hold devices tells of its stay: which one of its name it is, since when, for what.
 
-    ``since_s``: since when it is on its node, or else was made, in seconds since the epoch; None where nobody
-    tells. ``problem``: why its request cannot be read, else empty.
+    ``asks``: the extended resources of its request, or ``problem``, why that cannot be read. ``since_s``:
+    since when it is on its node, or else was made, in seconds since the epoch; None where nobody tells.
     """
 
     uid: str = ""
+    asks: Mapping[str, int] = MappingProxyType({})
     since_s: float | None = None
     queue: str = ""
     problem: str = ""
@@ -38,55 +40,63 @@ UNKNOWN = Tenancy()
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod that has a node or is nominated to one, and has not ended. ``request``: as in `pod_request`."""
+    """A pod that has a node or is nominated to one, and has not ended."""
 
     namespace: str
     name: str
     node: str
     labels: Mapping[str, str] = field(default_factory=dict)
     controller: Owner | None = None
-    request: Mapping[str, int] = field(default_factory=dict)
     uses: Uses = ()
     tenancy: Tenancy = UNKNOWN
 
 
-def bound_pods(pods: Iterable[Pod]) -> tuple[BoundPod, ...]:
-    """Those that are on a node."""
-    return tuple(bound for pod in pods if (bound := _bound_pod(pod)) is not None)
+def bound_pods(pods: Iterable[Pod]) -> dict[str, list[BoundPod]]:
+    """Those that are on a node, by its name."""
+    found: dict[str, list[BoundPod]] = {}
+    for pod in pods:
+        bound = _bound_pod(pod)
+        if bound is not None:
+            found.setdefault(bound.node, []).append(bound)
+    return found
 
 
-def tenancy(pod: Pod, problem: str = "") -> Tenancy:
-    """Of a pod, whatever it holds."""
-    return Tenancy(pod.metadata.uid, _since_s(pod), stated(pod.metadata, QUEUE), problem)
+def tenancy(pod: Pod, asks: Mapping[str, int], problem: str = "") -> Tenancy:
+    """Of a pod, with what its request says."""
+    return Tenancy(pod.metadata.uid, asks, _since_s(pod), stated(pod.metadata, QUEUE), problem)
+
+
+def extended(request: Mapping[str, int]) -> Mapping[str, int]:
+    """The extended resources of a request, devices among them."""
+    return {name: amount for name, amount in request.items() if amount > 0 and is_extended(name)}
 
 
 def _bound_pod(pod: Pod) -> BoundPod | None:
     node, metadata = pod.spec.node_name or pod.status.nominated_node_name, pod.metadata
     if not node or pod.status.phase in _ENDED:
         return None
-    request, uses, problem = _asked(pod)
+    asks, uses, problem = _asked(pod)
     return BoundPod(
         metadata.namespace,
         metadata.name,
         node,
         metadata.labels or {},
         controller(metadata),
-        request,
         uses,
-        tenancy(pod, problem),
+        tenancy(pod, asks, problem),
     )
 
 
 def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
     try:
-        request = pod_request(pod)
+        asks = extended(pod_request(pod))
     except ResourceError as error:
         return {}, (), str(error)
     if MARKS.isdisjoint(pod.metadata.annotations or {}) and MARKS.isdisjoint(pod.metadata.labels or {}):
-        return request, (), ""
+        return asks, (), ""
     facts = pod_facts(pod)
     read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES)
-    return request, tuple((scheme, found) for scheme, found in read if found), ""
+    return asks, tuple((scheme, found) for scheme, found in read if found), ""
 
 
 def _since_s(pod: Pod) -> float | None:

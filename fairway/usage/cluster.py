@@ -4,13 +4,13 @@ Requests decide how much a pod holds, what kubelet allocated decides which devic
 was measured is not measured: it is never taken for one that does nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import NodeFacts
 from fairway.kube.node_devices import Health, NodeDevices
-from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
@@ -25,23 +25,29 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What is known of a cluster. ``agents``: None where it could not be asked for them."""
+    """What is known of a cluster. ``pods``, ``agents``: by node; no agents where it could not be asked."""
 
-    nodes: tuple[NodeFacts, ...]
-    pods: Iterable[BoundPod]
-    agents: tuple[NodeDevices, ...] | None
+    nodes: Iterable[NodeFacts]
+    pods: Mapping[str, Iterable[BoundPod]]
+    agents: Mapping[str, NodeDevices] | None
     owners: Owners
     inventory: Inventory = stated_devices
 
 
-def as_of_s(agents: Iterable[NodeDevices], now_s: float, age_s: float) -> float:
+def by_node(agents: Iterable[NodeDevices]) -> dict[str, NodeDevices]:
+    """The objects of agents by the names of their nodes, which are their own."""
+    return {agent.metadata.name: agent for agent in agents}
+
+
+def as_of_s(observed_s: Iterable[float | None], now_s: float, age_s: float) -> float:
     """When the objects were read, in seconds since the epoch: by now, where their age is 0.
 
-    Of a file, whose date a copy changes, and of a cluster out of contact it is when the last agent wrote.
+    Of a file, whose date a copy changes, and of a cluster out of contact it is when the last agent wrote;
+    ``observed_s``: when each of them did, None where that is no moment.
     """
     if not age_s:
         return now_s
-    written = [at_s for one in agents if (at_s := moment_s(one.observed_at)) is not None]
+    written = (at_s for at_s in observed_s if at_s is not None)
     return min(now_s, max(written, default=now_s - age_s))
 
 
@@ -49,35 +55,78 @@ def cluster_usage(
     cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
 ) -> ClusterUsage:
     """Who uses what at ``now_s``, seconds since the epoch; pods that have ended hold nothing."""
+    return joined(cluster, usage_parts(cluster, objects, catalogue, now_s, limits))
+
+
+def usage_parts(
+    cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
+) -> Iterator[ClusterUsage]:
+    """The same node by node, and at last what is to be said of all of them.
+
+    Nothing of a node is needed for another, so that whoever takes the parts in turn never has all at once.
+    """
     holdings = HeldDevices(objects.nodes, catalogue, objects.inventory)
-    told = measured(objects.agents or (), now_s, limits)
-    dealer = Dealer(told.found)
-    notes: list[str] = []
+    agents = objects.agents or {}
+    unasked: list[str] = []
+    for node in dict.fromkeys((*objects.pods, *agents)):
+        agent = agents.get(node)
+        told = measured(() if agent is None else (agent,), now_s, limits)
+        dealer = Dealer(told.found)
+        uses, problems = _uses(objects.pods.get(node, ()), holdings, dealer, objects.owners, now_s, limits)
+        unasked += dealer.unasked
+        sick = tuple(_sick(cluster, told.found))
+        if uses or sick or problems or told.problems:
+            yield ClusterUsage(cluster, uses, sick, (*problems, *told.problems))
+    notes = [*_unmeasured(holdings.accelerators(), None if objects.agents is None else agents.keys())]
+    if unasked:
+        said = "processes run on devices that their pods did not ask for"
+        notes.append(f"{said}: {_named(sorted(unasked))}")
+    yield ClusterUsage(cluster, (), (), tuple(notes))
+
+
+def joined(cluster: str, parts: Iterable[ClusterUsage]) -> ClusterUsage:
+    """One cluster of its parts."""
     uses: list[Use] = []
-    parts: dict[tuple[str, str], int] = {}
+    sick: list[SickDevice] = []
+    notes: list[str] = []
+    for part in parts:
+        uses += part.uses
+        sick += part.sick
+        notes += part.notes
+    return ClusterUsage(cluster, tuple(uses), tuple(sick), tuple(notes))
+
+
+def _uses(
+    pods: Iterable[BoundPod],
+    holdings: HeldDevices,
+    dealer: Dealer,
+    owners: Owners,
+    now_s: float,
+    limits: Thresholds,
+) -> tuple[tuple[Use, ...], tuple[str, ...]]:
+    """What the pods of one node hold, and what of them could not be read."""
+    problems: list[str] = []
+    uses: list[Use] = []
+    parts: Counter[str] = Counter()
     openers: list[tuple[BoundPod, Held]] = []
-    for pod in objects.pods:
-        node, read = pod.node, holdings.of(pod)
-        notes += read.problems
+    for pod in pods:
+        read = holdings.of(pod)
+        problems += read.problems
         for held in read.found:
             if held.opener:
                 openers.append((pod, held))
             elif held.group:
-                parts[node, held.group] = parts.get((node, held.group), 0) + held.milli
+                parts[held.group] += held.milli
         if read.found or dealer.knows(pod):
             mine = [held for held in read.found if not held.opener]
-            holding = _holding(pod, objects.owners, now_s)
+            holding = _holding(pod, owners, now_s)
             uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, mine)), limits)
     for pod, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
-        rest = held.milli - parts.get((pod.node, held.group), 0)
+        rest = held.milli - parts[held.group]
         if rest > 0:
-            holding = _holding(pod, objects.owners, now_s)
-            uses.append(use_of(holding, replace(held, milli=rest), 1, None))
-    if dealer.unasked:
-        notes.append(f"processes run on devices that their pods did not ask for: {_named(dealer.unasked)}")
-    notes += _unmeasured(holdings.accelerators(), objects.agents)
-    return ClusterUsage(cluster, tuple(uses), tuple(_sick(cluster, told.found)), (*notes, *told.problems))
+            uses.append(use_of(_holding(pod, owners, now_s), replace(held, milli=rest), 1, None))
+    return tuple(uses), tuple(problems)
 
 
 def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
@@ -104,15 +153,14 @@ def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[S
                 )
 
 
-def _unmeasured(nodes: tuple[str, ...], agents: tuple[NodeDevices, ...] | None) -> Iterator[str]:
-    """Whose devices nobody measures."""
+def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None) -> Iterator[str]:
+    """Whose devices nobody measures. ``written``: the nodes whose agents have; None where nobody knows."""
     if not nodes:
         return
-    if not agents:
-        why = "could not be read" if agents is None else "there are none (does the node agent run here?)"
+    if not written:
+        why = "could not be read" if written is None else "there are none (does the node agent run here?)"
         yield f"NodeDevices: {why}; no device is measured"
         return
-    written = {agent.metadata.name for agent in agents}
     without = [node for node in nodes if node not in written]
     if without:
         yield f"no agent has written of {_named(without)}; the devices there are not measured"

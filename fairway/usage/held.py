@@ -101,7 +101,7 @@ class HeldDevices:
         """What the pod holds of its node's accelerators; nothing where its request cannot be read."""
         if pod.tenancy.problem:
             return Read((), (f"pod {pod.namespace}/{pod.name}: {pod.tenancy.problem}; it holds nothing",))
-        request = {name: n for name, n in pod.request.items() if n > 0 and is_extended(name)}
+        request = dict(pod.tenancy.asks)
         if not request and not pod.uses:
             return Read(())
         found = (*self._shared(pod, request), *self._counted(pod.node, request))

@@ -47,7 +47,7 @@ class FakeEstimator:
         wanted = pb.UsageRequest.FromString(data).clusters
         for each in self.usages:
             if not wanted or each.usage.cluster in wanted:
-                for page in encode_pages(each):
+                for page in encode_pages(each.usage.cluster, [each.usage], each.age_s, each.doubt):
                     await context.write(page)
 
 

@@ -223,7 +223,7 @@ def test_no_page_is_larger_than_a_client_takes_whatever_others_wrote(
     sick = tuple(
         SickDevice("m", "n", note, -5, note, note, tuple(notes), tuple(notes)) for note in notes[:20]
     )
-    pages = encode_pages(UsageAnswer(ClusterUsage("m", many, sick, tuple(notes)), 1.5, "why"))
+    pages = encode_pages("m", [ClusterUsage("m", many, sick, tuple(notes))], 1.5, "why")
     assert max(map(len, pages)) < 2 << 20
     (answer,) = answers_of(map(pb.UsagePage.FromString, pages))
     assert (answer.age_s, answer.doubt) == (1.5, "why")

@@ -13,7 +13,7 @@ from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import ApiObject, Deployment, Node, Pod, ReplicaSet
 from fairway.usage.bound_pod import bound_pods
-from fairway.usage.cluster import Objects, cluster_usage
+from fairway.usage.cluster import Objects, by_node, cluster_usage, joined
 from fairway.usage.held import node_facts
 from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage, Use
@@ -88,10 +88,11 @@ def usage(
     """Who uses what at `NOW`; a mirror of the cluster has to say the same, as far as it knows the owners."""
     made = [node.build() for node in nodes], [pod.build() for pod in pods]
     told = None if agents is None else tuple(agents)
+    known = None if told is None else by_node(told)
     queues = default_queues(namespaces)
 
     def found(owners: Owners) -> ClusterUsage:
-        objects = Objects(tuple(map(node_facts, made[0])), bound_pods(made[1]), told, owners)
+        objects = Objects(tuple(map(node_facts, made[0])), bound_pods(made[1]), known, owners)
         return cluster_usage(name, objects, builtin_catalogue(), NOW.timestamp())
 
     whole = found(Owners(replica_sets, deployments, queues))
@@ -100,9 +101,14 @@ def usage(
     mirror = ClusterMirror(lambda resource, key, message: None)
     fill_in_any_order(mirror, (*made[1], *(told or ()), *namespaces, *made[0]))
     mirror.node_devices.synced = told is not None
-    kept = Users.of(mirror).usage(name, builtin_catalogue(), NOW.timestamp(), 0.0)
-    assert kept == found(Owners(default_queues=queues))
+    kept = joined(name, Users.of(mirror).usage_parts(name, builtin_catalogue(), NOW.timestamp(), 0.0))
+    assert in_order(kept) == in_order(found(Owners(default_queues=queues)))
     return whole
+
+
+def in_order(found: ClusterUsage) -> tuple[list[str], list[str], list[str]]:
+    """All that is told, whatever node comes first."""
+    return sorted(map(repr, found.uses)), sorted(map(repr, found.sick)), sorted(found.notes)
 
 
 def fill_in_any_order(mirror: ClusterMirror, objects: Iterable[ApiObject]) -> None:
