@@ -243,3 +243,23 @@ def test_watching_what_was_never_there_is_an_error() -> None:
     result = run("grpc://127.0.0.1:9", "--watch")
     assert result.exit_code == 1
     assert "no cluster could be read" in result.output
+
+
+def test_the_files_of_one_cluster_count_as_one_file(dump: Path, tmp_path: Path) -> None:
+    items = json.loads(dump.read_text())["items"]
+    files = [
+        write_dump(tmp_path / f"{kind}.json", [(kind, one) for one in items if one["kind"] == kind])
+        for kind in ("NodeDevices", "Pod", "Node")
+    ]
+    whole, parts = run(dump, "-o", "json"), run(f"east={','.join(map(str, files))}", "-o", "json")
+    assert parts.exit_code == 0, parts.output
+    left, right = json.loads(whole.stdout), json.loads(parts.stdout)
+    assert [left[name] for name in ("total", "lines", "notes")] == [
+        right[name] for name in ("total", "lines", "notes")
+    ]
+
+
+def test_files_of_one_cluster_given_one_by_one_are_told_how_to_be_given(dump: Path) -> None:
+    result = run(f"a={dump}", f"a={dump}")
+    assert result.exit_code == 1
+    assert "or the files of one cluster as NAME=FILE,FILE" in " ".join(result.output.split())
