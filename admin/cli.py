@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ from admin.exits import Exit
 if TYPE_CHECKING:
     from admin.document import Report
     from admin.estimates import Rules
+    from admin.prometheus_flags import Servers
     from admin.remote import Tls
     from admin.sources import Source
     from fairway.accelerators.catalogue import Catalogue
@@ -198,6 +199,52 @@ def common(command: Command) -> Command:
         )
     ):
         decorated = decorate(decorated)
+    return decorated
+
+
+@dataclass(frozen=True, slots=True)
+class GivenServers:
+    """``--from-prometheus`` and what belongs to it, as given."""
+
+    urls: tuple[str, ...]
+    token_files: tuple[str, ...]
+    ca_files: tuple[str, ...]
+
+    def of(self, sources: Sequence["Source"]) -> "Servers":
+        """Each Prometheus by the name of the cluster that it measures. Raises Failed."""
+        from admin.prometheus_flags import servers_of
+        from admin.sources import SourceError
+
+        try:
+            return servers_of(self.urls, self.token_files, self.ca_files, sources)
+        except SourceError as error:
+            raise Failed(str(error)) from None
+
+
+def from_prometheus(command: Command) -> Command:
+    """``--from-prometheus`` and what belongs to it; the command gets them as ``prometheus``."""
+
+    @wraps(command)
+    def call(
+        prometheus: tuple[str, ...], token_files: tuple[str, ...], ca_files: tuple[str, ...], **rest: object
+    ) -> None:
+        command(prometheus=GivenServers(prometheus, token_files, ca_files), **rest)
+
+    options = (
+        (
+            "--from-prometheus",
+            "prometheus",
+            "URL",
+            "Also what this Prometheus measures, by DCGM's exporter, those of TPU, AMD, Neuron and Gaudi, or "
+            "node agents that it scrapes. Repeatable.",
+        ),
+        ("--prometheus-token-file", "token_files", "FILE", "The bearer token for it."),
+        ("--prometheus-ca-file", "ca_files", "FILE", "The CA that signed its certificate, PEM."),
+    )
+    decorated: Command = call
+    for flag, name, value, said in reversed(options):
+        option = click.option(flag, name, multiple=True, metavar=f"[CLUSTER=]{value}", help=said)
+        decorated = option(decorated)
     return decorated
 
 

@@ -4,6 +4,7 @@ Commands import what they need when they run, so that ``--help`` and completion 
 """
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -21,6 +22,7 @@ from admin.report_command import report
 from admin.top_command import top
 from admin.uninstall_command import uninstall
 from admin.what_if_command import what_if
+from fairway.service.lifecycle import GC_THRESHOLDS
 from fairway.service.version import release
 
 _INTERRUPTED = 130
@@ -93,6 +95,8 @@ def main() -> int:
         if isinstance(stream, io.TextIOWrapper):
             # What an encoding cannot show is shown as an escape.
             stream.reconfigure(errors="backslashreplace")
+    # Of the time that a large dump takes to be read, Python's own thresholds spend a third on collections.
+    gc.set_threshold(*GC_THRESHOLDS)
     # The core of gRPC writes what is no error, too.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     return run(sys.argv[1:])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -19,9 +20,10 @@ from admin.remote import DoesNotTell, RemoteError, Tls, remote_summaries, remote
 from admin.sources import EstimatorSource, Source
 from admin.takers import takers
 from admin.top import Chosen
-from admin.usage import told, usage_of
+from admin.usage import measured, told, usage_of
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
+from fairway.prometheus.server import Server
 from fairway.service.version import release
 from fairway.usage.groups import Group
 from fairway.usage.summary import UsageSummary, summarized
@@ -38,10 +40,12 @@ async def read_report(
     with_nodes: bool,
     catalogue: Catalogue | None = None,
     product: str = "",
+    servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
 ) -> Report:
     """The report on all sources; progress goes to ``console``.
 
-    ``catalogue``: say who uses what as well, of products whose name holds ``product``.
+    ``catalogue``: say who uses what as well, of products whose name holds ``product``. ``servers``: by name
+    of the cluster, each Prometheus that measures its devices.
     """
 
     def summed(found: ClusterUsage) -> UsageSummary:
@@ -50,9 +54,11 @@ async def read_report(
         sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
         return summarized(replace(found, uses=uses, sick=sick))
 
-    def counted(observed: Observed) -> ClusterReport:
-        made = cluster_report(observed, estimates, with_nodes=with_nodes)
-        usage = None if catalogue is None else summed(usage_of(observed, catalogue, now.timestamp()))
+    def counted(observed: Observed, notes: Sequence[str]) -> ClusterReport:
+        made, usage = cluster_report(observed, estimates, with_nodes=with_nodes), None
+        if catalogue is not None:
+            usage = summed(usage_of(observed, catalogue, now.timestamp()))
+            usage = replace(usage, notes=(*notes, *usage.notes))
         return replace(made, usage=usage, takers=takers(observed.dump, made.summary))
 
     async def users(source: EstimatorSource) -> Mapping[str, UsageSummary] | UsageSummary | None:
@@ -74,8 +80,11 @@ async def read_report(
             summaries, usages = await asyncio.gather(remote_summaries(source, tls), users(source))
             return [(one.cluster, _told(source, one, usages)) for one in summaries]
         observed = await observe(source, seen)
+        asked = servers.get(source.name, ())
+        observed, notes, failures = await measured(observed, asked, now.timestamp(), seen)
         seen("counting")
-        return [(observed.name, await asyncio.to_thread(counted, observed))]
+        failed = ((one.cluster, one) for one in failures)
+        return [*failed, (observed.name, await asyncio.to_thread(counted, observed, notes))]
 
     return as_report(await gather(sources, read, console), now)
 

@@ -114,7 +114,7 @@ def _of_devices(sample: Sample) -> Iterator[Metric]:
     health = _family("health", "1 for the health that the device is in", "health")
     problems = _family("problem", "1 for each thing that is wrong with the device", "code")
     idle = _family("idle_seconds", "For how long the device has done nothing; absent while it works")
-    throttled = _family("throttled", "Whether the clocks are held down, by 0 and 1")
+    throttled = _family("throttled", "Whether heat or power holds the clocks down, by 0 and 1")
     devices = sample.reading.devices[: bounds.MOST_DEVICES]
     for each in devices:
         labels = _labels(each)

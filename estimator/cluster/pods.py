@@ -26,7 +26,7 @@ from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
-from fairway.usage.bound_pod import Tenancy, extended, tenancy
+from fairway.usage.bound_pod import Tenancy, extended, may_hold, tenancy
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
@@ -205,7 +205,7 @@ class PodMirror:
             request = pod_request(pod)
         except ResourceError as error:
             self._report("pods", key, f"{error}; the pod is counted as one pod without requests")
-            return _ONE_SLOT, _NOTHING, str(error)
+            return _ONE_SLOT, _NOTHING, str(error) if may_hold(pod) else ""
         kept = [(name, amount) for name, amount in request.items() if amount > 0 and is_scheduled(name)]
         kept.append((PODS, 1))
         content = tuple(kept)

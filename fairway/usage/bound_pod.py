@@ -66,6 +66,22 @@ def tenancy(pod: Pod, asks: Mapping[str, int], problem: str = "") -> Tenancy:
     return Tenancy(pod.metadata.uid, asks, _since_s(pod), stated(pod.metadata, QUEUE), problem)
 
 
+def may_hold(pod: Pod) -> bool:
+    """Whether the pod is marked by a sharing scheme, or requests anything that a device plugin advertises.
+
+    Most pods of a cluster do not.
+    """
+    if _is_marked(pod):
+        return True
+    containers = (*(pod.spec.containers or ()), *(pod.spec.init_containers or ()))
+    stated = (one.resources.requests for one in containers if one.resources and one.resources.requests)
+    return any(is_extended(name) for requests in stated for name in requests)
+
+
+def _is_marked(pod: Pod) -> bool:
+    return not MARKS.isdisjoint((*(pod.metadata.annotations or ()), *(pod.metadata.labels or ())))
+
+
 def extended(request: Mapping[str, int]) -> Mapping[str, int]:
     """The extended resources of a request, devices among them."""
     return {name: amount for name, amount in request.items() if amount > 0 and is_extended(name)}
@@ -88,11 +104,13 @@ def _bound_pod(pod: Pod) -> BoundPod | None:
 
 
 def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
+    if not may_hold(pod):
+        return {}, (), ""
     try:
         asks = extended(pod_request(pod))
     except ResourceError as error:
         return {}, (), str(error)
-    if MARKS.isdisjoint(pod.metadata.annotations or {}) and MARKS.isdisjoint(pod.metadata.labels or {}):
+    if not _is_marked(pod):
         return asks, (), ""
     facts = pod_facts(pod)
     read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES)

@@ -273,16 +273,3 @@ def test_helm_says_the_same(values: Json, message: str, tmp_path: Path) -> None:
 def test_every_overlay_has_its_values() -> None:
     overlays = {path.name for path in (MANIFESTS / "overlays").iterdir()}
     assert overlays <= {file.stem.removesuffix("-values") for file in CI.glob("*.yaml")}
-
-
-@pytest.mark.parametrize("name", sorted(SAME_AS))
-def test_the_notes_name_the_secrets_that_are_mounted(name: str, tmp_path: Path) -> None:
-    values = ci_values(name)
-    command = (tools.helm(), "install", "fairway", CHART, "--dry-run=client", "--namespace=fairway-system")
-    printed = tools.run(*command, f"--values={CI / f'{name}-values.yaml'}")
-    notes = printed.partition("NOTES:")[2]
-    assert "Next:" in notes
-    for member in values.get("estimator", {}).get("members", ()):
-        assert f"karmada-system/{member}-kubeconfig: {member}-kubeconfig" in notes
-    if name != "member":
-        assert "fairway-system/fairway-karmada-webhook: kubeconfig" in notes

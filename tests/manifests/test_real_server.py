@@ -9,8 +9,9 @@ import yaml
 
 from tests import envtest
 from tests.manifests import kustomizer, templater, tools
-from tests.manifests.cases import all_variants
+from tests.manifests.cases import CI, SAME_AS, all_variants, ci_values
 from tests.manifests.objects import (
+    CHART,
     FOLDERS,
     MANIFESTS,
     Json,
@@ -71,6 +72,20 @@ def test_the_server_takes_what_the_chart_renders(kubectl: tuple[str, ...], name:
     objects = [each for each in templater.render(all_variants()[name]) if each["kind"] not in OTHERS]
     if objects:
         assert applied(kubectl, objects).count("serverside-applied") == len(objects)
+
+
+@pytest.mark.parametrize("name", sorted(SAME_AS))
+def test_the_notes_name_the_secrets_that_are_mounted(kubectl: tuple[str, ...], name: str) -> None:
+    # Helm wants a server even for a dry run that asks nothing of it.
+    _, kubeconfig, path, *_ = kubectl
+    command = (tools.helm(), "install", "fairway", CHART, "--dry-run=client", "--namespace=fairway-system")
+    printed = tools.run(*command, kubeconfig, path, f"--values={CI / f'{name}-values.yaml'}")
+    notes = printed.partition("NOTES:")[2]
+    assert "Next:" in notes
+    for member in ci_values(name).get("estimator", {}).get("members", ()):
+        assert f"karmada-system/{member}-kubeconfig: {member}-kubeconfig" in notes
+    if name != "member":
+        assert "fairway-system/fairway-karmada-webhook: kubeconfig" in notes
 
 
 def test_the_server_refuses_a_field_that_it_does_not_know(kubectl: tuple[str, ...], tmp_path: Path) -> None:
