@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import grpc
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,12 +22,15 @@ from admin.usage import read_usage
 from estimator import usage_wire
 from estimator.capacity.usage import UsageAnswer
 from estimator.capacity_answering import MOST_USAGES
+from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.users import Users
 from estimator.demo.fleet import fleet
 from estimator.demo.objects import as_list
 from estimator.settings import ClusterSource
 from estimator.usage_wire import answers_of, encode_pages
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import Health
 from fairway.names import DEFAULT_QUEUE
 from fairway.usage.definitions import Finding
@@ -36,6 +40,7 @@ from fairway.usage.owner import Owner
 from fairway.usage.summary import summarized
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 from sandbox.fakeapi import FakeApi
+from tests.builders import node, pod
 from tests.estimator.serving import (
     DEFAULTS,
     CapacityCaller,
@@ -46,7 +51,7 @@ from tests.estimator.serving import (
     snapshot,
     write_dump,
 )
-from tests.usage.agents import DeviceBuilder
+from tests.usage.agents import DeviceBuilder, agent, fill_in_any_order
 
 CHOICES = [Chosen(), Chosen(idle=True), Chosen(product="h100"), Chosen(namespace="research")]
 
@@ -130,6 +135,23 @@ def test_of_a_live_cluster_it_tells_what_can_be_read(fails: int) -> None:
     }
     assert answer.usage.notes == notes[fails]
     assert answer.doubt == ""
+
+
+def test_of_what_is_gone_nothing_is_kept() -> None:
+    mirror = ClusterMirror(lambda resource, key, message: None)
+    labels = {"name": "team", "labels": {DEFAULT_QUEUE: "q"}}
+    namespace = msgspec.convert({"metadata": labels}, Namespace)
+    held = pod("p").of("team").requests(gpu=1).on("n").build()
+    objects = (node("n").gpus(8).build(), held, agent("n", DeviceBuilder("d").held_by("team/p")), namespace)
+    nothing = Users.of(mirror)
+    fill_in_any_order(mirror, objects)
+    assert Users.of(mirror) != nothing
+    assert Users.of(mirror).default_queues == {"team": "q"}
+    mirror.nodes.delete("n")
+    mirror.pods.delete("team/p")
+    mirror.node_devices.delete("n")
+    mirror.admission.namespaces.delete("team")
+    assert Users.of(mirror) == nothing
 
 
 def test_a_cluster_that_is_not_known_does_not_hold_up_the_others(tmp_path: Path) -> None:
