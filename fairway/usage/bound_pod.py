@@ -10,7 +10,6 @@ from fairway.accelerators.devices import DeviceUse, Scheme
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.schemes import MARKS, SCHEMES
 from fairway.kube.objects import Pod
-from fairway.moments import moment_s
 from fairway.names import QUEUE
 from fairway.resources import ResourceError, is_extended, pod_request
 from fairway.usage.owner import Owner, controller, stated
@@ -24,13 +23,13 @@ Uses = tuple[tuple[Scheme, tuple[DeviceUse, ...]], ...]
 class Tenancy(msgspec.Struct, frozen=True, gc=False):
     """What a pod that may hold devices tells of its stay: which one of its name it is, since when, for what.
 
-    ``asks``: the extended resources of its request, or ``problem``, why that cannot be read. ``since_s``:
-    since when it is on its node, or else was made, in seconds since the epoch; None where nobody tells.
+    ``asks``: the extended resources of its request, or ``problem``, why that cannot be read. ``since``: when
+    it came to its node, or else was made, as it is written.
     """
 
     uid: str = ""
     asks: Mapping[str, int] = MappingProxyType({})
-    since_s: float | None = None
+    since: str = ""
     queue: str = ""
     problem: str = ""
 
@@ -63,7 +62,7 @@ def bound_pods(pods: Iterable[Pod]) -> dict[str, list[BoundPod]]:
 
 def tenancy(pod: Pod, asks: Mapping[str, int], problem: str = "") -> Tenancy:
     """Of a pod, with what its request says."""
-    return Tenancy(pod.metadata.uid, asks, _since_s(pod), stated(pod.metadata, QUEUE), problem)
+    return Tenancy(pod.metadata.uid, asks, _since(pod), stated(pod.metadata, QUEUE), problem)
 
 
 def may_hold(pod: Pod) -> bool:
@@ -117,12 +116,9 @@ def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
     return asks, tuple((scheme, found) for scheme, found in read if found), ""
 
 
-def _since_s(pod: Pod) -> float | None:
+def _since(pod: Pod) -> str:
     """When the pod was bound to its node, or else made."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "True":
-            bound_s = moment_s(condition.last_transition_time)
-            if bound_s is not None:
-                return bound_s
-            break
-    return moment_s(pod.metadata.creation_timestamp)
+            return condition.last_transition_time or pod.metadata.creation_timestamp or ""
+    return pod.metadata.creation_timestamp or ""

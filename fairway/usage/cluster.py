@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import NodeFacts
 from fairway.kube.node_devices import Health, NodeDevices
+from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
@@ -132,7 +133,8 @@ def _uses(
 def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
     namespace, stay = pod.namespace, pod.tenancy
     owner = owners.behind(namespace, pod.name, pod.controller, pod.labels.get(HASH, ""))
-    age_s = None if stay.since_s is None else max(0, int(now_s - stay.since_s))
+    since_s = moment_s(stay.since)
+    age_s = None if since_s is None else max(0, int(now_s - since_s))
     return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)
 
 
