@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.occupancy import PodGroup
 from estimator.cluster.packed import unpacked
 from estimator.cluster.pods import HeldByPod
 from fairway.accelerators.catalogue import Catalogue
@@ -67,17 +68,21 @@ class Users:
         for key, held in self.pods.items():
             if held.group is not None:
                 keys.setdefault(held.node, []).append(key)
-        return {node: map(self._pod, there) for node, there in keys.items()}
+        labels: dict[PodGroup, dict[str, str]] = {}
+        return {node: (self._pod(key, labels) for key in there) for node, there in keys.items()}
 
-    def _pod(self, key: str) -> BoundPod:
+    def _pod(self, key: str, labels: dict[PodGroup, dict[str, str]]) -> BoundPod:
+        """``labels``: of groups that were looked at before, which most pods share with others."""
         held = self.pods[key]
         assert held.group is not None
         traits = held.group.traits
+        if held.group not in labels:
+            labels[held.group] = dict(traits.labels)
         return BoundPod(
             traits.namespace,
             key.removeprefix(f"{traits.namespace}/"),
             held.node,
-            dict(traits.labels),
+            labels[held.group],
             None if held.controller is None else Owner(held.controller[2], held.controller[1]),
             tuple((table.scheme, uses) for table, uses in held.devices),
             held.tenancy or UNKNOWN,

@@ -94,6 +94,7 @@ class HeldDevices:
         self._catalogue = catalogue
         self._inventory = inventory
         self._nodes = {node.name: node for node in nodes}
+        self._entries: dict[str, Entry | None] = {}
         self._pieces: dict[tuple[str, str], _Piece] = {}
         self._devices: dict[tuple[str, str], Mapping[str, Device]] = {}
 
@@ -149,8 +150,10 @@ class HeldDevices:
                 yield Held(piece.product, piece.milli, amount, is_instance=piece.is_instance)
 
     def _entry(self, resource: str) -> Entry | None:
-        entry = self._catalogue.device(resource) if is_extended(resource) else None
-        return entry if entry is not None and entry.is_accelerator else None
+        if resource not in self._entries:
+            entry = self._catalogue.device(resource) if is_extended(resource) else None
+            self._entries[resource] = entry if entry is not None and entry.is_accelerator else None
+        return self._entries[resource]
 
     def _resources(self, node: str) -> Iterator[str]:
         has = self._node(node).allocatable
