@@ -12,6 +12,7 @@ from fairway.accelerators.schemes import MARKS, SCHEMES
 from fairway.kube.objects import Pod
 from fairway.names import QUEUE
 from fairway.resources import ResourceError, is_extended, pod_request
+from fairway.usage.bound import bound_at
 from fairway.usage.owner import Owner, controller, stated
 
 _ENDED = ("Succeeded", "Failed")
@@ -62,7 +63,13 @@ def bound_pods(pods: Iterable[Pod]) -> dict[str, list[BoundPod]]:
 
 def tenancy(pod: Pod, asks: Mapping[str, int], problem: str = "") -> Tenancy:
     """Of a pod, with what its request says."""
-    return Tenancy(pod.metadata.uid, asks, _since(pod), stated(pod.metadata, QUEUE), problem)
+    return Tenancy(
+        pod.metadata.uid,
+        asks,
+        bound_at(pod.metadata, pod.status.conditions),
+        stated(pod.metadata, QUEUE),
+        problem,
+    )
 
 
 def may_hold(pod: Pod) -> bool:
@@ -114,11 +121,3 @@ def _asked(pod: Pod) -> tuple[Mapping[str, int], Uses, str]:
     facts = pod_facts(pod)
     read = ((scheme, scheme.uses(facts).found) for scheme in SCHEMES)
     return asks, tuple((scheme, found) for scheme, found in read if found), ""
-
-
-def _since(pod: Pod) -> str:
-    """When the pod was bound to its node, or else made."""
-    for condition in pod.status.conditions or ():
-        if condition.type == "PodScheduled" and condition.status == "True":
-            return condition.last_transition_time or pod.metadata.creation_timestamp or ""
-    return pod.metadata.creation_timestamp or ""

@@ -18,7 +18,7 @@ from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
 from fairway.usage.measured import Measured, measured
-from fairway.usage.owner import HASH, Owners
+from fairway.usage.owner import HASH, Owner, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
 _MOST_NAMED = 3
@@ -132,7 +132,8 @@ def _uses(
 
 def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
     namespace, stay = pod.namespace, pod.tenancy
-    owner = owners.behind(namespace, pod.name, pod.controller, pod.labels.get(HASH, ""))
+    own = Owner("Pod", pod.name, "v1", stay.uid)
+    owner = owners.behind(namespace, own, pod.controller, pod.labels.get(HASH, ""))
     since_s = moment_s(stay.since)
     age_s = None if since_s is None else max(0, int(now_s - since_s))
     return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)

@@ -1,7 +1,7 @@
 """Whom a pod belongs to: the controller behind it, and the queue that it came through."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from fairway.kube.member_kinds import Namespace
@@ -13,10 +13,15 @@ HASH = "pod-template-hash"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A workload by kind and name; a pod that nobody controls is its own."""
+    """A workload by kind and name; a pod that nobody controls is its own.
+
+    ``uid``: empty where the object itself has not been seen; like ``api_version`` it is no part of the name.
+    """
 
     kind: str
     name: str
+    api_version: str = field(default="", compare=False)
+    uid: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -38,24 +43,27 @@ class Owners:
     def owner(self, pod: Pod) -> Owner:
         """The pod's controller; behind a ReplicaSet what controls that."""
         metadata = pod.metadata
+        own = Owner("Pod", metadata.name, "v1", metadata.uid)
         return self.behind(
-            metadata.namespace, metadata.name, controller(metadata), (metadata.labels or {}).get(HASH, "")
+            metadata.namespace, own, controller(metadata), (metadata.labels or {}).get(HASH, "")
         )
 
-    def behind(self, namespace: str, pod: str, controlled_by: Owner | None, template_hash: str) -> Owner:
+    def behind(self, namespace: str, pod: Owner, controlled_by: Owner | None, template_hash: str) -> Owner:
         """The same of a pod whose controller is known, and the hash that a Deployment labels its pods with.
 
         A Deployment names its ReplicaSets after itself and that hash, so it is known without them.
         """
         if controlled_by is None:
-            return Owner("Pod", pod)
+            return pod
         if controlled_by.kind != "ReplicaSet":
             return controlled_by
         replica_set = self._replica_sets.get((namespace, controlled_by.name))
         if replica_set is not None:
             return controller(replica_set) or controlled_by
         name, _, end = controlled_by.name.rpartition("-")
-        return Owner("Deployment", name) if name and end == template_hash else controlled_by
+        if not name or end != template_hash:
+            return controlled_by
+        return Owner("Deployment", name, controlled_by.api_version)
 
     def queue(self, namespace: str, own: str, owner: Owner) -> str:
         """The LocalQueue that the pod (``own``), its Deployment or the namespace names; else empty."""
@@ -72,9 +80,8 @@ def default_queues(namespaces: Iterable[Namespace]) -> dict[str, str]:
 
 def controller(metadata: ObjectMeta) -> Owner | None:
     """Who controls the object, None where nobody does."""
-    return next(
-        (Owner(one.kind, one.name) for one in metadata.owner_references or () if one.controller), None
-    )
+    owners = (one for one in metadata.owner_references or () if one.controller)
+    return next((Owner(one.kind, one.name, one.api_version, one.uid) for one in owners), None)
 
 
 def stated(metadata: ObjectMeta, key: str) -> str:

@@ -21,6 +21,10 @@ FOLDERS = (
     "karmada",
     "member",
     "member/node-agent",
+    "member/notify",
+    "karmada/notify",
+    "overlays/notify",
+    "member/node-agent/monitoring",
     "monitoring",
 )
 """Everything that `kubectl apply -k` is meant for."""

@@ -11,7 +11,7 @@ import yaml
 
 from manifests.templating.__main__ import outdated, templates
 from tests.manifests import kustomizer, templater, tools
-from tests.manifests.cases import CI, SAME_AS, all_variants, ci_values, folder
+from tests.manifests.cases import CI, EVERY_AGENT_VALUE, SAME_AS, all_variants, ci_values, folder
 from tests.manifests.objects import (
     CHART,
     MANIFESTS,
@@ -80,6 +80,16 @@ def test_target_member_has_the_node_agents_where_they_are_asked_for() -> None:
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
+@pytest.mark.parametrize("target", ["karmada", "member"])
+def test_who_tells_owners_has_its_roles_where_it_is_asked_for(target: str) -> None:
+    before, with_it = (
+        by_key(templater.render({"target": target, "notify": {"enabled": enabled}}))
+        for enabled in (False, True)
+    )
+    built = without_namespaces(kustomizer.build(folder(f"{target}/notify")))
+    assert {key: one for key, one in with_it.items() if key not in before} == by_key(built)
+
+
 def test_elsewhere_karmada_has_the_services_too() -> None:
     services = list(of_kind(templater.render(ci_values("estimator-elsewhere")), "Service"))
     assert by_key(services) == by_key(kustomizer.build(MANIFESTS / "overlays" / "estimator-elsewhere"))
@@ -96,6 +106,16 @@ def test_monitoring_is_what_kustomize_builds() -> None:
     built = by_key(kustomizer.build(MANIFESTS / "monitoring"))
     rendered = by_key(templater.render({"monitoring": {"enabled": True}}))
     assert {key: rendered.get(key) for key in built} == built
+
+
+def test_the_agents_are_monitored_as_kustomize_builds_it_and_told_apart_by_cluster() -> None:
+    built = by_key(kustomizer.build(folder("member/node-agent/monitoring")))
+    asked = {"target": "member", "nodeAgent": {"enabled": True}, "monitoring": {"enabled": True}}
+    rendered = by_key(templater.render(asked))
+    assert {key: rendered.get(key) for key in built} == built
+    (monitor,) = of_kind(templater.render(EVERY_AGENT_VALUE), "PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"][-1] == {"targetLabel": "cluster", "replacement": "member1"}
 
 
 @pytest.mark.parametrize("name", all_variants())
@@ -237,6 +257,7 @@ CONTRADICTING: list[tuple[Json, str]] = [
         {"estimator": {"certificates": {"certificate": "karmada.key"}}},
         "certificate and key are both karmada.key",
     ),
+    ({"notify": {"enabled": True}}, "notify.enabled, but notify.members is empty: expected the names"),
     (
         {"webhook": {"url": "http://a"}},
         "webhook.url is http://a: expected an address that begins with https://",

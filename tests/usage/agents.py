@@ -16,7 +16,7 @@ from fairway.usage.bound_pod import bound_pods
 from fairway.usage.cluster import Objects, by_node, cluster_usage, joined
 from fairway.usage.held import node_facts
 from fairway.usage.owner import Owners, default_queues
-from fairway.usage.use import ClusterUsage, Use
+from fairway.usage.use import ClusterUsage, SickDevice, Use
 from tests.builders import NodeBuilder, PodBuilder
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -106,9 +106,12 @@ def usage(
     return whole
 
 
-def in_order(found: ClusterUsage) -> tuple[list[str], list[str], list[str]]:
+def in_order(found: ClusterUsage) -> tuple[list[Use], list[SickDevice], list[str]]:
     """All that is told, whatever node comes first."""
-    return sorted(map(repr, found.uses)), sorted(map(repr, found.sick)), sorted(found.notes)
+    uses = sorted(
+        found.uses, key=lambda use: (str(use.pod.namespace), use.pod.name, use.milli, str(use.device))
+    )
+    return uses, sorted(found.sick, key=repr), sorted(found.notes)
 
 
 def fill_in_any_order(mirror: ClusterMirror, objects: Iterable[ApiObject]) -> None:
