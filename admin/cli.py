@@ -148,6 +148,17 @@ class Given:
         return Rules(catalogue, levels, TolerationMode(self.extended_resource_toleration))
 
 
+def tls_options(command: Command) -> Command:
+    """``--ca-file``, ``--cert-file`` and ``--key-file``, by which estimators are asked."""
+    for option in (
+        click.option("--key-file", type=_FILE, help="Estimators: key of --cert-file."),
+        click.option("--cert-file", type=_FILE, help="Estimators: own certificate, with --key-file."),
+        click.option("--ca-file", type=_FILE, help="Estimators: CA that signed their certificates."),
+    ):
+        command = option(command)
+    return command
+
+
 def common(command: Command) -> Command:
     """The arguments and options that `Given` holds; the command gets them as ``given``."""
 
@@ -168,12 +179,11 @@ def common(command: Command) -> Command:
         )
         command(given=given, **rest)
 
+    decorated: Command = call
     for decorate in reversed(
         (
             click.argument("sources", nargs=-1, type=SourceText()),
-            click.option("--ca-file", type=_FILE, help="Estimators: CA that signed their certificates."),
-            click.option("--cert-file", type=_FILE, help="Estimators: own certificate, with --key-file."),
-            click.option("--key-file", type=_FILE, help="Estimators: key of --cert-file."),
+            tls_options,
             click.option(
                 "--catalogue",
                 type=_FILE,
@@ -195,8 +205,8 @@ def common(command: Command) -> Command:
             ),
         )
     ):
-        call = decorate(call)
-    return call
+        decorated = decorate(decorated)
+    return decorated
 
 
 @dataclass(frozen=True, slots=True)

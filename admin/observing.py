@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from pathlib import Path
 from admin.progress import Seen
 from admin.sample_fleet import sample_dump
 from admin.sources import DumpSource, LiveSource, SampleSource, SourceError, UnreadableSource
-from fairway.kube.dumps import Dump, read_dump
+from fairway.kube.dumps import Dump, read_dumps
 
 _QPS, _BURST = 50.0, 100
 
@@ -40,8 +40,8 @@ async def observe(
         case DumpSource():
             seen("reading the file")
             # Parsing keeps a processor busy for seconds, while other clusters' answers come in.
-            dump = await asyncio.to_thread(read_dump, source.file)
-            return Observed(source.name, str(source), dump, _age_s(source.file, wall_clock()))
+            dump = await asyncio.to_thread(read_dumps, source.files)
+            return Observed(source.name, str(source), dump, _age_s(source.files, wall_clock()))
         case UnreadableSource():
             raise SourceError(source.problem)
         case SampleSource():
@@ -61,8 +61,8 @@ async def observe(
                 return Observed(source.name, str(source), await read(client, seen), 0.0)
 
 
-def _age_s(file: Path, now_s: float) -> float:
+def _age_s(files: Iterable[Path], now_s: float) -> float:
     try:
-        return max(0.0, now_s - file.stat().st_mtime)
+        return max(0.0, *(now_s - file.stat().st_mtime for file in files))
     except OSError:
         return 0.0

@@ -10,13 +10,13 @@ from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
-from admin.usage import as_of_s
+from admin.usage import read_at_s
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.node_devices import NodeDevices
 from fairway.prometheus.answer import PrometheusError
 from fairway.prometheus.hours_client import ask_hours
 from fairway.prometheus.server import Server
-from fairway.usage.held import HeldDevices
+from fairway.usage.held import HeldDevices, node_facts
 from fairway.usage.hours import ClusterHours, Period, hours_of_agents
 
 
@@ -61,7 +61,7 @@ async def read_hours(
 
 def _of_agents(observed: Observed, catalogue: Catalogue, period: Period, now_s: float) -> ClusterHours:
     dump = observed.dump
-    names = set(HeldDevices(dump.nodes, catalogue).accelerators())
+    names = set(HeldDevices(map(node_facts, dump.nodes), catalogue).accelerators())
     nodes = [node for node in dump.nodes if node.metadata.name in names]
-    at_s = as_of_s(observed, dump, now_s)
+    at_s = read_at_s(observed, now_s)
     return hours_of_agents(observed.name, dump.of(NodeDevices), nodes, period, at_s)

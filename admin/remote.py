@@ -1,9 +1,10 @@
-"""An estimator as a source of answers: the two calls of `fairway.capacity.v1` that the command makes.
+"""An estimator as a source of answers: the three calls of `fairway.capacity.v1` that the command makes.
 
 The estimator works on state that it keeps up to date anyway, so this is the cheapest way to ask, and the only
 one that needs no access to the cluster.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ import grpc
 from admin.sources import EstimatorSource
 from estimator.capacity.gangs.placements import ClusterExplanation
 from estimator.capacity.summary import Summary
+from estimator.capacity.usage import UsageAnswer
 from estimator.capacity_wire import explanation_of, summary_of
+from estimator.usage_wire import answers_of
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 if TYPE_CHECKING:
@@ -35,6 +38,10 @@ class RemoteError(Exception):
     """An estimator gave no answer; the message names it, and says what to do."""
 
 
+class DoesNotTell(RemoteError):
+    """The estimator knows no such call; it may know the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tls:
     """Files for TLS; None for each that is not given. With none of them the connection is plaintext."""
@@ -47,6 +54,9 @@ class Tls:
     def is_given(self) -> bool:
         """Whether to use TLS at all."""
         return bool(self.ca or self.certificate or self.key)
+
+
+PLAINTEXT = Tls()
 
 
 async def remote_summaries(source: EstimatorSource, tls: Tls) -> tuple[Summary, ...]:
@@ -67,6 +77,27 @@ async def remote_explanations(
     return tuple(explanation_of(cluster) for cluster in response.clusters)
 
 
+async def remote_usages(source: EstimatorSource, tls: Tls) -> tuple[UsageAnswer, ...]:
+    """Who uses what in its clusters, or in the one that the source names. Raises RemoteError."""
+    request = pb.UsageRequest(clusters=_clusters(source))
+    async with open_channel(source, tls) as channel:
+        method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(f"/{_SERVICE}/Usage")
+        try:
+            pages = [page async for page in method(request.SerializeToString(), timeout=_TIMEOUT_S)]
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                raise DoesNotTell(f"{source}: {_TELLS_NO_USAGE}") from None
+            raise _failed(source, error) from None
+    # A fleet takes a second of work, in which other clusters' answers come in.
+    return await asyncio.to_thread(lambda: answers_of(map(pb.UsagePage.FromString, pages)))
+
+
+_TELLS_NO_USAGE = (
+    "it does not tell who uses what: it is no Fairway estimator, or one older than this command. Update it, "
+    "or give the cluster's kubeconfig, or a dump of its nodes, pods and nodedevices"
+)
+
+
 def _clusters(source: EstimatorSource) -> list[str]:
     return [source.name] if source.name else []
 
@@ -85,10 +116,13 @@ async def _call(source: EstimatorSource, tls: Tls, rpc: str, request: bytes) -> 
         try:
             return await method(request, timeout=_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
-            remedy = _REMEDIES.get(error.code(), "look at its log")
-            raise RemoteError(
-                f"{source}: {error.code().name.lower().replace('_', ' ')}: {error.details()}; {remedy}"
-            ) from None
+            raise _failed(source, error) from None
+
+
+def _failed(source: EstimatorSource, error: grpc.aio.AioRpcError) -> RemoteError:
+    remedy = _REMEDIES.get(error.code(), "look at its log")
+    code = error.code().name.lower().replace("_", " ")
+    return RemoteError(f"{source}: {code}: {error.details()}; {remedy}")
 
 
 @asynccontextmanager

@@ -16,16 +16,18 @@ from admin.node_lines import node_lines
 from admin.observing import Observed, observe
 from admin.printable import timestamp
 from admin.progress import Seen
-from admin.remote import Tls, remote_summaries
+from admin.remote import DoesNotTell, RemoteError, Tls, remote_summaries, remote_usages
 from admin.sources import EstimatorSource, Source
 from admin.takers import takers
 from admin.top import Chosen
-from admin.usage import measured, usage_of
+from admin.usage import measured, told, usage_of
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
 from fairway.prometheus.server import Server
 from fairway.service.version import release
+from fairway.usage.groups import Group
 from fairway.usage.summary import UsageSummary, summarized
+from fairway.usage.use import ClusterUsage
 
 
 async def read_report(
@@ -46,24 +48,37 @@ async def read_report(
     of the cluster, each Prometheus that measures its devices.
     """
 
-    def users(observed: Observed) -> UsageSummary | None:
-        if catalogue is None:
-            return None
-        found, wanted = usage_of(observed, catalogue, now.timestamp()), Chosen(product=product)
+    def summed(found: ClusterUsage) -> UsageSummary:
+        wanted = Chosen(product=product)
         uses = tuple(use for use in found.uses if wanted.allows(use))
         sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
         return summarized(replace(found, uses=uses, sick=sick))
 
     def counted(observed: Observed, notes: Sequence[str]) -> ClusterReport:
-        made, usage = cluster_report(observed, estimates, with_nodes=with_nodes), users(observed)
-        if usage is not None:
+        made, usage = cluster_report(observed, estimates, with_nodes=with_nodes), None
+        if catalogue is not None:
+            usage = summed(usage_of(observed, catalogue, now.timestamp()))
             usage = replace(usage, notes=(*notes, *usage.notes))
         return replace(made, usage=usage, takers=takers(observed.dump, made.summary))
 
+    async def users(source: EstimatorSource) -> Mapping[str, UsageSummary] | UsageSummary | None:
+        """By cluster; one for all where they cannot be had now, None where nobody tells or wants them."""
+        if catalogue is None:
+            return None
+        try:
+            found = [told(source, answer) for answer in await remote_usages(source, tls)]
+        except DoesNotTell:
+            return None
+        except RemoteError as error:
+            return _not_known(str(error))
+        return {
+            name: _not_known(one.problem) if isinstance(one, Failure) else summed(one) for name, one in found
+        }
+
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterReport | Failure]]:
         if isinstance(source, EstimatorSource):
-            summaries = await remote_summaries(source, tls)
-            return [(summary.cluster, _told(source, summary)) for summary in summaries]
+            summaries, usages = await asyncio.gather(remote_summaries(source, tls), users(source))
+            return [(one.cluster, _told(source, one, usages)) for one in summaries]
         observed = await observe(source, seen)
         asked = servers.get(source.name, ())
         observed, notes, failures = await measured(observed, asked, now.timestamp(), seen)
@@ -74,11 +89,18 @@ async def read_report(
     return as_report(await gather(sources, read, console), now)
 
 
-def _told(source: EstimatorSource, summary: Summary) -> ClusterReport | Failure:
+def _not_known(why: str) -> UsageSummary:
+    return UsageSummary(Group(()), (), (), notes=(why,))
+
+
+def _told(
+    source: EstimatorSource, summary: Summary, usages: Mapping[str, UsageSummary] | UsageSummary | None
+) -> ClusterReport | Failure:
     """What an estimator tells of a cluster; nothing at all, where it is in doubt and has no nodes to show."""
     if summary.doubt and not summary.nodes:
         return Failure(summary.cluster, str(source), summary.doubt)
-    return ClusterReport(str(source), summary)
+    usage = usages.get(summary.cluster) if isinstance(usages, Mapping) else usages
+    return ClusterReport(str(source), summary, usage=usage)
 
 
 def cluster_report(observed: Observed, estimates: Estimates, *, with_nodes: bool) -> ClusterReport:

@@ -22,7 +22,9 @@ _DUMP_SUFFIXES = frozenset({".json", ".yaml", ".yml", ".gz"})
 _SCHEME = "grpc://"
 _SNIFFED_BYTES = 65_536
 _MOST_PORT = 65_535
-_EXPECTED = "expected [NAME=]KUBECONFIG[@CONTEXT], [NAME=]grpc://HOST:PORT or [NAME=]DUMP.json|yaml|gz"
+_EXPECTED = (
+    "expected [NAME=]KUBECONFIG[@CONTEXT], [NAME=]grpc://HOST:PORT or [NAME=]DUMP.json|yaml|gz[,DUMP...]"
+)
 
 
 class SourceError(ValueError):
@@ -67,13 +69,19 @@ class EstimatorSource:
 
 @dataclass(frozen=True, slots=True)
 class DumpSource:
-    """A file that kubectl wrote."""
+    """A file that kubectl wrote, and ``more`` of the same cluster."""
 
     name: str
     file: Path
+    more: tuple[Path, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All of them."""
+        return self.file, *self.more
 
     def __str__(self) -> str:
-        return f"dump {self.file}"
+        return f"dump {','.join(map(str, self.files))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,13 @@ def parse_source(text: str, kind_of: Callable[[Path], FileKind]) -> NamedSource:
         return EstimatorSource(name, _address(text, rest.removeprefix(_SCHEME)))
     if "://" in rest:
         raise SourceError(f"source {text!r}: the only scheme is grpc://; {_EXPECTED}")
+    files = tuple(Path(file) for file in rest.split(","))
+    if len(files) > 1 and all(kind_of(file) is FileKind.DUMP for file in files):
+        if not name:
+            raise SourceError(
+                f"source {text!r}: several files of one cluster: expected a name, as NAME={text}"
+            )
+        return DumpSource(name, files[0], files[1:])
     path, context = _path_and_context(rest, kind_of)
     match kind_of(path):
         case FileKind.MISSING:
@@ -137,7 +152,7 @@ def check_names(sources: Iterable[Source]) -> None:
         if source.name and source.name in seen:
             raise SourceError(
                 f"cluster {source.name!r} is given twice, as {seen[source.name]} and as {source}: "
-                "give each a name of its own, as in NAME=FILE"
+                "give each a name of its own, as in NAME=FILE, or the files of one cluster as NAME=FILE,FILE"
             )
         seen[source.name] = source
 

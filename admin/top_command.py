@@ -15,6 +15,7 @@ from admin.cli import (
     WholeNumber,
     from_prometheus,
     output_and_out,
+    tls_options,
     write,
 )
 from admin.exits import Exit
@@ -37,6 +38,7 @@ Examples:
   fairway top a=~/.kube/a b=~/.kube/b --by queue
   fairway top --by device --namespace research --idle
   fairway top --from-prometheus http://localhost:9090
+  fairway top grpc://estimator:10352 --ca-file ca.crt
   fairway top dumps/*.json.gz -o json | jq '.lines[0]'
 
 \b
@@ -71,6 +73,7 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     help="More device names, in YAML; they go before the built-in ones.",
 )
 @from_prometheus
+@tls_options
 @click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway.")
 @click.pass_context
 def top(
@@ -88,6 +91,9 @@ def top(
     out: Path | None,
     catalogue: Path | None,
     prometheus: GivenServers,
+    ca_file: Path | None,
+    cert_file: Path | None,
+    key_file: Path | None,
     demo: bool,
 ) -> None:
     """Show who holds accelerators and what they do with them; those who waste most come first.
@@ -107,8 +113,10 @@ def top(
 
     if watch and out is not None:
         raise Failed("--watch and --out: expected one of them; a file cannot be watched")
-    given = Given(sources, None, None, None, catalogue, "", demo, from_prometheus=bool(prometheus.urls))
-    clusters, known = given.parsed_sources(), given.known_devices()
+    given = Given(
+        sources, ca_file, cert_file, key_file, catalogue, "", demo, from_prometheus=bool(prometheus.urls)
+    )
+    clusters, known, tls = given.parsed_sources(), given.known_devices(), given.tls()
     servers = prometheus.of(clusters)
     chosen = Chosen(namespace, queue, product, node, idle)
     console = errors()
@@ -117,7 +125,7 @@ def top(
 
     async def ask(*, first: bool = False) -> "Top":
         now = datetime.now(UTC)
-        found = await read_usage(clusters, known, now.timestamp(), console, servers)
+        found = await read_usage(clusters, known, now.timestamp(), console, servers, tls)
         problem = missing(found.found, chosen) if found.found else "no cluster could be read"
         if problem and first:
             tell(found.failures, errors(), in_table=False)

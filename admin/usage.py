@@ -1,4 +1,4 @@
-"""Who uses what, from sources: live clusters and dumps are reckoned here; estimators do not tell."""
+"""Who uses what, from sources: live clusters and dumps are reckoned here, estimators asked."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,16 +11,19 @@ from admin.document import Failure
 from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
-from admin.sources import EstimatorSource, Source, SourceError
+from admin.remote import PLAINTEXT, Tls, remote_usages
+from admin.sources import EstimatorSource, Source
+from estimator.capacity.usage import UsageAnswer
 from fairway.accelerators.catalogue import Catalogue
-from fairway.kube.dumps import Dump
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet
 from fairway.moments import moment_s
 from fairway.prometheus.server import Server
-from fairway.usage.cluster import Objects, cluster_usage
-from fairway.usage.owner import Owners
+from fairway.usage.bound_pod import bound_pods
+from fairway.usage.cluster import Objects, as_of_s, by_node, cluster_usage
+from fairway.usage.held import node_facts
+from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage
 
 
@@ -30,6 +33,7 @@ async def read_usage(
     now_s: float,
     console: Console,
     servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
+    tls: Tls = PLAINTEXT,
 ) -> Gathered[ClusterUsage]:
     """Who uses what in each cluster; ``now_s`` in seconds since the epoch. Progress goes to ``console``.
 
@@ -39,10 +43,8 @@ async def read_usage(
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterUsage | Failure]]:
         if isinstance(source, EstimatorSource):
-            raise SourceError(
-                f"{source}: an estimator does not tell who uses what: give the cluster's kubeconfig, or "
-                "a dump of its nodes, pods and nodedevices"
-            )
+            seen("asking")
+            return [told(source, answer) for answer in await remote_usages(source, tls)]
         observed = await observe(source, seen, lambda: now_s, only_users=True)
         observed, notes, failures = await measured(observed, servers.get(source.name, ()), now_s, seen)
         seen("counting")
@@ -51,6 +53,14 @@ async def read_usage(
         return [*failed, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
+
+
+def told(source: EstimatorSource, answer: UsageAnswer) -> tuple[str, ClusterUsage | Failure]:
+    """What an estimator tells of a cluster; a failure where it is in doubt and nothing is known."""
+    usage, doubt = answer.usage, answer.doubt
+    if doubt and not usage.uses:
+        return usage.cluster, Failure(usage.cluster, str(source), doubt)
+    return usage.cluster, replace(usage, notes=(*([doubt] if doubt else []), *usage.notes))
 
 
 async def measured(
@@ -62,7 +72,7 @@ async def measured(
     from admin.measuring import measured_by
 
     dump = observed.dump
-    found = await measured_by(servers, observed, as_of_s(observed, dump, now_s), seen)
+    found = await measured_by(servers, observed, read_at_s(observed, now_s), seen)
     if found.agents:
         dump = replace(dump, unread=dump.unread - {NodeDevices}).with_others(NodeDevices, found.agents)
     return replace(observed, dump=dump), found.notes, found.failures
@@ -71,15 +81,13 @@ async def measured(
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:
     """Who uses what in one cluster whose objects are at hand, at the moment when these were read."""
     dump = observed.dump
-    agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
-    owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), dump.of(Namespace))
-    objects = Objects(dump.nodes, dump.pods, agents, owners)
-    return cluster_usage(observed.name, objects, catalogue, as_of_s(observed, dump, now_s))
+    agents = None if NodeDevices in dump.unread else by_node(dump.of(NodeDevices))
+    owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), default_queues(dump.of(Namespace)))
+    objects = Objects(tuple(map(node_facts, dump.nodes)), bound_pods(dump.pods), agents, owners)
+    return cluster_usage(observed.name, objects, catalogue, read_at_s(observed, now_s))
 
 
-def as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
+def read_at_s(observed: Observed, now_s: float) -> float:
     """When the objects were read: of a file, whose date a copy changes, when the last agent in it wrote."""
-    if not observed.age_s:
-        return now_s
-    written = [at_s for one in dump.of(NodeDevices) if (at_s := moment_s(one.observed_at)) is not None]
-    return min(now_s, max(written, default=now_s - observed.age_s))
+    written = (moment_s(one.observed_at) for one in observed.dump.of(NodeDevices))
+    return as_of_s(written, now_s, observed.age_s)

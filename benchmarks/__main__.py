@@ -31,6 +31,7 @@ from benchmarks import (
     node_devices,
     prometheus_look,
     summary,
+    usage,
     webhook,
 )
 from benchmarks.caller import Address, CallFailed
@@ -54,6 +55,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "devices": device_latency.measure,
     "node_devices": node_devices.measure,
     "prometheus_look": prometheus_look.measure,
+    "usage": usage.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -71,6 +73,7 @@ _OF_OUR_OWN = (
     "devices",
     "node_devices",
     "prometheus_look",
+    "usage",
     "cycle",
     "webhook",
     "many_clusters",

@@ -46,7 +46,7 @@ def measure(setting: Setting) -> Result:
 
 def _case(scale: Scale, seconds: float) -> Case:
     plain, told = _mirror(scale), _mirror(scale)
-    objects = list(_objects(scale))
+    objects = list(written(scale))
     decoder = msgspec.json.Decoder(NodeDevices)
     gc.collect()
     tracemalloc.start()
@@ -115,9 +115,9 @@ def _pod_events(mirror: ClusterMirror, pods: list[Pod]) -> Callable[[], float]:
     return turn
 
 
-def _event_us(mirror: ClusterMirror, written: list[NodeDevices]) -> float:
+def _event_us(mirror: ClusterMirror, changed: list[NodeDevices]) -> float:
     times: list[float] = []
-    for one in written:
+    for one in changed:
         started_s = time.perf_counter()
         mirror.node_devices.upsert(one)
         times.append((time.perf_counter() - started_s) * 1e6)
@@ -127,7 +127,7 @@ def _event_us(mirror: ClusterMirror, written: list[NodeDevices]) -> float:
 def _mirror(scale: Scale) -> ClusterMirror:
     mirror = ClusterMirror(_refuse)
     for number in range(scale.nodes):
-        mirror.nodes.upsert(msgspec.convert(_node(number), Node))
+        mirror.nodes.upsert(msgspec.convert(node(number), Node))
     for made in cluster.pods(scale):
         mirror.pods.upsert(msgspec.convert(made, Pod))
     return mirror
@@ -137,7 +137,8 @@ def _refuse(resource: str, key: str, message: str) -> None:
     raise ValueError(f"the fleet is made wrong: {resource} {key}: {message}")
 
 
-def _node(number: int) -> Obj:
+def node(number: int) -> Obj:
+    """A node of eight H100."""
     name = cluster.node_name(number)
     has = {"cpu": "192", "memory": "2048Gi", "pods": "110", cluster.GPU: str(_GPUS)}
     labels = {**machines.H100.labels, "kubernetes.io/hostname": name}
@@ -149,12 +150,14 @@ def _day(number: int) -> Obj:
         "allocatedSeconds": 345_600,
         "measuredSeconds": 345_600,
         "usedSeconds": 234_567,
-        "idleSeconds": 4321,
+        "quietSeconds": 4321,
     }
     teams = [{"namespace": f"team-{team}", **sums} for team in range(_TEAMS)]
     return {"date": f"2026-01-{number:02}", "observedSeconds": 86_395, "teams": teams}
 
 
+AT_S = 1767600000.0
+"""The moment at which all agents write, in seconds since the epoch."""
 _AT, _LATER = b'"2026-01-05T08:00:00Z"', b'"2026-01-05T08:05:00Z"'
 
 
@@ -162,7 +165,8 @@ def _later(raw: bytes) -> bytes:
     return raw.replace(b'"observedAt":' + _AT, b'"observedAt":' + _LATER)
 
 
-def _objects(scale: Scale) -> Iterator[bytes]:
+def written(scale: Scale) -> Iterator[bytes]:
+    """What the agents write, as JSON, node after node; at `AT_S`."""
     for number in range(scale.nodes):
         devices = [
             {
@@ -178,10 +182,10 @@ def _objects(scale: Scale) -> Iterator[bytes]:
             }
             for index in range(_GPUS)
         ]
-        written = {
+        made = {
             "metadata": {"name": cluster.node_name(number)},
             "observedAt": _AT.decode().strip('"'),
             "devices": devices,
             "days": [_day(number) for number in range(1, _DAYS + 1)],
         }
-        yield json.dumps(written, separators=(",", ":")).encode()
+        yield json.dumps(made, separators=(",", ":")).encode()

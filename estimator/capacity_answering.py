@@ -10,7 +10,8 @@ turn comes too late is in doubt.
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import replace
@@ -39,17 +40,33 @@ from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
 from estimator.capacity_requests import CapacityQuestion
 from estimator.cluster.quotas import Quota
+from estimator.cluster.users import Users
 from estimator.fair_queue import FairQueue
-from estimator.member import NODES, PODS, QUOTAS, MemberCluster, out_of_date, unknown_cluster
+from estimator.member import (
+    NAMESPACES,
+    NODE_DEVICES,
+    NODES,
+    PODS,
+    QUOTAS,
+    MemberCluster,
+    out_of_date,
+    unknown_cluster,
+)
 from estimator.reasons import Reason, in_doubt
+from estimator.usage_wire import encode_pages
 from fairway.accelerators.catalogue import Catalogue
 
 DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
+MOST_USAGES = 4
+"""Calls that have who-uses-what of a cluster in hand, which takes some 10 MB where the cluster is large."""
 
 _T = TypeVar("_T")
 WithClaims = Callable[[tuple[Component, ...]], tuple[Component, ...]]
 _KEPT_FOR_THE_REST_S = 0.05
+# What who-uses-what gains by besides nodes and pods is waited for so long, and may be so old.
+_OF_USERS = (NODE_DEVICES, NAMESPACES)
+_MOST_TO_WAIT_S, _STALE_S = 1.0, 5.0
 # Of a call's time, for a state that may come yet; the rest is for the answer.
 _SHARE_FOR_WAITING = 0.8
 # And so much beyond it, for answers that are on their way by then.
@@ -58,6 +75,8 @@ _GRACE = 0.1
 
 class CapacityAnswering:
     """Answers about the member clusters of this process. ``clock`` is monotonic, in seconds.
+
+    ``wall_clock``: seconds since the epoch.
 
     ``with_claims`` adds what pods claim of devices to their components; None where nobody knows.
     Two threads of ``executor`` are used at most, but for what nobody waits for any more, which ends soon.
@@ -73,6 +92,7 @@ class CapacityAnswering:
         heeds_quotas: bool,
         clock: Callable[[], float],
         with_claims: WithClaims | None = None,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._with_claims = with_claims
         self._heeds_quotas = heeds_quotas
@@ -82,6 +102,8 @@ class CapacityAnswering:
         self._clock = clock
         self._searches = FairQueue(executor, 1)
         self._surveys = FairQueue(executor, 1)
+        self._in_hand = asyncio.Semaphore(MOST_USAGES)
+        self._wall_clock = wall_clock
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:
         """How many copies of the gang fit in each cluster, in the order asked, or by name if none was."""
@@ -93,6 +115,40 @@ class CapacityAnswering:
         """The same, with what keeps more of it out."""
         gang = partial(self._gang, self._completed(question), with_causes=True)
         return await self._each(question.clusters, within_s, gang)
+
+    async def usages(
+        self, clusters: tuple[str, ...], within_s: float, tell: "Callable[[list[bytes]], Awaitable[None]]"
+    ) -> None:
+        """Who uses what in each cluster: ``tell`` gets the pages of one after the other, as they are known.
+
+        These are many, so few calls at a time have some in hand.
+        """
+        telling = asyncio.Lock()
+
+        async def ask(call: _Call, name: str) -> None:
+            member, doubt, age_s = await self._member(name, call)
+            if member is None or (doubt is not None and not member.freshness((NODES, PODS)).synced):
+                call.leave()
+                doubt = doubt or unknown_cluster(name, self._members)
+                async with telling:
+                    return await tell(encode_pages(name, (), age_s, doubt.detail))
+            # Where these are not served or cannot be had now, what is known without them is told.
+            await member.settle(_OF_USERS, _STALE_S, min(_MOST_TO_WAIT_S, call.left_s() * _SHARE_FOR_WAITING))
+            known, why = member, "" if doubt is None else doubt.detail
+
+            def start() -> Callable[[], list[bytes]]:
+                call.leave()
+                parts = Users.of(known.mirror).usage_parts(name, self._catalogue, self._wall_clock(), age_s)
+                return partial(encode_pages, name, parts, age_s, why)
+
+            async with telling, self._in_hand:
+                try:
+                    pages = await call.turn(self._surveys, start)
+                except OutOfTime as error:
+                    pages = encode_pages(name, (), age_s, why or str(error))
+                await tell(pages)
+
+        await self._each(clusters, within_s, ask)
 
     async def summaries(self, clusters: tuple[str, ...], within_s: float) -> list[Summary]:
         """What each cluster has and what of it is free."""

@@ -98,7 +98,9 @@ def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool
     )
 
 
-def read_clusters(message: pb.PlaceRequest | pb.ExplainRequest | pb.SummaryRequest) -> tuple[str, ...]:
+def read_clusters(
+    message: pb.PlaceRequest | pb.ExplainRequest | pb.SummaryRequest | pb.UsageRequest,
+) -> tuple[str, ...]:
     """The clusters that a request names, each once, in its order. Raises RequestError."""
     names = message.clusters
     if len(names) > MAX_CLUSTERS:

@@ -1,4 +1,4 @@
-"""The three RPCs of fairway.capacity.v1, served beside Karmada's on the same port.
+"""The four RPCs of fairway.capacity.v1, served beside Karmada's on the same port.
 
 Here a request that cannot be read is an error, INVALID_ARGUMENT with the field, because its sender asks
 Fairway alone and throws nothing else away for it.
@@ -8,8 +8,9 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -79,6 +80,7 @@ class CapacityService:
             rpc: grpc.unary_unary_rpc_method_handler(partial(self._call, rpc, method))
             for rpc, method in methods.items()
         }
+        handlers["Usage"] = grpc.unary_stream_rpc_method_handler(self._usage)
         generic: grpc.GenericRpcHandler = grpc.method_handlers_generic_handler(SERVICE, handlers)
         return generic
 
@@ -89,6 +91,34 @@ class CapacityService:
         data: bytes,
         context: "_Context",
     ) -> bytes:
+        async with self._one_more(rpc, context):
+            return await method(data, lambda: _within_s(context.time_remaining()))
+
+    async def _usage(self, data: bytes, context: "_Context") -> None:
+        async def tell(pages: list[bytes]) -> None:
+            for page in pages:
+                await context.write(page)
+
+        async with self._one_more("Usage", context):
+            clusters = await self._on_thread(lambda: read_clusters(_parsed(pb.UsageRequest, data)))
+            within_s = _within_s(context.time_remaining())
+            try:
+                async with asyncio.timeout(within_s / _SHARE_OF_DEADLINE):
+                    await self._answering.usages(clusters, within_s, tell)
+            except ExceptionGroup as group:
+                if group.split(grpc.aio.InternalError)[1] is not None:
+                    raise
+                # The client has gone while a page was on its way to it.
+                raise asyncio.CancelledError from None
+            except TimeoutError:
+                await context.abort(
+                    grpc.StatusCode.DEADLINE_EXCEEDED,
+                    f"expected the answer to be taken within {within_s:.0f} s",
+                )
+
+    @asynccontextmanager
+    async def _one_more(self, rpc: CapacityRpc, context: "_Context") -> AsyncIterator[None]:
+        """Around a call: counted, measured, and refused where there are too many."""
         started_s = self._clock()
         ok = False
         host = context.peer().rpartition(":")[0]
@@ -99,7 +129,7 @@ class CapacityService:
                     grpc.StatusCode.RESOURCE_EXHAUSTED,
                     f"expected {MOST_OF_ONE} calls of one host at once, {MOST_OF_ALL} of all: wait for them",
                 )
-            answer = await method(data, lambda: _within_s(context.time_remaining()))
+            yield
             ok = True
         except RequestError as error:
             logger.debug("%s refused: %s", rpc, error)
@@ -109,7 +139,6 @@ class CapacityService:
             if not self._in_hand[host]:
                 del self._in_hand[host]
             self._metrics.capacity_request(rpc, ok=ok, duration_s=self._clock() - started_s)
-        return answer
 
     async def _asked(
         self,

@@ -24,6 +24,7 @@ DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
 NAMESPACES, LIMIT_RANGES, RUNTIME_CLASSES = "namespaces", "limitranges", "runtimeclasses"
 PERSISTENT_VOLUMES, VOLUME_CLAIMS = "persistentvolumes", "persistentvolumeclaims"
 STORAGE_CLASSES, CSI_NODES = "storageclasses", "csinodes"
+NODE_DEVICES = "nodedevices"
 
 
 def unknown_cluster(name: str, known: Iterable[str]) -> Reason:

@@ -14,6 +14,7 @@ from estimator.member import (
     DEPLOYMENTS,
     LIMIT_RANGES,
     NAMESPACES,
+    NODE_DEVICES,
     NODES,
     PERSISTENT_VOLUMES,
     PODS,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from fairway.kube.reflector import Sink
 
 TOPOLOGIES = "topologies"
-NODE_DEVICES = "nodedevices"
 DEVICE_CLASSES, RESOURCE_SLICES = "deviceclasses", "resourceslices"
 RESOURCE_CLAIMS, CLAIM_TEMPLATES = "resourceclaims", "resourceclaimtemplates"
 

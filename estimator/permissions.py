@@ -27,14 +27,17 @@ _LOST = {
     ),
     "topologies.kueue.x-k8s.io": "the levels of this cluster's topology are guessed from well-known labels",
     "nodedevices.fairway.dev": (
-        "devices that node agents find broken are promised until the device plugin takes them away, and what "
-        "labels lack of devices is not known"
+        "devices that node agents find broken are promised until the device plugin takes them away, what "
+        "labels lack of devices is not known, and nobody knows what devices do"
     ),
     "limitranges": (
         "answers about pods that state no cpu or memory say that defaults are not known, and are not proven"
     ),
     "runtimeclasses.node.k8s.io": f"answers about pods with a RuntimeClass {_UNKNOWN}",
-    "namespaces": f"answers about pods that a namespaceSelector is about {_UNKNOWN}",
+    "namespaces": (
+        f"answers about pods that a namespaceSelector is about {_UNKNOWN}; "
+        "who uses what knows no default queues"
+    ),
     "persistentvolumeclaims": _NO_VOLUMES,
     "persistentvolumes": _NO_VOLUMES,
     "storageclasses.storage.k8s.io": _NO_VOLUMES,

@@ -69,7 +69,7 @@ class SnapshotSource:
     async def _read(self, stamp: _Stamp | None) -> None:
         self._reading = True
         try:
-            await self._install(await asyncio.to_thread(read_dump, self._file))
+            await self._install(await asyncio.to_thread(read_dump, self._file), stamp)
         except DumpError as error:
             self._failed(str(error))
         except Exception as error:
@@ -88,7 +88,7 @@ class SnapshotSource:
         if self._failing_since_s is None:
             self._failing_since_s = self._clock()
 
-    async def _install(self, dump: Dump) -> None:
+    async def _install(self, dump: Dump, stamp: _Stamp | None) -> None:
         for problem in dump.problems[:_SHOWN_PROBLEMS]:
             logger.warning("%s", problem, extra={"cluster": self._member.name})
         if len(dump.problems) > _SHOWN_PROBLEMS:
@@ -99,6 +99,7 @@ class SnapshotSource:
         if dump.of(ResourceSlice) and not dump.of(ResourceClaim):
             logger.warning("%s holds slices but no claims: every device of them counts as free", self._file)
         mirror = ClusterMirror(self._report)
+        mirror.written_at_s = None if stamp is None else stamp[0] / 1e9
         pace = Pace(self._clock)
         for _ in fill(mirror, dump):
             if pace.is_due():

@@ -25,7 +25,7 @@ _SHOWN_KINDS: Final = 8
 
 
 class PlaneDump:
-    """A file as one API server. Construct it on one thread: decoders cannot be made on two at once."""
+    """Files as one API server. Construct it on one thread: decoders cannot be made on two at once."""
 
     def __init__(self, role: Role, name: str, kinds: Iterable[Kind]) -> None:
         self._role = role
@@ -36,18 +36,19 @@ class PlaneDump:
         self._partial: set[str] = set()
         self._problems: list[str] = []
 
-    def read(self, path: Path) -> Read:
-        """Everything in the file that the doctor knows. Blocks; raises DumpError."""
-        try:
-            data = dump_text(path)
-            is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
-            for document in json_documents(data) if is_json else yaml_documents(data):
-                self._take(document)
-        except MalformedDump as error:
-            raise DumpError(f"{path}: {error}; write it with: kubectl get KINDS -A -o json") from None
-        return self._read(path)
+    def read(self, *paths: Path) -> Read:
+        """Everything in the files that the doctor knows. Blocks; raises DumpError."""
+        for path in paths:
+            try:
+                data = dump_text(path)
+                is_json = data[:_SNIFFED_BYTES].lstrip().startswith((b"{", b"["))
+                for document in json_documents(data) if is_json else yaml_documents(data):
+                    self._take(document)
+            except MalformedDump as error:
+                raise DumpError(f"{path}: {error}; write it with: kubectl get KINDS -A -o json") from None
+        return self._read(",".join(map(str, paths)))
 
-    def _read(self, path: Path) -> Read:
+    def _read(self, path: str) -> Read:
         objects = {view.name: found for view in self._views if (found := view.objects())}
         if not objects:
             kinds = ", ".join(f"{kind} ({count})" for kind, count in self._others.most_common(_SHOWN_KINDS))

@@ -159,7 +159,7 @@ async def _read(role: Role, name: str, source: PlaneSource, namespaces: Sequence
         case DumpSource():
             seen("reading the file")
             dump = PlaneDump(role, name, KINDS[role])
-            return await asyncio.to_thread(dump.read, source.file)
+            return await asyncio.to_thread(dump.read, *source.files)
         case LiveSource():
             path = None if source.kubeconfig is None else str(source.kubeconfig)
             async with KubeClient.from_kubeconfig(

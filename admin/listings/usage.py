@@ -159,7 +159,7 @@ def unknown(report: Report) -> tuple[str, ...]:
     said = []
     for cluster in report.clusters:
         if cluster.usage is None:
-            said.append(f"{cluster.name}: an estimator does not tell who uses what")
+            said.append(f"{cluster.name}: its estimator does not tell who uses what, as older ones do not")
         else:
             said += [f"{cluster.name}: {note}" for note in cluster.usage.notes]
     return tuple(said)

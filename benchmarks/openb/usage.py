@@ -26,8 +26,10 @@ from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, 
 from fairway.kube.objects import KubeStruct, Node, ObjectMeta, Pod
 from fairway.names import API_VERSION
 from fairway.resources import pod_request
-from fairway.usage.cluster import Objects, cluster_usage
+from fairway.usage.bound_pod import bound_pods
+from fairway.usage.cluster import Objects, by_node, cluster_usage
 from fairway.usage.definitions import Finding
+from fairway.usage.held import node_facts
 from fairway.usage.owner import Owners
 from fairway.usage.use import ClusterUsage
 
@@ -206,7 +208,9 @@ def told_fleet(nodes: Sequence[Node], pods: Sequence[Pod], rng: Random) -> Fleet
 
 def usage_of(fleet: Fleet) -> ClusterUsage:
     """What Fairway says of it."""
-    objects = Objects(fleet.nodes, fleet.pods, fleet.agents, Owners())
+    objects = Objects(
+        tuple(map(node_facts, fleet.nodes)), bound_pods(fleet.pods), by_node(fleet.agents), Owners()
+    )
     return cluster_usage("openb", objects, builtin_catalogue(), NOW_S)
 
 

@@ -13,6 +13,7 @@ from fairway.kube.member_kinds import LimitRange, LimitRangeItem, Namespace, Run
 from fairway.kube.objects import RawResources, object_key
 from fairway.resources import ResourceError, parse_nano_list
 from fairway.taints import Toleration
+from fairway.usage.owner import default_queues
 
 CONTAINER, POD = "Container", "Pod"
 _MAX_ENTRIES = 512
@@ -111,11 +112,22 @@ class LimitRangeMirror(NamespacedMirror[tuple[LimitItem, ...]]):
 
 
 class NamespaceMirror(KindMirror[dict[str, str]]):
-    """The labels of one cluster's namespaces."""
+    """The labels of one cluster's namespaces, and the LocalQueues that they give to pods that name none."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report)
+        self.default_queues: dict[str, str] = {}
 
     def upsert(self, namespace: Namespace) -> None:
         """A namespace appeared or changed."""
+        self.default_queues.pop(namespace.metadata.name, None)
+        self.default_queues.update(default_queues([namespace]))
         self._set(namespace.metadata.name, namespace.metadata.labels or {})
+
+    def delete(self, key: str) -> None:
+        """A namespace is gone."""
+        self.default_queues.pop(key, None)
+        super().delete(key)
 
     def labels(self, name: str) -> Mapping[str, str] | None:
         """The labels of the namespace, None where it is not there (or not known: see `synced`)."""

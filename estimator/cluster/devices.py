@@ -6,7 +6,7 @@ the first fraction), the ids that pods name are the devices. Amounts are exact i
 much as the devices of its node.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from struct import Struct
@@ -180,6 +180,10 @@ class DeviceColumns:
         """Whether the scheme knows a device of the node by this id."""
         node = self._nodes.get(node_name)
         return node is not None and device in node.inventory
+
+    def inventories(self) -> Mapping[str, Mapping[str, Device]]:
+        """The devices of each node that says what it has, by id; as it is now, for work on another thread."""
+        return {name: node.inventory for name, node in self._nodes.items() if node.inventory}
 
     def hold(self, node_name: str, uses: Iterable[DeviceUse]) -> None:
         """A pod uses these devices of the node, known or not."""

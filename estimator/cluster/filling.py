@@ -51,13 +51,13 @@ _SINKS = (
     _filled(Deployment, lambda mirror: mirror.controllers.deployments),
     _filled(ReplicaSet, lambda mirror: mirror.controllers.replica_sets),
     _filled(KueueTopology, lambda mirror: mirror.topologies),
-    _filled(NodeDevices, lambda mirror: mirror.node_devices),
+    _filled(NodeDevices, lambda mirror: mirror.node_devices, none_if_absent=True),
     _filled(DeviceClass, lambda mirror: mirror.dra.classes),
     _filled(ResourceClaimTemplate, lambda mirror: mirror.dra.templates),
     _filled(ResourceSlice, lambda mirror: mirror.dra.slices),
     _filled(ResourceClaim, lambda mirror: mirror.dra.claims),
     _filled(Namespace, lambda mirror: mirror.admission.namespaces),
-    # Who writes a dump without LimitRanges is taken to have none, as of quotas.
+    # Who writes a dump without LimitRanges is taken to have none, as of quotas and agents.
     _filled(LimitRange, lambda mirror: mirror.admission.limit_ranges, none_if_absent=True),
     _filled(RuntimeClass, lambda mirror: mirror.admission.runtime_classes),
     _filled(PersistentVolume, lambda mirror: mirror.volumes.volumes),

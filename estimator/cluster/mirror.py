@@ -28,6 +28,8 @@ class ClusterMirror:
     def __init__(
         self, report: Report, schemes: Iterable[Scheme] = SCHEMES, compile_selector: Compile | None = None
     ) -> None:
+        self.written_at_s: float | None = None
+        """When the file that it was read from was written, in seconds since the epoch; None of live ones."""
         self.columns = NodeColumns(schemes, compile_selector)
         self.controllers = Controllers(report)
         self.node_devices = NodeDevicesMirror(

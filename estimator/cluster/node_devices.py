@@ -23,6 +23,7 @@ from estimator.cluster.columns import NodeColumns
 from estimator.cluster.device_reports import DeviceReport, device_report
 from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.measured_devices import STALE_AFTER_S, MeasuredDevices
+from estimator.cluster.packed import packed
 from estimator.cluster.report import Report
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import object_key
@@ -66,17 +67,29 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._now_s: float | None = None
         self._heeded: dict[str, DeviceReport] = {}
         self.measured = MeasuredDevices(self._apply, report)
+        self._written: dict[str, bytes] = {}
+
+    def copy(self) -> Mapping[str, bytes]:
+        """All objects by key as they are now, `packed`, for work on another thread."""
+        return self._written.copy()
 
     @property
     def stale(self) -> frozenset[str]:
         """The nodes whose agents have fallen silent."""
         return frozenset(self._stale)
 
+    @property
+    def newest_s(self) -> float | None:
+        """When the last of the agents wrote, by its node's clock; None where none has that tells a time."""
+        newest_s = max((age.observed_s for age in self._ages.values()), default=-inf)
+        return None if newest_s == -inf else newest_s
+
     def upsert(self, devices: NodeDevices) -> None:
         """An agent has written."""
         name = object_key(devices.metadata)
         report, observed_s = device_report(devices)
         was_stale, before = name in self._stale, self.version
+        self._written[name] = packed(devices)
         self._see(name, -inf if observed_s is None else observed_s)
         self._set(name, report)
         if self.version == before and was_stale != (name in self._stale):
@@ -86,6 +99,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         """An object is gone."""
         super().delete(key)
         self._ages.pop(key, None)
+        self._written.pop(key, None)
         self._stale.discard(key)
         self._told_stale.discard(key)
         self._apply(key)
@@ -106,9 +120,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
     def tick_by_newest(self) -> None:
         """It is as late as the newest object says: of a dump, whose state is of one moment."""
-        newest_s = max((age.observed_s for age in self._ages.values()), default=-inf)
         if self._ages:
-            self.tick(max(0.0, newest_s))
+            self.tick(max(0.0, self.newest_s or 0.0))
 
     def node_changed(self, name: str) -> None:
         """The node of this name appeared or changed."""

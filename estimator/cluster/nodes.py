@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from sys import intern
+from types import MappingProxyType
 
 from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
@@ -15,6 +16,7 @@ from fairway.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
 
 _MAX_PODS_PER_NODE = 2**31 - 1
 _MAX_RESOURCES_PER_NODE = 512
+_NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _DIGITS = re.compile(r"\d+")
 
 
@@ -25,22 +27,26 @@ class NodeMirror:
         self._columns = columns
         self._devices = devices
         self._report = report
-        self._names: dict[str, None] = {}
+        self._facts: dict[str, NodeFacts] = {}
         self._told: dict[tuple[str, str], str] = {}
 
     def keys(self) -> Collection[str]:
         """Names of all nodes known."""
-        return self._names.keys()
+        return self._facts.keys()
+
+    def copy(self) -> Mapping[str, NodeFacts]:
+        """All nodes by name as they are now but for their annotations, for work on another thread."""
+        return self._facts.copy()
 
     def upsert(self, node: Node) -> None:
         """A node appeared or changed."""
         name = intern(node.metadata.name)
-        self._names[name] = None
         allocatable = self._amounts(name, "allocatable", node.status.allocatable)
         labels = _labels(node)
         self._columns.set_node(
             name, allocatable, labels, _taints(node), self._unhealthy(name, node, allocatable)
         )
+        self._facts[name] = NodeFacts(name, labels, _NO_ANNOTATIONS, allocatable)
         facts = NodeFacts(name, labels, node.metadata.annotations or {}, allocatable)
         row = self._columns.row_of(name)
         assert row is not None
@@ -50,7 +56,7 @@ class NodeMirror:
 
     def delete(self, key: str) -> None:
         """A node is gone."""
-        self._names.pop(key, None)
+        self._facts.pop(key, None)
         self._columns.remove_node(key)
         for table in self._columns.devices:
             table.remove_node(key)

@@ -7,6 +7,7 @@ nothing; of those only the ones that kube-scheduler has declared unschedulable a
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from sys import intern
+from types import MappingProxyType
 
 import msgspec
 
@@ -26,17 +27,21 @@ from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
 from fairway.prometheus.cluster import Placed
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
+from fairway.usage.bound_pod import Tenancy, extended, may_hold, tenancy
 from fairway.workloads import job_set
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 _device_tolerations = lru_cache(maxsize=4096)(device_tolerations)
 
 
 _Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
 
 
-class _Held(msgspec.Struct, frozen=True, gc=False):
+class HeldByPod(msgspec.Struct, frozen=True, gc=False):
+    """What a pod holds and is to others. ``tenancy``: None of one that is given no device."""
+
     node: str
     footprint: dict[str, int]
     group: PodGroup | None
@@ -45,6 +50,7 @@ class _Held(msgspec.Struct, frozen=True, gc=False):
     controller: ControllerKey | None
     tolerates: tuple[tuple[str, bool], ...]
     unschedulable_since_s: float | None
+    tenancy: Tenancy | None
 
 
 class PodMirror:
@@ -63,12 +69,16 @@ class PodMirror:
         self._controllers = controllers
         self._tolerations = tolerations
         self._report = report
-        self._pods: dict[str, _Held] = {}
-        self._footprints: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+        self._pods: dict[str, HeldByPod] = {}
+        self._footprints: dict[tuple[tuple[str, int], ...], tuple[dict[str, int], Mapping[str, int]]] = {}
 
     def keys(self) -> Collection[str]:
         """Keys of all pods known."""
         return self._pods.keys()
+
+    def copy(self) -> Mapping[str, HeldByPod]:
+        """All pods by key as they are now, for work on another thread."""
+        return self._pods.copy()
 
     def upsert(self, pod: Pod) -> None:
         """A pod appeared or changed."""
@@ -122,21 +132,21 @@ class PodMirror:
         of_daemon_set = held.controller is not None and held.controller[2] == "DaemonSet"
         return Placed(held.node, of_daemon_set and not any(map(is_extended, held.footprint)))
 
-    def _hold(self, held: _Held) -> None:
+    def _hold(self, held: HeldByPod) -> None:
         self._columns.hold(held.node, held.footprint, held.group)
         for table, uses in held.devices:
             table.hold(held.node, uses)
         if held.exclusive_level:
             self._columns.hold_exclusively(held.node, held.exclusive_level, 1)
 
-    def _release(self, held: _Held) -> None:
+    def _release(self, held: HeldByPod) -> None:
         if held.exclusive_level:
             self._columns.hold_exclusively(held.node, held.exclusive_level, -1)
         for table, uses in held.devices:
             table.release(held.node, uses)
         self._columns.release(held.node, held.footprint, held.group)
 
-    def _forget(self, key: str, held: _Held) -> None:
+    def _forget(self, key: str, held: HeldByPod) -> None:
         if held.node:
             self._release(held)
         for resource, tolerates in held.tolerates:
@@ -146,15 +156,19 @@ class PodMirror:
         if held.controller and held.unschedulable_since_s is not None:
             self._controllers.unmark_unschedulable(held.controller, key)
 
-    def _reduce(self, key: str, pod: Pod) -> _Held:
+    def _reduce(self, key: str, pod: Pod) -> HeldByPod:
         node = pod.spec.node_name or pod.status.nominated_node_name
         annotations = pod.metadata.annotations or {}
         controller = next((o for o in pod.metadata.owner_references or () if o.controller), None)
-        return _Held(
+        footprint, asks, problem = self._footprint(key, pod) if node else (_ONE_SLOT, _NOTHING, "")
+        devices = self._devices(key, pod) if node else ()
+        # Devices of claims are known by the claims; any other pod has none.
+        is_tenant = asks or devices or problem or (node and pod.spec.resource_claims)
+        return HeldByPod(
             node=intern(node),
-            footprint=self._footprint(key, pod) if node else _ONE_SLOT,
+            footprint=footprint,
             group=self._columns.occupancy.group(self._traits(key, pod)) if node else None,
-            devices=self._devices(key, pod) if node else (),
+            devices=devices,
             exclusive_level=intern(annotations.get(job_set.EXCLUSIVE, "")) if node else "",
             controller=None
             if controller is None
@@ -163,6 +177,7 @@ class PodMirror:
             ),
             tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
+            tenancy=tenancy(pod, asks, problem) if is_tenant else None,
         )
 
     def _traits(self, key: str, pod: Pod) -> PodTraits:
@@ -193,12 +208,13 @@ class PodMirror:
                 self._report("pods", key, f"{field}.{error}; the term is counted as repelling nobody")
         return tuple(found)
 
-    def _footprint(self, key: str, pod: Pod) -> dict[str, int]:
+    def _footprint(self, key: str, pod: Pod) -> tuple[dict[str, int], Mapping[str, int], str]:
+        """What the pod holds of its node, what of that are extended resources, and why it cannot be read."""
         try:
             request = pod_request(pod)
         except ResourceError as error:
             self._report("pods", key, f"{error}; the pod is counted as one pod without requests")
-            return _ONE_SLOT
+            return _ONE_SLOT, _NOTHING, str(error) if may_hold(pod) else ""
         kept = [(name, amount) for name, amount in request.items() if amount > 0 and is_scheduled(name)]
         kept.append((PODS, 1))
         content = tuple(kept)
@@ -206,8 +222,8 @@ class PodMirror:
         if known is None:
             if len(self._footprints) >= _MAX_FOOTPRINTS:
                 self._footprints.clear()
-            known = self._footprints[content] = dict(content)
-        return known
+            known = self._footprints[content] = (dict(content), extended(dict(content)))
+        return (*known, "")
 
     def _devices(self, key: str, pod: Pod) -> _Devices:
         labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}

@@ -117,6 +117,22 @@ def read_dump(path: Path) -> Dump:
         raise DumpError(f"{path}: {error}; {_REMEDY}") from None
 
 
+def read_dumps(paths: Iterable[Path]) -> Dump:
+    """Several files of one cluster as one, as by `read_dump`; of two objects of one name the later counts."""
+    found = [read_dump(path) for path in paths]
+    kinds = dict.fromkeys(kind for dump in found for kind in dump.others)
+    return Dump(
+        _once(dump.nodes for dump in found),
+        _once(dump.pods for dump in found),
+        tuple(problem for dump in found for problem in dump.problems),
+        {kind: _once(dump.of(kind) for dump in found) for kind in kinds},
+    )
+
+
+def _once(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple({object_key(one.metadata): one for part in parts for one in part}.values())
+
+
 class _Shelf(Generic[T]):
     """The objects of one kind, by key, in the order of their first appearance."""
 

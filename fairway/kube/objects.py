@@ -140,6 +140,12 @@ class Container(KubeStruct, frozen=True):
     ports: list[ContainerPort] | None = None
 
 
+class PodClaim(KubeStruct, frozen=True):
+    """A claim of devices (Dynamic Resource Allocation) that a pod names."""
+
+    name: str = ""
+
+
 class PodSpec(KubeStruct, frozen=True):
     node_name: str = ""
     containers: list[Container] | None = None
@@ -150,6 +156,7 @@ class PodSpec(KubeStruct, frozen=True):
     affinity: RepellingAffinity | None = None
     volumes: list[Volume] | None = None
     tolerations: list[Toleration] | None = None
+    resource_claims: list[PodClaim] | None = None
 
 
 class ContainerStatus(KubeStruct, frozen=True):

@@ -4,77 +4,139 @@ Requests decide how much a pod holds, what kubelet allocated decides which devic
 was measured is not measured: it is never taken for one that does nothing.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.devices import NodeFacts
 from fairway.kube.node_devices import Health, NodeDevices
-from fairway.kube.objects import Node, Pod
-from fairway.usage.bound import bound_s
+from fairway.moments import moment_s
+from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
-from fairway.usage.held import Held, HeldDevices
+from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
 from fairway.usage.measured import Measured, measured
-from fairway.usage.owner import Owners
+from fairway.usage.owner import HASH, Owner, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
-_ENDED = ("Succeeded", "Failed")
 _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What is known of a cluster. ``agents``: None where it could not be asked for them."""
+    """What is known of a cluster. ``pods``, ``agents``: by node; no agents where it could not be asked."""
 
-    nodes: tuple[Node, ...]
-    pods: tuple[Pod, ...]
-    agents: tuple[NodeDevices, ...] | None
+    nodes: Iterable[NodeFacts]
+    pods: Mapping[str, Iterable[BoundPod]]
+    agents: Mapping[str, NodeDevices] | None
     owners: Owners
+    inventory: Inventory = stated_devices
+
+
+def by_node(agents: Iterable[NodeDevices]) -> dict[str, NodeDevices]:
+    """The objects of agents by the names of their nodes, which are their own."""
+    return {agent.metadata.name: agent for agent in agents}
+
+
+def as_of_s(observed_s: Iterable[float | None], now_s: float, age_s: float) -> float:
+    """When the objects were read, in seconds since the epoch: by now, where their age is 0.
+
+    Of a file, whose date a copy changes, and of a cluster out of contact it is when the last agent wrote;
+    ``observed_s``: when each of them did, None where that is no moment.
+    """
+    if not age_s:
+        return now_s
+    written = (at_s for at_s in observed_s if at_s is not None)
+    return min(now_s, max(written, default=now_s - age_s))
 
 
 def cluster_usage(
     cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
 ) -> ClusterUsage:
     """Who uses what at ``now_s``, seconds since the epoch; pods that have ended hold nothing."""
-    holdings = HeldDevices(objects.nodes, catalogue)
-    told = measured(objects.agents or (), now_s, limits)
-    dealer = Dealer(told.found)
-    notes: list[str] = []
+    return joined(cluster, usage_parts(cluster, objects, catalogue, now_s, limits))
+
+
+def usage_parts(
+    cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
+) -> Iterator[ClusterUsage]:
+    """The same node by node, and at last what is to be said of all of them.
+
+    Nothing of a node is needed for another, so that whoever takes the parts in turn never has all at once.
+    """
+    holdings = HeldDevices(objects.nodes, catalogue, objects.inventory)
+    agents = objects.agents or {}
+    unasked: list[str] = []
+    for node in dict.fromkeys((*objects.pods, *agents)):
+        agent = agents.get(node)
+        told = measured(() if agent is None else (agent,), now_s, limits)
+        dealer = Dealer(told.found)
+        uses, problems = _uses(objects.pods.get(node, ()), holdings, dealer, objects.owners, now_s, limits)
+        unasked += dealer.unasked
+        sick = tuple(_sick(cluster, told.found))
+        if uses or sick or problems or told.problems:
+            yield ClusterUsage(cluster, uses, sick, (*problems, *told.problems))
+    notes = [*_unmeasured(holdings.accelerators(), None if objects.agents is None else agents.keys())]
+    if unasked:
+        said = "processes run on devices that their pods did not ask for"
+        notes.append(f"{said}: {_named(sorted(unasked))}")
+    yield ClusterUsage(cluster, (), (), tuple(notes))
+
+
+def joined(cluster: str, parts: Iterable[ClusterUsage]) -> ClusterUsage:
+    """One cluster of its parts."""
     uses: list[Use] = []
-    parts: dict[tuple[str, str], int] = {}
-    openers: list[tuple[Pod, str, Held]] = []
-    for pod in objects.pods:
-        node = pod.spec.node_name or pod.status.nominated_node_name
-        if not node or pod.status.phase in _ENDED:
-            continue
-        read = holdings.of(pod, node)
-        notes += read.problems
+    sick: list[SickDevice] = []
+    notes: list[str] = []
+    for part in parts:
+        uses += part.uses
+        sick += part.sick
+        notes += part.notes
+    return ClusterUsage(cluster, tuple(uses), tuple(sick), tuple(notes))
+
+
+def _uses(
+    pods: Iterable[BoundPod],
+    holdings: HeldDevices,
+    dealer: Dealer,
+    owners: Owners,
+    now_s: float,
+    limits: Thresholds,
+) -> tuple[tuple[Use, ...], tuple[str, ...]]:
+    """What the pods of one node hold, and what of them could not be read."""
+    problems: list[str] = []
+    uses: list[Use] = []
+    parts: Counter[str] = Counter()
+    openers: list[tuple[BoundPod, Held]] = []
+    for pod in pods:
+        read = holdings.of(pod)
+        problems += read.problems
         for held in read.found:
             if held.opener:
-                openers.append((pod, node, held))
+                openers.append((pod, held))
             elif held.group:
-                parts[node, held.group] = parts.get((node, held.group), 0) + held.milli
-        if read.found or dealer.knows(pod, node):
+                parts[held.group] += held.milli
+        if read.found or dealer.knows(pod):
             mine = [held for held in read.found if not held.opener]
-            holding = _holding(pod, node, objects.owners, now_s)
-            uses += judged(tuple(dealer.dealt(holding, pod.metadata.uid, mine)), limits)
-    for pod, node, held in openers:
+            holding = _holding(pod, owners, now_s)
+            uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, mine)), limits)
+    for pod, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
-        rest = held.milli - parts.get((node, held.group), 0)
+        rest = held.milli - parts[held.group]
         if rest > 0:
-            holding = _holding(pod, node, objects.owners, now_s)
-            uses.append(use_of(holding, replace(held, milli=rest), 1, None))
-    if dealer.unasked:
-        notes.append(f"processes run on devices that their pods did not ask for: {_named(dealer.unasked)}")
-    notes += _unmeasured(holdings.accelerators(), objects.agents)
-    return ClusterUsage(cluster, tuple(uses), tuple(_sick(cluster, told.found)), (*notes, *told.problems))
+            uses.append(use_of(_holding(pod, owners, now_s), replace(held, milli=rest), 1, None))
+    return tuple(uses), tuple(problems)
 
 
-def _holding(pod: Pod, node: str, owners: Owners, now_s: float) -> HoldingPod:
-    owner, since_s = owners.owner(pod), bound_s(pod.metadata, pod.status.conditions)
+def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
+    namespace, stay = pod.namespace, pod.tenancy
+    own = Owner("Pod", pod.name, "v1", stay.uid)
+    owner = owners.behind(namespace, own, pod.controller, pod.labels.get(HASH, ""))
+    since_s = moment_s(stay.since)
     age_s = None if since_s is None else max(0, int(now_s - since_s))
-    return HoldingPod(pod.metadata.namespace, pod.metadata.name, owner, owners.queue(pod, owner), node, age_s)
+    return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)
 
 
 def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:
@@ -94,15 +156,14 @@ def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[S
                 )
 
 
-def _unmeasured(nodes: tuple[str, ...], agents: tuple[NodeDevices, ...] | None) -> Iterator[str]:
-    """Whose devices nobody measures."""
+def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None) -> Iterator[str]:
+    """Whose devices nobody measures. ``written``: the nodes whose agents have; None where nobody knows."""
     if not nodes:
         return
-    if not agents:
-        why = "could not be read" if agents is None else "there are none (does the node agent run here?)"
+    if not written:
+        why = "could not be read" if written is None else "there are none (does the node agent run here?)"
         yield f"NodeDevices: {why}; no device is measured"
         return
-    written = {agent.metadata.name for agent in agents}
     without = [node for node in nodes if node not in written]
     if without:
         yield f"no agent has written of {_named(without)}; the devices there are not measured"

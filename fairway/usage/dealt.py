@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from fairway.accelerators.mig_geometry import most_instances
-from fairway.kube.objects import Pod
+from fairway.usage.bound_pod import BoundPod
 from fairway.usage.held import WHOLE_MILLI, Held
 from fairway.usage.measured import Holds, Measured
 from fairway.usage.use import HoldingPod, Use
@@ -24,9 +24,9 @@ class Dealer:
                 for holds in device.holders:
                     self._held.setdefault((node, holds.namespace, holds.pod), []).append((holds, device))
 
-    def knows(self, pod: Pod, node: str) -> bool:
-        """Whether a pod of this name holds any device of the node."""
-        return (node, pod.metadata.namespace, pod.metadata.name) in self._held
+    def knows(self, pod: BoundPod) -> bool:
+        """Whether a pod of this name holds any device of its node."""
+        return (pod.node, pod.namespace, pod.name) in self._held
 
     def dealt(self, pod: HoldingPod, uid: str, holdings: Iterable[Held]) -> Iterator[Use]:
         """What the pod holds, device by device as far as anybody tells which; the rest in one piece."""

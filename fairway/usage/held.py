@@ -6,7 +6,8 @@ a whole device where the table does not know it; of devices that a sharing schem
 say.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry
@@ -17,21 +18,21 @@ from fairway.accelerators.devices import (
     DeviceUse,
     NodeFacts,
     PodAsk,
-    PodFacts,
     Read,
     Scheme,
 )
 from fairway.accelerators.mig_geometry import geometry_of
 from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
-from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.products import node_product
-from fairway.accelerators.schemes import MARKS, SCHEMES
-from fairway.kube.objects import Node, Pod
-from fairway.resources import Amounts, ResourceError, is_extended, parse_amounts, pod_request
+from fairway.accelerators.schemes import SCHEMES
+from fairway.kube.objects import Node
+from fairway.resources import Amounts, ResourceError, is_extended, parse_amounts
+from fairway.usage.bound_pod import BoundPod
 
 WHOLE_MILLI = 1000
 """A device, in the unit of parts of it."""
 
+_OPENING = tuple(scheme for scheme in SCHEMES if scheme.opens)
 _BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 
@@ -53,9 +54,6 @@ class Held:
     opener: bool = False
 
 
-_NOTHING: Read[tuple[Held, ...]] = Read(())
-
-
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """What one of a resource is on a node: ``milli`` thousandths of a device, with ``many`` to a device."""
@@ -66,59 +64,78 @@ class _Piece:
     is_instance: bool = False
 
 
+def node_facts(node: Node) -> NodeFacts:
+    """The node as adapters look at it; an amount that cannot be read counts as none."""
+    has: Amounts = {}
+    for resource, raw in (node.status.allocatable or {}).items():
+        # Whoever counts the node's devices has told it.
+        with suppress(ResourceError):
+            has.update(parse_amounts({resource: raw}))
+    metadata = node.metadata
+    return NodeFacts(metadata.name, metadata.labels or {}, metadata.annotations or {}, has)
+
+
+Inventory = Callable[[Scheme, NodeFacts], Mapping[str, Device]]
+"""The devices of a node that a scheme shares, by id."""
+
+
+def stated_devices(scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
+    """What the node itself says of them."""
+    read = scheme.devices(node)
+    return {device.id: device for device in read.found} if read else {}
+
+
 class HeldDevices:
     """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each."""
 
-    def __init__(self, nodes: Iterable[Node], catalogue: Catalogue) -> None:
+    def __init__(
+        self, nodes: Iterable[NodeFacts], catalogue: Catalogue, inventory: Inventory = stated_devices
+    ) -> None:
         self._catalogue = catalogue
-        self._nodes = {node.metadata.name: node for node in nodes}
-        self._facts: dict[str, NodeFacts] = {}
+        self._inventory = inventory
+        self._nodes = {node.name: node for node in nodes}
+        self._entries: dict[str, Entry | None] = {}
         self._pieces: dict[tuple[str, str], _Piece] = {}
-        self._devices: dict[tuple[str, str], dict[str, Device]] = {}
+        self._devices: dict[tuple[str, str], Mapping[str, Device]] = {}
 
-    def of(self, pod: Pod, node: str) -> Read[tuple[Held, ...]]:
-        """What the pod holds of the node's accelerators; nothing where its request cannot be read."""
-        marks = (*(pod.metadata.annotations or ()), *(pod.metadata.labels or ()))
-        marked = not MARKS.isdisjoint(marks)
-        if not marked and not _asks(pod):
-            return _NOTHING
-        facts = pod_facts(pod)
-        try:
-            request = {name: n for name, n in pod_request(pod).items() if n > 0 and is_extended(name)}
-        except ResourceError as error:
-            return Read((), (f"pod {facts.namespace}/{pod.metadata.name}: {error}; it holds nothing",))
-        shared = [held for scheme in SCHEMES if marked for held in self._shared(scheme, facts, node, request)]
-        found = (*shared, *self._counted(node, request))
+    def of(self, pod: BoundPod) -> Read[tuple[Held, ...]]:
+        """What the pod holds of its node's accelerators; nothing where its request cannot be read."""
+        if pod.tenancy.problem:
+            return Read((), (f"pod {pod.namespace}/{pod.name}: {pod.tenancy.problem}; it holds nothing",))
+        request = dict(pod.tenancy.asks)
+        if not request and not pod.uses:
+            return Read(())
+        found = (*self._shared(pod, request), *self._counted(pod.node, request))
         return Read(tuple(held for held in found if held.milli > 0 and held.pieces > 0))
 
     def accelerators(self) -> tuple[str, ...]:
         """The nodes that have any, by name."""
         return tuple(sorted(node for node in self._nodes if any(self._resources(node))))
 
-    def _shared(self, scheme: Scheme, facts: PodFacts, node: str, request: Amounts) -> Iterator[Held]:
-        """What the scheme says; what it counts device by device leaves ``request``."""
-        uses = scheme.uses(facts).found
-        if scheme.opens and not uses:
-            group = next((facts.labels[mark] for mark in scheme.marks if mark in facts.labels), "")
-            if group and request.pop(scheme.opens, 0):
-                yield Held(self._piece(node, scheme.opens).product, WHOLE_MILLI, 1, group=group, opener=True)
-            return
-        if not uses:
-            return
-        if not scheme.opens:
-            for resource in tuple(request):
-                if scheme.claims(PodAsk((((resource, 1),),))) is not None:
-                    del request[resource]
-        known = self._known(scheme, node)
-        opened = scheme.new_device(self._node(node)) if scheme.new_device else None
-        for use in uses:
-            device = known.get(use.device, opened)
-            product = next((self._piece(node, name).product for name in self._resources(node)), "")
-            if scheme.opens:
-                yield Held(product, _part(use, device), 1, group=use.device)
-            else:
-                product = product or (device.product if device else "")
-                yield Held(product, _part(use, device), 1, device=use.device)
+    def _shared(self, pod: BoundPod, request: Amounts) -> Iterator[Held]:
+        """What sharing schemes say; what they count device by device leaves ``request``."""
+        node, said = self._node(pod.node), dict(pod.uses)
+        for scheme in _OPENING:
+            group = next((pod.labels[mark] for mark in scheme.marks if mark in pod.labels), "")
+            if group and scheme not in said and request.pop(scheme.opens, 0):
+                product = self._piece(pod.node, scheme.opens).product
+                yield Held(product, WHOLE_MILLI, 1, group=group, opener=True)
+        for scheme, uses in pod.uses:
+            if not scheme.opens:
+                for resource in tuple(request):
+                    if scheme.claims(PodAsk((((resource, 1),),))) is not None:
+                        del request[resource]
+            known = self._known(scheme, pod.node)
+            opened = scheme.new_device(node) if scheme.new_device else None
+            for use in uses:
+                device = known.get(use.device, opened)
+                names = self._resources(pod.node)
+                product = next((self._piece(pod.node, name).product for name in names), "")
+                if scheme.opens:
+                    yield Held(product, _part(use, device), 1, group=use.device)
+                else:
+                    product = product or (device.product if device else "")
+                    yield Held(product, _part(use, device), 1, device=use.device)
 
     def _counted(self, node: str, request: Amounts) -> Iterator[Held]:
         for resource, amount in sorted(request.items()):
@@ -133,25 +150,17 @@ class HeldDevices:
                 yield Held(piece.product, piece.milli, amount, is_instance=piece.is_instance)
 
     def _entry(self, resource: str) -> Entry | None:
-        entry = self._catalogue.device(resource) if is_extended(resource) else None
-        return entry if entry is not None and entry.is_accelerator else None
+        if resource not in self._entries:
+            entry = self._catalogue.device(resource) if is_extended(resource) else None
+            self._entries[resource] = entry if entry is not None and entry.is_accelerator else None
+        return self._entries[resource]
 
     def _resources(self, node: str) -> Iterator[str]:
         has = self._node(node).allocatable
         return (name for name, amount in sorted(has.items()) if amount > 0 and self._entry(name))
 
     def _node(self, name: str) -> NodeFacts:
-        known = self._facts.get(name)
-        if known is None:
-            node = self._nodes.get(name, Node())
-            try:
-                has = parse_amounts(node.status.allocatable)
-            except ResourceError:
-                # Whoever counts the node's devices has told it.
-                has = {}
-            labels, annotations = node.metadata.labels or {}, node.metadata.annotations or {}
-            known = self._facts[name] = NodeFacts(name, labels, annotations, has)
-        return known
+        return self._nodes.get(name) or NodeFacts(name)
 
     def _piece(self, node: str, resource: str) -> _Piece:
         key = (node, resource)
@@ -179,17 +188,8 @@ class HeldDevices:
     def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:
         key = (scheme.name, node)
         if key not in self._devices:
-            read = scheme.devices(self._node(node))
-            self._devices[key] = {device.id: device for device in read.found} if read else {}
+            self._devices[key] = self._inventory(scheme, self._node(node))
         return self._devices[key]
-
-
-def _asks(pod: Pod) -> bool:
-    """Whether the pod requests anything that a device plugin advertises. Most pods of a cluster do not."""
-    spec = pod.spec
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
-    stated = (one.resources.requests for one in containers if one.resources and one.resources.requests)
-    return any(is_extended(name) for requests in stated for name in requests)
 
 
 def _part(use: DeviceUse, device: Device | None) -> int:

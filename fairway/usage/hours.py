@@ -1,4 +1,4 @@
-"""Device-hours by team: held, used, quiet and wasted on the days of a period, and how much of it was observed.
+"""Device-hours by team: held, used, quiet and wasted on the days of a period, how much of it was observed.
 
 Rows are device-seconds of one day, whole numbers, from the sums that node agents keep or from Prometheus.
 Wasted is what is measured and not used, as in `fairway.usage.groups`. What nobody observed is in no row: it

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.objects import Deployment, ObjectMeta, Pod, ReplicaSet
 from fairway.names import DEFAULT_QUEUE, QUEUE
 
-_HASH = "pod-template-hash"
+HASH = "pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +34,58 @@ class Owners:
         self,
         replica_sets: Iterable[ReplicaSet] = (),
         deployments: Iterable[Deployment] = (),
-        namespaces: Iterable[Namespace] = (),
+        default_queues: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._replica_sets = _by_name(one.metadata for one in replica_sets)
         self._deployments = _by_name(one.metadata for one in deployments)
-        self._default_queues = {
-            one.metadata.name: queue for one in namespaces if (queue := _stated(one.metadata, DEFAULT_QUEUE))
-        }
+        self._default_queues = default_queues
 
     def owner(self, pod: Pod) -> Owner:
-        """The pod's controller; behind a ReplicaSet what controls that.
+        """The pod's controller; behind a ReplicaSet what controls that."""
+        metadata = pod.metadata
+        own = Owner("Pod", metadata.name, "v1", metadata.uid)
+        return self.behind(
+            metadata.namespace, own, controller(metadata), (metadata.labels or {}).get(HASH, "")
+        )
 
-        A Deployment names its ReplicaSets after itself and the hash that it labels their pods with, so it is
-        known without them.
+    def behind(self, namespace: str, pod: Owner, controlled_by: Owner | None, template_hash: str) -> Owner:
+        """The same of a pod whose controller is known, and the hash that a Deployment labels its pods with.
+
+        A Deployment names its ReplicaSets after itself and that hash, so it is known without them.
         """
-        found = _controller(pod.metadata)
-        if found is None:
-            return Owner("Pod", pod.metadata.name, "v1", pod.metadata.uid)
-        if found.kind != "ReplicaSet":
-            return found
-        behind = self._replica_sets.get((pod.metadata.namespace, found.name))
-        if behind is not None:
-            return _controller(behind) or found
-        name, _, end = found.name.rpartition("-")
-        hashed = (pod.metadata.labels or {}).get(_HASH)
-        return Owner("Deployment", name, found.api_version) if name and end == hashed else found
+        if controlled_by is None:
+            return pod
+        if controlled_by.kind != "ReplicaSet":
+            return controlled_by
+        replica_set = self._replica_sets.get((namespace, controlled_by.name))
+        if replica_set is not None:
+            return controller(replica_set) or controlled_by
+        name, _, end = controlled_by.name.rpartition("-")
+        if not name or end != template_hash:
+            return controlled_by
+        return Owner("Deployment", name, controlled_by.api_version)
 
-    def queue(self, pod: Pod, owner: Owner) -> str:
-        """The LocalQueue that the pod, its Deployment or the namespace names; empty where none does."""
-        namespace = pod.metadata.namespace
-        stated = _stated(pod.metadata, QUEUE)
-        if not stated and owner.kind == "Deployment":
+    def queue(self, namespace: str, own: str, owner: Owner) -> str:
+        """The LocalQueue that the pod (``own``), its Deployment or the namespace names; else empty."""
+        if not own and owner.kind == "Deployment":
             behind = self._deployments.get((namespace, owner.name))
-            stated = _stated(behind, QUEUE) if behind else ""
-        return stated or self._default_queues.get(namespace, "")
+            own = stated(behind, QUEUE) if behind else ""
+        return own or self._default_queues.get(namespace, "")
 
 
-def _controller(metadata: ObjectMeta) -> Owner | None:
+def default_queues(namespaces: Iterable[Namespace]) -> dict[str, str]:
+    """The LocalQueues that namespaces give to pods that name none, by namespace."""
+    return {one.metadata.name: queue for one in namespaces if (queue := stated(one.metadata, DEFAULT_QUEUE))}
+
+
+def controller(metadata: ObjectMeta) -> Owner | None:
+    """Who controls the object, None where nobody does."""
     owners = (one for one in metadata.owner_references or () if one.controller)
     return next((Owner(one.kind, one.name, one.api_version, one.uid) for one in owners), None)
 
 
-def _stated(metadata: ObjectMeta, key: str) -> str:
-    """The label or annotation."""
+def stated(metadata: ObjectMeta, key: str) -> str:
+    """The label or annotation, empty where there is none."""
     return (metadata.labels or {}).get(key) or (metadata.annotations or {}).get(key) or ""
 
 

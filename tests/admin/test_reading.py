@@ -29,20 +29,25 @@ from admin.verdicts import Verdicts, Word, word
 from admin.workload_file import read_workload_file
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
+from estimator.capacity.usage import UsageAnswer
 from estimator.reasons import Reason
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
 from fairway.kube.objects import ResourceQuota
+from fairway.usage.use import ClusterUsage
 from sandbox.fakeapi import FakeApi
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.admin.estimators import FakeEstimator, serving
 from tests.admin.examples import alpha, bravo, charlie
 from tests.admin.examples import report as example
 from tests.admin.test_workload_file import JOB
+from tests.builders import node, pod
 from tests.certs import Authority
+from tests.usage.agents import agent, usage
 
 NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+WEST = usage([node("n").gpus(8)], [pod("p").requests(gpu=3).on("n")], [agent("n")], name="alpha")
 ESTIMATES = LocalEstimates(Rules(builtin_catalogue()), clock=lambda: 0.0)
 
 
@@ -216,6 +221,33 @@ def test_an_estimator_tells_of_all_its_clusters_or_of_one() -> None:
                 await remote_summaries(EstimatorSource("delta", estimator.address), Tls())
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("methods", "answer", "held", "notes"),
+    [
+        (("Summary", "Usage"), UsageAnswer(WEST), 3000, ()),
+        (("Summary", "Usage"), UsageAnswer(WEST, 9.0, "nodes: lost"), 3000, ("nodes: lost",)),
+        (("Summary", "Usage"), UsageAnswer(ClusterUsage("alpha", ()), 0.0, "late"), 0, ("late",)),
+        (("Summary",), UsageAnswer(WEST), None, ()),
+    ],
+)
+def test_a_report_says_who_uses_what_of_an_estimators_clusters(
+    methods: tuple[str, ...], answer: UsageAnswer, held: int | None, notes: tuple[str, ...]
+) -> None:
+    async def run() -> Report:
+        async with serving(FakeEstimator((alpha(),), usages=(answer,)), methods=methods) as estimator:
+            source, known = EstimatorSource("", estimator.address), builtin_catalogue()
+            return await read_report(
+                [source], ESTIMATES, Tls(), NOW, quiet(), with_nodes=False, catalogue=known
+            )
+
+    made = asyncio.run(run())
+    (cluster,) = made.clusters
+    assert made.failures == ()
+    assert cluster.summary == alpha()
+    assert (cluster.usage and cluster.usage.total.allocated_milli) == held
+    assert (cluster.usage.notes if cluster.usage else ()) == notes
 
 
 def test_a_cluster_that_an_estimator_knows_nothing_of_is_a_failure_and_its_verdict_unknown() -> None:

@@ -150,7 +150,7 @@ def test_nothing_is_said_by_queue_where_no_pod_came_through_one_and_nothing_at_a
     without = report(alpha())
     assert "Who uses what" not in rendered(report_tables(without), to_terminal=False)
     assert 'id="users"' not in page(without)
-    assert unknown(without) == ("alpha: an estimator does not tell who uses what",)
+    assert unknown(without) == ("alpha: its estimator does not tell who uses what, as older ones do not",)
 
 
 def test_names_in_usage_are_harmless_on_the_page_and_in_the_terminal() -> None:

@@ -53,6 +53,10 @@ def kind_of(path: Path) -> FileKind:
         ("dumps/alpha.json.gz", DumpSource("alpha", Path("dumps/alpha.json.gz"))),
         ("x.1=dumps/alpha.json.gz", DumpSource("x.1", Path("dumps/alpha.json.gz"))),
         ("./odd=name.json", DumpSource("odd=name", Path("odd=name.json"))),
+        (
+            "x=dumps/alpha.json.gz,./odd=name.json",
+            DumpSource("x", Path("dumps/alpha.json.gz"), (Path("odd=name.json"),)),
+        ),
         ("grpc://localhost:10352", EstimatorSource("", "localhost:10352")),
         ("a=grpc://[::1]:10352/", EstimatorSource("a", "[::1]:10352")),
     ],
@@ -72,6 +76,12 @@ def test_a_source_is_what_its_text_and_its_file_say(text: str, source: Source) -
         ("grpc://localhost:99999", "expected grpc://HOST:PORT"),
         ("a=grpc://h:1:2", "expected grpc://HOST:PORT"),
         ("folder", "is a folder: name its files"),
+        (
+            "dumps/alpha.json.gz,dumps/alpha.json.gz",
+            "several files of one cluster: expected a name, as NAME=",
+        ),
+        ("a=dumps/alpha.json.gz,nope.json", "no file dumps/alpha.json.gz,nope.json"),
+        ("a=dumps/alpha.json.gz,/kube/config", "no file dumps/alpha.json.gz,/kube/config"),
         ("dumps/alpha.json.gz@prod", "is no kubeconfig"),
     ],
 )

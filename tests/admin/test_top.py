@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,14 @@ from admin.main import cli
 from admin.top import Chosen, Top, top
 from admin.top_command import _watched
 from admin.top_command import top as top_command
+from estimator.capacity.usage import UsageAnswer
 from fairway.usage.definitions import THRESHOLDS, idle_time
 from fairway.usage.groups import By
+from fairway.usage.use import ClusterUsage
 from tests.admin.dumps import gpu_node, gpu_pod, write_dump
-from tests.usage.agents import DeviceBuilder, ago
+from tests.admin.estimators import FakeEstimator, serving
+from tests.builders import node, pod
+from tests.usage.agents import DeviceBuilder, ago, usage
 
 FIRST = DeviceBuilder("GPU-0").held_by("team-a/idler").doing(0, 0, 60, idle_s=7200)
 SECOND = DeviceBuilder("GPU-1").held_by("team-b/worker").doing(80, 95)
@@ -112,7 +117,13 @@ def test_wide_has_every_column_on_one_line(dump: Path) -> None:
         (["--queue", "nope"], 1, "--queue nope: no pod that holds devices is of such a queue; there is none"),
         (["--product", "B900"], 1, "--product B900: no pod"),
         (["--node", "g9"], 1, "--node g9: no pod that holds devices is of such a node; there is g1"),
-        (["grpc://127.0.0.1:9"], 2, "an estimator does not tell who uses what"),
+        (["grpc://127.0.0.1:9"], 2, "is it running there, and are the TLS flags as it needs them?"),
+        (
+            ["grpc://127.0.0.1:9", "--from-prometheus", "http://localhost:9"],
+            1,
+            "--from-prometheus: estimator 127.0.0.1:9 has a setting of its own: give the flag",
+        ),
+        (["--cert-file", "x"], 1, "--cert-file and --key-file belong together"),
         (["--watch", "--out", "x.json"], 1, "--watch and --out: expected one of them"),
     ],
 )
@@ -122,10 +133,52 @@ def test_what_cannot_be_shown_is_told(dump: Path, args: list[str], code: int, to
     assert result.exit_code == code or (code == 1 and result.exit_code != 0)
 
 
-def test_only_estimators_is_a_failure_that_says_what_to_give() -> None:
-    result = run("grpc://127.0.0.1:9")
+def asked(estimator: FakeEstimator, *args: object, methods: Collection[str] = ("Usage",)) -> Result:
+    """What the command says of an estimator, after the sources and options of ``args``."""
+
+    async def scenario() -> Result:
+        async with serving(estimator, methods=methods):
+            return await asyncio.to_thread(run, *args, f"grpc://{estimator.address}")
+
+    return asyncio.run(scenario())
+
+
+WEST = usage([node("n").gpus(8)], [pod("p").requests(gpu=3).on("n")], name="west")
+
+
+def test_estimators_are_shown_beside_dumps(dump: Path) -> None:
+    result = asked(FakeEstimator(usages=(UsageAnswer(WEST),)), dump, "--by", "cluster", "-o", "json")
+    assert result.exit_code == 0, result.output
+    sums = {line["name"][0]: line["sums"]["allocated_milli"] for line in json.loads(result.stdout)["lines"]}
+    assert sums == {"east": 3000, "west": 3000}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "told"),
+    [
+        (UsageAnswer(WEST, 200.0, "nodes: out of contact"), 0, "west: nodes: out of contact"),
+        (
+            UsageAnswer(ClusterUsage("west", ()), 0.0, "nodes: not read"),
+            2,
+            "west could not be read: nodes: not read",
+        ),
+    ],
+)
+def test_of_a_cluster_in_doubt_is_shown_what_is_known(
+    dump: Path, answer: UsageAnswer, code: int, told: str
+) -> None:
+    result = asked(FakeEstimator(usages=(answer,)), dump)
+    assert result.exit_code == code, result.output
+    assert told in " ".join(result.output.split())
+
+
+def test_an_estimator_that_does_not_know_the_call_is_told_what_to_do_about() -> None:
+    result = asked(FakeEstimator(), methods=("Summary",))
     assert result.exit_code == 1
-    assert "give the cluster's kubeconfig" in result.output
+    told = " ".join(result.output.split())
+    assert (
+        "it is no Fairway estimator, or one older than this command. Update it, or give the cluster's" in told
+    )
 
 
 def test_a_cluster_without_agents_says_that_nothing_is_measured(tmp_path: Path) -> None:
@@ -190,3 +243,23 @@ def test_watching_what_was_never_there_is_an_error() -> None:
     result = run("grpc://127.0.0.1:9", "--watch")
     assert result.exit_code == 1
     assert "no cluster could be read" in result.output
+
+
+def test_the_files_of_one_cluster_count_as_one_file(dump: Path, tmp_path: Path) -> None:
+    items = json.loads(dump.read_text())["items"]
+    files = [
+        write_dump(tmp_path / f"{kind}.json", [(kind, one) for one in items if one["kind"] == kind])
+        for kind in ("NodeDevices", "Pod", "Node")
+    ]
+    whole, parts = run(dump, "-o", "json"), run(f"east={','.join(map(str, files))}", "-o", "json")
+    assert parts.exit_code == 0, parts.output
+    left, right = json.loads(whole.stdout), json.loads(parts.stdout)
+    assert [left[name] for name in ("total", "lines", "notes")] == [
+        right[name] for name in ("total", "lines", "notes")
+    ]
+
+
+def test_files_of_one_cluster_given_one_by_one_are_told_how_to_be_given(dump: Path) -> None:
+    result = run(f"a={dump}", f"a={dump}")
+    assert result.exit_code == 1
+    assert "or the files of one cluster as NAME=FILE,FILE" in " ".join(result.output.split())

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import grpc
 
+from estimator.capacity.usage import UsageAnswer
 from estimator.capacity_service import SERVICE as CAPACITY_SERVICE
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2 as pb
 from estimator.server import serve
 from estimator.service import EXPLAIN_KEY, OBJECT_KEY, REASONS_KEY, SERVICE
 from estimator.settings import ApiSettings, ClusterSource, LiveCluster, Settings, SnapshotCluster
+from estimator.usage_wire import answers_of
 from fairway.capacity.v1 import capacity_pb2
 from fairway.service.common_flags import EndpointSettings, LogSettings
 
@@ -136,6 +138,18 @@ class CapacityCaller:
         request = capacity_pb2.SummaryRequest(clusters=clusters)
         data = await self.call("Summary", request.SerializeToString(), timeout_s=timeout_s)
         return list(capacity_pb2.SummaryResponse.FromString(data).clusters)
+
+    def pages(self, *clusters: str, timeout_s: float | None = 20.0) -> grpc.aio.UnaryStreamCall[bytes, bytes]:
+        """A call of `Usage` in flight."""
+        method: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self._channel.unary_stream(
+            f"/{CAPACITY_SERVICE}/Usage"
+        )
+        request = capacity_pb2.UsageRequest(clusters=clusters)
+        return method(request.SerializeToString(), timeout=timeout_s)
+
+    async def usage(self, *clusters: str, timeout_s: float | None = 20.0) -> tuple[UsageAnswer, ...]:
+        pages = [page async for page in self.pages(*clusters, timeout_s=timeout_s)]
+        return answers_of(map(capacity_pb2.UsagePage.FromString, pages))
 
 
 def _reasons(trailing: Mapping[str, str]) -> tuple[str, ...]:

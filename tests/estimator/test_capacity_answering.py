@@ -333,15 +333,17 @@ def test_calls_are_counted_by_how_they_ended(nodes: Path, registry: CollectorReg
                 await place(own, workers(1, gpu=1))
             await own.explain(pb.ExplainRequest(gang=workers(1, gpu=1)))
             await own.summary()
+            await own.usage()
             for rpc in ("Place", "Place", "Explain", "Summary"):
                 assert await own.call(rpc, b"\xff").code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert await own.pages(*map(str, range(1001))).code() is grpc.StatusCode.INVALID_ARGUMENT
 
     asyncio.run(scenario())
     counted = {
         (rpc, result): registry.get_sample_value(
             "fairway_capacity_request_duration_seconds_count", {"rpc": rpc, "result": result}
         )
-        for rpc in ("Place", "Explain", "Summary")
+        for rpc in ("Place", "Explain", "Summary", "Usage")
         for result in ("success", "error")
     }
     assert counted == {
@@ -351,6 +353,8 @@ def test_calls_are_counted_by_how_they_ended(nodes: Path, registry: CollectorReg
         ("Explain", "error"): 1,
         ("Summary", "success"): 1,
         ("Summary", "error"): 1,
+        ("Usage", "success"): 1,
+        ("Usage", "error"): 1,
     }
 
 

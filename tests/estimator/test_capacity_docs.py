@@ -24,6 +24,7 @@ REQUESTS: dict[str, type[Message]] = {
     "Place": pb.PlaceRequest,
     "Explain": pb.ExplainRequest,
     "Summary": pb.SummaryRequest,
+    "Usage": pb.UsageRequest,
 }
 KINDS = sorted(
     {

@@ -17,8 +17,7 @@ from admin.live import read_live
 from admin.mirrors import mirror_of
 from estimator.cluster.mirror import ClusterMirror
 from estimator.live_source import LiveSource
-from estimator.member import NODES, PODS, MemberCluster
-from estimator.member_kinds import NODE_DEVICES
+from estimator.member import NODE_DEVICES, NODES, PODS, MemberCluster
 from fairway.kube.client import KubeClient
 from fairway.kube.dumps import read_dump
 from fairway.kube.node_devices import NodeDevices

@@ -17,9 +17,11 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Node, Pod
 from fairway.resources import pod_request
-from fairway.usage.cluster import Objects, cluster_usage
+from fairway.usage.bound_pod import bound_pods
+from fairway.usage.cluster import Objects, by_node, cluster_usage
 from fairway.usage.definitions import Finding
 from fairway.usage.groups import total
+from fairway.usage.held import node_facts
 from fairway.usage.owner import Owners
 from manifests.observability.__main__ import ROOT, outdated
 from manifests.observability.rules import ALLOCATED, FINDING, MEASURED, USED, recording_rules
@@ -40,7 +42,7 @@ def test_the_committed_files_are_what_is_made() -> None:
 
 
 def judged(nodes: Iterable[Node], pods: Iterable[Pod], agents: Iterable[NodeDevices]) -> Found:
-    objects = Objects(tuple(nodes), tuple(pods), tuple(agents), Owners())
+    objects = Objects(tuple(map(node_facts, nodes)), bound_pods(pods), by_node(agents), Owners())
     found = cluster_usage("east", objects, builtin_catalogue(), NOW.timestamp())
     return {
         (use.pod.name, use.device.id, finding.value)
@@ -127,7 +129,7 @@ def test_the_sums_are_those_of_top() -> None:
     machines, pods, agents = drawn(2)
     found = recorded(recording_rules(), shown(agents, pods, NOW_S), NOW_S)
     sums = {one.labels[NAME]: one.value for one in found if ":sum" in one.labels[NAME]}
-    objects = Objects(tuple(machines), tuple(pods), agents, Owners())
+    objects = Objects(tuple(map(node_facts, machines)), bound_pods(pods), by_node(agents), Owners())
     top = total([cluster_usage("east", objects, builtin_catalogue(), NOW_S)])
     assert 1000 * sums[ALLOCATED] == pytest.approx(top.allocated_milli)
     assert 1000 * sums[MEASURED] == pytest.approx(top.measured_milli)

@@ -55,9 +55,8 @@ def tls_files(folder: Path) -> TlsFiles:
 @asynccontextmanager
 async def guarded(folder: Path) -> AsyncIterator[int]:
     """An estimator with a client authority; its port."""
-    dump = write_dump(
-        folder / "m.json", [gpu_node("a", 8), gpu_pod("secret-pod", "a", 3, "secret-namespace")]
-    )
+    pods = [gpu_pod("secret-pod", "a", 3, "secret-namespace"), gpu_pod("without-devices", "a", 0)]
+    dump = write_dump(folder / "m.json", [gpu_node("a", 8), *pods])
     settings = replace(DEFAULTS, clusters=(snapshot("m", dump),), tls=tls_files(folder))
     async with running(settings) as (port, _):
         yield port
@@ -165,7 +164,7 @@ class TestMutualTls:
 
 
 class TestWhatIsTold:
-    def test_no_answer_names_a_pod_or_a_namespace(self, tmp_path: Path) -> None:
+    def test_only_who_uses_what_names_pods_and_namespaces(self, tmp_path: Path) -> None:
         template = json.dumps(
             {"spec": {"containers": [{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "6"}}}]}}
         )
@@ -191,6 +190,10 @@ class TestWhatIsTold:
                 assert "gpu" in said
                 assert "secret-pod" not in said
                 assert "secret-namespace" not in f"{placed} {explained} {summed} {reasons}"
+                used = f"{await caller.usage()}"
+                assert "secret-pod" in used
+                assert "secret-namespace" in used
+                assert "without-devices" not in used
 
         asyncio.run(scenario())
 

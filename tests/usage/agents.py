@@ -6,13 +6,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.users import Users
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.node_devices import NodeDevices
-from fairway.kube.objects import Deployment, ReplicaSet
-from fairway.usage.cluster import Objects, cluster_usage
-from fairway.usage.owner import Owners
-from fairway.usage.use import ClusterUsage, Use
+from fairway.kube.objects import ApiObject, Deployment, Node, Pod, ReplicaSet
+from fairway.usage.bound_pod import bound_pods
+from fairway.usage.cluster import Objects, by_node, cluster_usage, joined
+from fairway.usage.held import node_facts
+from fairway.usage.owner import Owners, default_queues
+from fairway.usage.use import ClusterUsage, SickDevice, Use
 from tests.builders import NodeBuilder, PodBuilder
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -81,14 +85,47 @@ def usage(
     namespaces: Iterable[Namespace] = (),
     name: str = "east",
 ) -> ClusterUsage:
-    """Who uses what at `NOW`."""
-    objects = Objects(
-        tuple(node.build() for node in nodes),
-        tuple(pod.build() for pod in pods),
-        None if agents is None else tuple(agents),
-        Owners(replica_sets, deployments, namespaces),
+    """Who uses what at `NOW`; a mirror of the cluster has to say the same, as far as it knows the owners."""
+    made = [node.build() for node in nodes], [pod.build() for pod in pods]
+    told = None if agents is None else tuple(agents)
+    known = None if told is None else by_node(told)
+    queues = default_queues(namespaces)
+
+    def found(owners: Owners) -> ClusterUsage:
+        objects = Objects(tuple(map(node_facts, made[0])), bound_pods(made[1]), known, owners)
+        return cluster_usage(name, objects, builtin_catalogue(), NOW.timestamp())
+
+    whole = found(Owners(replica_sets, deployments, queues))
+    if told is not None and len({one.metadata.name for one in told}) < len(told):
+        return whole  # No API server has two objects of one name.
+    mirror = ClusterMirror(lambda resource, key, message: None)
+    fill_in_any_order(mirror, (*made[1], *(told or ()), *namespaces, *made[0]))
+    mirror.node_devices.synced = told is not None
+    kept = joined(name, Users.of(mirror).usage_parts(name, builtin_catalogue(), NOW.timestamp(), 0.0))
+    assert in_order(kept) == in_order(found(Owners(default_queues=queues)))
+    return whole
+
+
+def in_order(found: ClusterUsage) -> tuple[list[Use], list[SickDevice], list[str]]:
+    """All that is told, whatever node comes first."""
+    uses = sorted(
+        found.uses, key=lambda use: (str(use.pod.namespace), use.pod.name, use.milli, str(use.device))
     )
-    return cluster_usage(name, objects, builtin_catalogue(), NOW.timestamp())
+    return uses, sorted(found.sick, key=repr), sorted(found.notes)
+
+
+def fill_in_any_order(mirror: ClusterMirror, objects: Iterable[ApiObject]) -> None:
+    """Put the objects into a mirror, each twice."""
+    for obj in (one for one in objects for _ in range(2)):
+        match obj:
+            case Node():
+                mirror.nodes.upsert(obj)
+            case Pod():
+                mirror.pods.upsert(obj)
+            case NodeDevices():
+                mirror.node_devices.upsert(obj)
+            case Namespace():
+                mirror.admission.namespaces.upsert(obj)
 
 
 def held(found: ClusterUsage) -> dict[str, int]:

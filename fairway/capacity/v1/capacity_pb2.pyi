@@ -362,3 +362,107 @@ class Domain(_message.Message):
     free: int
     whole_nodes_free: int
     def __init__(self, path: _Optional[_Iterable[str]] = ..., nodes: _Optional[int] = ..., total: _Optional[int] = ..., free: _Optional[int] = ..., whole_nodes_free: _Optional[int] = ...) -> None: ...
+
+class UsageRequest(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class UsagePage(_message.Message):
+    __slots__ = ("cluster", "pods", "sick", "notes", "age_s", "doubt")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    SICK_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    DOUBT_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    pods: _containers.RepeatedCompositeFieldContainer[UsingPod]
+    sick: _containers.RepeatedCompositeFieldContainer[SickDevice]
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    age_s: float
+    doubt: str
+    def __init__(self, cluster: _Optional[str] = ..., pods: _Optional[_Iterable[_Union[UsingPod, _Mapping]]] = ..., sick: _Optional[_Iterable[_Union[SickDevice, _Mapping]]] = ..., notes: _Optional[_Iterable[str]] = ..., age_s: _Optional[float] = ..., doubt: _Optional[str] = ...) -> None: ...
+
+class UsingPod(_message.Message):
+    __slots__ = ("namespace", "name", "owner_kind", "owner_name", "queue", "node", "age_s", "uses")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OWNER_KIND_FIELD_NUMBER: _ClassVar[int]
+    OWNER_NAME_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    USES_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    name: str
+    owner_kind: str
+    owner_name: str
+    queue: str
+    node: str
+    age_s: int
+    uses: _containers.RepeatedCompositeFieldContainer[DeviceUse]
+    def __init__(self, namespace: _Optional[str] = ..., name: _Optional[str] = ..., owner_kind: _Optional[str] = ..., owner_name: _Optional[str] = ..., queue: _Optional[str] = ..., node: _Optional[str] = ..., age_s: _Optional[int] = ..., uses: _Optional[_Iterable[_Union[DeviceUse, _Mapping]]] = ...) -> None: ...
+
+class DeviceUse(_message.Message):
+    __slots__ = ("product", "milli", "pieces", "findings", "device")
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    MILLI_FIELD_NUMBER: _ClassVar[int]
+    PIECES_FIELD_NUMBER: _ClassVar[int]
+    FINDINGS_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    product: str
+    milli: int
+    pieces: int
+    findings: _containers.RepeatedScalarFieldContainer[str]
+    device: MeasuredDevice
+    def __init__(self, product: _Optional[str] = ..., milli: _Optional[int] = ..., pieces: _Optional[int] = ..., findings: _Optional[_Iterable[str]] = ..., device: _Optional[_Union[MeasuredDevice, _Mapping]] = ...) -> None: ...
+
+class MeasuredDevice(_message.Message):
+    __slots__ = ("id", "index", "product", "memory_bytes", "parent", "profile", "health", "p50_percent", "p95_percent", "memory_peak_bytes", "idle_s", "throttled_s", "window_s")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    P50_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    P95_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PEAK_BYTES_FIELD_NUMBER: _ClassVar[int]
+    IDLE_S_FIELD_NUMBER: _ClassVar[int]
+    THROTTLED_S_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_S_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    index: int
+    product: str
+    memory_bytes: int
+    parent: str
+    profile: str
+    health: str
+    p50_percent: int
+    p95_percent: int
+    memory_peak_bytes: int
+    idle_s: int
+    throttled_s: int
+    window_s: int
+    def __init__(self, id: _Optional[str] = ..., index: _Optional[int] = ..., product: _Optional[str] = ..., memory_bytes: _Optional[int] = ..., parent: _Optional[str] = ..., profile: _Optional[str] = ..., health: _Optional[str] = ..., p50_percent: _Optional[int] = ..., p95_percent: _Optional[int] = ..., memory_peak_bytes: _Optional[int] = ..., idle_s: _Optional[int] = ..., throttled_s: _Optional[int] = ..., window_s: _Optional[int] = ...) -> None: ...
+
+class SickDevice(_message.Message):
+    __slots__ = ("node", "device", "index", "product", "health", "problems", "pods")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_FIELD_NUMBER: _ClassVar[int]
+    INDEX_FIELD_NUMBER: _ClassVar[int]
+    PRODUCT_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    PODS_FIELD_NUMBER: _ClassVar[int]
+    node: str
+    device: str
+    index: int
+    product: str
+    health: str
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    pods: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., device: _Optional[str] = ..., index: _Optional[int] = ..., product: _Optional[str] = ..., health: _Optional[str] = ..., problems: _Optional[_Iterable[str]] = ..., pods: _Optional[_Iterable[str]] = ...) -> None: ...

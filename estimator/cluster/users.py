@@ -1,0 +1,111 @@
+"""What a mirror has for who-uses-what: a copy of it taken in a moment, and worked on elsewhere.
+
+The model itself is `fairway.usage`, the same for dumps and live clusters.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.occupancy import PodGroup
+from estimator.cluster.packed import unpacked
+from estimator.cluster.pods import HeldByPod
+from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.devices import Device, NodeFacts, Scheme
+from fairway.kube.node_devices import NodeDevices
+from fairway.usage.bound_pod import UNKNOWN, BoundPod
+from fairway.usage.cluster import Objects, as_of_s, usage_parts
+from fairway.usage.owner import Owner, Owners
+from fairway.usage.use import ClusterUsage
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """One moment of a cluster. ``agents``: `packed`, by node; None where they could not be read.
+
+    ``devices``: by sharing scheme and node. ``written_at_s``: as in `ClusterMirror`; ``newest_s``: as in
+    `NodeDevicesMirror`.
+    """
+
+    nodes: Mapping[str, NodeFacts]
+    pods: Mapping[str, HeldByPod]
+    agents: Mapping[str, bytes] | None
+    devices: Mapping[str, Mapping[str, Mapping[str, Device]]]
+    default_queues: Mapping[str, str]
+    written_at_s: float | None
+    newest_s: float | None
+
+    @classmethod
+    def of(cls, mirror: ClusterMirror) -> "Users":
+        """As it is now; to be called on the event loop."""
+        return cls(
+            mirror.nodes.copy(),
+            mirror.pods.copy(),
+            mirror.node_devices.copy() if mirror.node_devices.synced else None,
+            {table.scheme.name: table.inventories() for table in mirror.columns.devices},
+            mirror.admission.namespaces.default_queues.copy(),
+            mirror.written_at_s,
+            mirror.node_devices.newest_s,
+        )
+
+    def usage_parts(
+        self, cluster: str, catalogue: Catalogue, now_s: float, lost_s: float
+    ) -> Iterator[ClusterUsage]:
+        """Who uses what, node by node, worked out as it is taken: see `fairway.usage.cluster.usage_parts`.
+
+        ``now_s``: seconds since the epoch; ``lost_s``: out of contact for so long, or 0.
+        """
+        agents = None if self.agents is None else _Unpacking(self.agents)
+        age_s = lost_s if self.written_at_s is None else max(0.0, now_s - self.written_at_s)
+        at_s = as_of_s([self.newest_s], now_s, age_s)
+        owners = Owners(default_queues=self.default_queues)
+        objects = Objects(self.nodes.values(), self._pods(), agents, owners, self._inventory)
+        yield from usage_parts(cluster, objects, catalogue, at_s)
+
+    def _pods(self) -> Mapping[str, Iterable[BoundPod]]:
+        """By node; each is made when it is looked at, as all at once take long to be forgotten again."""
+        keys: dict[str, list[str]] = {}
+        for key, held in self.pods.items():
+            if held.group is not None:
+                keys.setdefault(held.node, []).append(key)
+        labels: dict[PodGroup, dict[str, str]] = {}
+        return {node: (self._pod(key, labels) for key in there) for node, there in keys.items()}
+
+    def _pod(self, key: str, labels: dict[PodGroup, dict[str, str]]) -> BoundPod:
+        """``labels``: of groups that were looked at before, which most pods share with others."""
+        held = self.pods[key]
+        assert held.group is not None
+        traits = held.group.traits
+        if held.group not in labels:
+            labels[held.group] = dict(traits.labels)
+        return BoundPod(
+            traits.namespace,
+            key.removeprefix(f"{traits.namespace}/"),
+            held.node,
+            labels[held.group],
+            None if held.controller is None else Owner(held.controller[2], held.controller[1]),
+            tuple((table.scheme, uses) for table, uses in held.devices),
+            held.tenancy or UNKNOWN,
+        )
+
+    def _inventory(self, scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
+        return self.devices[scheme.name].get(node.name, {})
+
+
+class _Unpacking(Mapping[str, NodeDevices]):
+    """What agents wrote, each object unpacked when it is looked at, since all of them are large."""
+
+    def __init__(self, packed: Mapping[str, bytes]) -> None:
+        self._packed = packed
+
+    def __getitem__(self, node: str) -> NodeDevices:
+        return unpacked(self._packed[node])
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
