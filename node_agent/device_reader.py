@@ -121,7 +121,12 @@ def _without_driver(
     if restart:
         problem += "; it was replaced while this agent ran, which has to be restarted to load its library"
     reading = NodeReading(
-        known.driver_version, known.cuda_version, tuple(devices.values()), problem, restart=restart
+        known.driver_version,
+        known.cuda_version,
+        tuple(devices.values()),
+        problem,
+        incomplete=not devices,
+        restart=restart,
     )
     return reading, known
 
@@ -162,7 +167,14 @@ class _Pass:
             self._problems.append(f"the NVIDIA driver {driver} knows no device on this node")
         ordered = sorted(self._devices.values(), key=self._order)
         unread = self._known.unread | self._asking.unread  # not all calls are made each time
-        reading = NodeReading(driver, cuda, tuple(ordered), "; ".join(self._problems), tuple(sorted(unread)))
+        reading = NodeReading(
+            driver,
+            cuda,
+            tuple(ordered),
+            "; ".join(self._problems),
+            tuple(sorted(unread)),
+            incomplete=sum(not device.parent for device in ordered) < count,
+        )
         known = replace(
             self._known,
             driver_version=driver,

@@ -48,12 +48,14 @@ class Holdings:
     """Holders by device id, for devices that somebody holds.
 
     ``outside``: by device, how many processes of no pod run on it. ``problems``: a sentence for each kind of
-    thing that is not known, with what helps; the same as long as nothing changes.
+    holder that is not known, with what helps; the same as long as nothing changes. ``schedulable``: see
+    `node_agent.schedulable`.
     """
 
     holders: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    schedulable: Mapping[str, bool] = field(default_factory=dict)
 
 
 def holdings(
@@ -67,7 +69,8 @@ def holdings(
 
     ``processes``: those that the reading names, as they were found. ``pods`` is None while they are not read:
     holders then have no uid and no owner, or nothing but a uid. Once they are read, an allocation of a pod
-    that is none of them is told and not counted: kubelet before 1.34 lists pods that have ended.
+    that is none of them is told and not counted. Pods that have ended hold nothing, though kubelet before
+    1.34 lists them.
     """
     work = _Work(reading, pods, claimed)
     for allocation in allocations:
@@ -208,7 +211,7 @@ class _Work:
                 "kubelet lists pods with devices that the API server does not have on this node",
                 f"{allocation.namespace}/{allocation.pod}",
             )
-        return pod
+        return None if pod is None or pod.has_ended else pod
 
     def _known(self, namespace: str, name: str) -> LocalPod:
         pod = self._pods.by_name(namespace, name) if self._pods is not None else None

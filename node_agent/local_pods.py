@@ -2,7 +2,7 @@
 
 Whole pods are watched and little of them is kept. Their metadata alone would not do: a cgroup names a
 container by its id, and only the pod's status says what that container is called. Pods that have ended are
-not selected, so that what kubelet still lists of them is not taken for held.
+watched as well, so that what kubelet still lists of them is known to be held by nobody.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,6 +21,8 @@ MIRROR = "kubernetes.io/config.mirror"
 kubelet deletes what bears it and is no mirror of its own (``pkg/kubelet/pod/mirror_client.go``).
 """
 
+_ENDED = ("Succeeded", "Failed")
+
 
 class ContainerId(KubeStruct, frozen=True):
     """Name and id of a container; the id as ``<runtime>://<id>``."""
@@ -30,11 +32,12 @@ class ContainerId(KubeStruct, frozen=True):
 
 
 class ContainerIds(KubeStruct, frozen=True):
-    """The containers of a pod's status."""
+    """The containers of a pod's status, and whether it has ended."""
 
     container_statuses: list[ContainerId] | None = None
     init_container_statuses: list[ContainerId] | None = None
     ephemeral_container_statuses: list[ContainerId] | None = None
+    phase: str = ""
 
 
 class PodOnNode(ApiObject, frozen=True):
@@ -44,15 +47,14 @@ class PodOnNode(ApiObject, frozen=True):
 
 
 def pods_on(node: str) -> ResourceKind[PodOnNode]:
-    """The pods of one node that have not ended."""
-    selector = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
-    return ResourceKind("pods", "/api/v1/pods", PodOnNode, {"fieldSelector": selector})
+    """The pods of one node."""
+    return ResourceKind("pods", "/api/v1/pods", PodOnNode, {"fieldSelector": f"spec.nodeName={node}"})
 
 
 @dataclass(frozen=True, slots=True)
 class LocalPod:
     """A pod of this node. ``containers``: names by container id; ``marks``: what sharing schemes wrote on
-    it."""
+    it; ``has_ended``: whether none of its containers will run again."""
 
     namespace: str
     name: str
@@ -61,6 +63,7 @@ class LocalPod:
     owner: HolderOwner | None = None
     containers: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
+    has_ended: bool = False
 
 
 class LocalPods:
@@ -119,6 +122,7 @@ def local_pod(obj: PodOnNode) -> LocalPod:
         _controller(metadata),
         {one.container_id.rpartition("//")[2]: one.name for one in statuses if one.container_id},
         {name: text for name, text in annotations.items() if name in MARKS},
+        has_ended=status.phase in _ENDED,
     )
 
 

@@ -70,5 +70,7 @@ class NodeReading:
     problem: str = ""
     unread: tuple[str, ...] = field(default=())
     """Calls that this driver or device does not support, each told once by whoever logs."""
+    incomplete: bool = False
+    """Whether there are, or may be, more devices than these."""
     restart: bool = False
     """Whether only a new process can read again: this one holds the library of a driver that was replaced."""

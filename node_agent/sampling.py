@@ -34,7 +34,11 @@ class Held(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Why less is known than should be, a sentence each."""
+        """Why not all holders are known, a sentence each."""
+
+    @property
+    def schedulable(self) -> Mapping[str, bool]:
+        """Of devices, by id, whether kubelet may give them to pods; without those of which nobody knows."""
 
 
 class HolderSource(Protocol):
@@ -123,6 +127,7 @@ class Sampler:
             version=self._version,
             problem="; ".join(held.problems),
             wall_s=now_wall_s,
+            schedulable=held.schedulable,
         )
         self._tell(reading, [*held.problems, *made.cut])
         idle = {each.id: self._windows.idle_s(each.id, now_s) for each in reading.devices}

@@ -38,6 +38,7 @@ class Played:
     reading: NodeReading = field(default_factory=eight)
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    schedulable: Mapping[str, bool] = field(default_factory=dict)
 
     async def read(self) -> NodeReading:
         return self.reading
@@ -84,8 +85,13 @@ async def looked(played: Played, clock: Clock) -> Sample:
 
 def test_a_look_makes_the_object() -> None:
     async def scenario() -> None:
-        played = Played(holders={uuid(0): [holder()]}, problems=["kubelet does not answer"])
+        played = Played(
+            holders={uuid(0): [holder()]},
+            problems=["kubelet does not answer"],
+            schedulable={uuid(0): True, uuid(1): False},
+        )
         sample = await looked(played, Clock())
+        assert [each.schedulable for each in sample.made.devices] == [True, False, *[None] * 6]
         assert len(sample.made.devices) == 8
         assert sample.made.devices[0].holders == [holder()]
         assert sample.made.agent.problem == "kubelet does not answer"

@@ -2,11 +2,16 @@
 
 import re
 
+import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from fairway.kube.node_devices import NodeDevices
+from node_agent import nvml
 from node_agent.document import document, lasting
 from node_agent.flags import GROUPS
+from node_agent.health import Vitals, troubles
 from node_agent.metrics import AgentMetrics
 from node_agent.sampling import Sample
 from tests.manifests.objects import MANIFESTS, ROOT
@@ -49,6 +54,18 @@ def test_every_metric_is_told_and_no_other() -> None:
             assert common <= set(labels), name
         for label in set(labels) - common:
             assert f"`{label}`" in PAGE, (name, label)
+
+
+def test_the_object_that_is_shown_is_one_that_the_agent_writes() -> None:
+    shown_object = re.search(r"^(apiVersion: fairway.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown_object is not None
+    found = msgspec.convert(yaml.safe_load(shown_object[1].replace("[...]", "[]")), NodeDevices)
+    (first,) = found.devices
+    assert nvml.linux_bus_id(first.bus_id) == first.bus_id
+    assert first.problems is not None
+    (told,) = first.problems
+    (trouble,) = troubles(Vitals(throttled=frozenset({told.code})))
+    assert (told.code, told.message, first.health) == (trouble.code, trouble.message, trouble.health)
 
 
 def test_every_flag_is_told() -> None:
