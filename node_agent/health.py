@@ -9,19 +9,29 @@ show it. *XIDs* are errors that the driver tells of once, so that they are held:
     the application's own faults are not the device's, and are not held
 
 What XIDs mean is from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors, immediate action); the first six
-of the application's are those that NVIDIA's device plugin ignores. A reset shows in NVML as counters that
-start again: the energy since the driver was loaded, the memory errors since the last reset; as a recovery
-action that the driver withdraws; and as a device that comes back after it was lost.
+of the application's are those that NVIDIA's device plugin ignores. Where NVIDIA's sources disagree, or an
+error leaves the device at work, the driver's own recovery action decides, which it tells since version 570:
+
+    109      a context switch took too long: NVIDIA's device plugin ignores it, its NVSentinel wants a reset
+    160      memory channels were retired: the catalogue wants nothing to be done, NVSentinel a restart
+    162      power smoothing has ended: the catalogue wants nothing to be done, NVSentinel a reset
+
+A reset shows in NVML as the energy counter that starts again, as a recovery action by reset that the driver
+withdraws, and as a device that comes back after it was lost or unusable. Memory errors since the last reset
+start again as well when somebody clears them, so that they tell where nothing else does.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from fairway.kube.node_devices import Health
 from node_agent.reading import Trouble
 
 WATCHED_S = 3600.0
+
+_Value = TypeVar("_Value")
 
 
 class XidKind(StrEnum):
@@ -34,10 +44,10 @@ class XidKind(StrEnum):
 
 
 APPLICATION_XIDS = frozenset(
-    {13, 31, 43, 45, 68, 109}
+    {13, 31, 43, 45, 68}
     | {8, 11, 25, 32, 37, 38, 39, 40, 41, 44, 60, 66, 67, 69, *range(70, 73), *range(75, 78), 80}
     | {82, 83, 84, 85, 86, 88, 89, *range(96, 108), *range(126, 136), 139, 141, 152, 153}
-    | {154, 160, 161, *range(162, 167), 170, 171, 172}
+    | {154, 161, *range(163, 167), 170, 171, 172}
 )
 """The application restarts, or nothing is to be done; 154, 171 and 172 only explain another XID."""
 
@@ -66,6 +76,8 @@ JUDGED_XIDS = {
     48: "a double-bit ECC error",
     74: "an NVLink error",
     **dict.fromkeys(range(144, 151), "an NVLink error"),
+    160: "memory channels were taken out of use",
+    162: "power smoothing has ended",
 }
 WATCHED_XIDS = {
     63: "a bad memory row or page is taken out of use",
@@ -73,6 +85,7 @@ WATCHED_XIDS = {
     92: "a high rate of single-bit ECC errors",
     93: "the wear limit of the InfoROM is exceeded",
     94: "a memory error that was contained to its application",
+    109: "a context switch took too long",
     121: "an error of the link to the CPU",
     137: "an NVLink privilege error",
     142: "an error of a video encoder",
@@ -86,6 +99,11 @@ _THROTTLES = {
 }
 _MILD_ACTIONS = frozenset({"RecoverImexDomain"})
 """Recovery actions that are not about the device itself: pods without multi-node NVLink can use it."""
+_RESETTING_ACTIONS = frozenset({"GpuReset", "NodeReboot", "DrainAndReset", "BusReset", "SystemReboot"})
+"""Recovery actions that the driver withdraws for nothing less than a reset."""
+SILENCES = frozenset({"ResetRequired", "NotAnswering"})
+"""Problems of a device that mean as well that less is known of it than should be."""
+_MOST_SHOWN = 3
 
 
 def xid_kind(xid: int) -> XidKind:
@@ -102,10 +120,15 @@ class Vitals:
     """What a device tells of its health at one moment; None where it does not tell.
 
     ``recovery``: the driver's recovery action, empty for none. ``row_pending``, ``row_failed``: of the row
-    remapping that Ampere and newer have; ``page_pending``: of the page retirement before.
+    remapping that Ampere and newer have; ``page_pending``: of the page retirement before. ``failures``: calls
+    that failed and used to be answered; ``is_silent``: no call was answered; ``needs_reset``: the device
+    cannot be used before it is reset, which a read with failures that do not say so leaves as it was.
     """
 
     lost: str = ""
+    failures: tuple[str, ...] = ()
+    is_silent: bool = False
+    needs_reset: bool = False
     uncorrected_ecc: int | None = None
     row_pending: bool | None = None
     row_failed: bool | None = None
@@ -124,17 +147,40 @@ class HeldXid:
     gpu_instance: int | None = None
 
 
+def with_last_known(before: Vitals, now: Vitals) -> Vitals:
+    """What is known now: what calls that failed had answered before goes on being known."""
+    if not now.failures:
+        return now
+
+    def either(last: _Value | None, value: _Value | None) -> _Value | None:
+        return last if value is None else value
+
+    return replace(
+        now,
+        needs_reset=now.needs_reset or before.needs_reset,
+        uncorrected_ecc=either(before.uncorrected_ecc, now.uncorrected_ecc),
+        row_pending=either(before.row_pending, now.row_pending),
+        row_failed=either(before.row_failed, now.row_failed),
+        page_pending=either(before.page_pending, now.page_pending),
+        recovery=either(before.recovery, now.recovery),
+        energy_millijoules=either(before.energy_millijoules, now.energy_millijoules),
+    )
+
+
 def was_reset(before: Vitals, now: Vitals) -> bool:
-    """Whether the device was reset, or its driver reloaded, between two reads."""
+    """Whether the device was reset, or its driver reloaded, between two reads.
+
+    The energy counter starts again from nothing: one that goes back a little is inexact.
+    """
     if now.lost:
         return False
-    if before.lost:
+    if before.lost or (before.needs_reset and not now.needs_reset):
         return True
-    return (
-        _fell(before.energy_millijoules, now.energy_millijoules)
-        or _fell(before.uncorrected_ecc, now.uncorrected_ecc)
-        or bool(before.recovery and now.recovery == "")
-    )
+    if before.recovery in _RESETTING_ACTIONS and now.recovery == "":
+        return True
+    if before.energy_millijoules is not None and now.energy_millijoules is not None:
+        return now.energy_millijoules * 2 < before.energy_millijoules
+    return _fell(before.uncorrected_ecc, now.uncorrected_ecc)
 
 
 def _fell(before: int | None, now: int | None) -> bool:
@@ -199,6 +245,14 @@ def _xid_trouble(held: HeldXid, vitals: Vitals) -> Trouble:
 
 
 def _vital_troubles(vitals: Vitals) -> Iterable[Trouble]:
+    if vitals.needs_reset:
+        message = "the driver answers that it cannot be used before it is reset"
+        yield Trouble("ResetRequired", message, Health.UNHEALTHY)
+    elif vitals.failures:
+        what, health = ("calls fail", Health.DEGRADED)
+        if vitals.is_silent:
+            what, health = ("the driver answers nothing about it", Health.UNHEALTHY)
+        yield Trouble("NotAnswering", f"{what}: {_some(vitals.failures)}", health)
     if vitals.recovery:
         health = Health.DEGRADED if vitals.recovery in _MILD_ACTIONS else Health.UNHEALTHY
         yield Trouble("RecoveryAction", f"the driver asks for its recovery: {vitals.recovery}", health)
@@ -227,3 +281,8 @@ def _vital_troubles(vitals: Vitals) -> Iterable[Trouble]:
     for reason, message in _THROTTLES.items():
         if reason in vitals.throttled:
             yield Trouble(reason, message, Health.DEGRADED)
+
+
+def _some(failures: Sequence[str]) -> str:
+    more = len(failures) - _MOST_SHOWN
+    return "; ".join(failures[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -8,6 +8,7 @@ is an error that says what follows from it:
     ├── DeviceLost     this device is not reached any more
     ├── NothingThere   no such link, instance or sample now
     └── NotTold        this driver or device does not answer that call; all others may
+        └── Failed     and not because it does not know it, or we may not ask: something is wrong
 """
 
 import ctypes
@@ -67,6 +68,19 @@ _NOTHING = frozenset(
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     }
 )
+_UNTOLD = frozenset(
+    {
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_DEPRECATED,
+        pynvml.NVML_ERROR_INSUFFICIENT_SIZE,  # more processes than a moment ago, when it was asked how many
+        pynvml.NVML_ERROR_IN_USE,
+        pynvml.NVML_ERROR_NOT_READY,
+    }
+)
+"""Why a call is not answered by a device that is well."""
 _OLDER = (
     pynvml.NVMLError_FunctionNotFound,
     pynvml.NVMLError_ArgumentVersionMismatch,
@@ -116,12 +130,21 @@ class NotTold(NvmlError):
     """The driver or the device does not answer this call."""
 
 
+class Failed(NotTold):
+    """The driver should have answered this call and did not."""
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the driver answers that the device has to be reset before it can be used again."""
+        return bool(self.code == pynvml.NVML_ERROR_RESET_REQUIRED)
+
+
 def _error(call: str, error: pynvml.NVMLError) -> NvmlError:
     code = int(error.value)
     for kind, codes in ((DriverAway, _AWAY), (DeviceLost, _LOST), (NothingThere, _NOTHING)):
         if code in codes:
             return kind(call, str(error), code)
-    return NotTold(call, str(error), code)
+    return (NotTold if code in _UNTOLD else Failed)(call, str(error), code)
 
 
 def _asks(call: str) -> Callable[[Callable[_Args, _Result]], Callable[_Args, _Result]]:

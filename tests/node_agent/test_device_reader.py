@@ -327,6 +327,82 @@ def test_no_call_at_all_works_but_those_that_name_the_device() -> None:
     assert reading.devices[0] == DeviceReading(library.gpus[0].uuid, 0)
 
 
+RESET_REQUIRED, IRQ_ISSUE = 16, 11
+
+
+def failing(gpu: Gpu, code: int, *calls: str) -> None:
+    every = (name[1:] for name in dir(SimulatedNvml) if name.startswith("_nvmlDevice"))
+    named = {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"}
+    gpu.errors = dict.fromkeys(calls or set(every) - named, code)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["after it was well", "from the start"])
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (RESET_REQUIRED, {"ResetRequired": Health.UNHEALTHY}),
+        (simulated.UNKNOWN, {"NotAnswering": Health.UNHEALTHY}),
+        (simulated.TIMEOUT, {"NotAnswering": Health.UNHEALTHY}),
+        (IRQ_ISSUE, {"NotAnswering": Health.UNHEALTHY}),
+        (simulated.NOT_SUPPORTED, {}),
+        (simulated.NO_PERMISSION, {}),
+        (simulated.FUNCTION_NOT_FOUND, {}),
+    ],
+)
+def test_a_device_that_answers_nothing_is_not_healthy(
+    code: int, found: dict[str, Health], before: bool
+) -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        if before:
+            machine.read()
+        failing(library.gpus[3], code)
+        reading = machine.read()
+        assert [codes(device) for device in reading.devices] == [{}] * 3 + [found] + [{}] * 4
+        assert ("device 3: " in reading.problem) is bool(found)
+        assert not reading.incomplete
+        library.gpus[3].errors = {}
+        assert (codes(machine.read().devices[3]), machine.read().problem) == ({}, "")
+
+
+def test_a_call_that_was_answered_and_fails_is_somebody_s_to_look_at() -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        machine.read()
+        failing(library.gpus[3], simulated.UNKNOWN, "nvmlDeviceGetPowerUsage")
+        reading = machine.read()
+    assert codes(reading.devices[3]) == {"NotAnswering": Health.DEGRADED}
+    assert reading.problem == "device 3: calls fail: nvmlDeviceGetPowerUsage: Unknown Error"
+
+
+def test_a_call_that_was_never_answered_is_left_out() -> None:
+    library = simulated.h100x8()
+    failing(library.gpus[3], simulated.UNKNOWN, "nvmlDeviceGetPowerUsage")
+    with reads(library) as machine:
+        reading = machine.read()
+    assert (codes(reading.devices[3]), reading.problem) == ({}, "")
+    assert "nvmlDeviceGetPowerUsage: Unknown Error" in reading.unread
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (),
+        ("nvmlDeviceGetMigMode",),
+        ("nvmlDeviceGetMaxMigDeviceCount",),
+        ("nvmlDeviceGetMigDeviceHandleByIndex",),
+    ],
+)
+def test_instances_of_a_device_whose_calls_fail_stay(calls: tuple[str, ...]) -> None:
+    library = simulated.a100_mig()
+    with reads(library) as machine:
+        before = [(device.id, device.parent, device.mig_profile) for device in machine.read().devices]
+        failing(library.gpus[0], simulated.UNKNOWN, *calls)
+        reading = machine.read()
+        assert [(device.id, device.parent, device.mig_profile) for device in reading.devices] == before
+        assert all("NotAnswering" in codes(device) for device in reading.devices[:4])
+
+
 def test_what_is_not_told_stays_told_though_attributes_are_read_once_a_minute() -> None:
     with reads(simulated.t4()) as machine:
         first = machine.read()

@@ -16,13 +16,15 @@ EVERY_VITAL = Vitals(
     page_pending=True,
     recovery="GpuReset",
     throttled=frozenset({"HwSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown"}),
+    failures=("nvmlDeviceGetPowerUsage: Timeout",),
 )
 
 
 def test_every_code_has_its_row() -> None:
     rows = [line.split("|")[1] for line in TEXT.splitlines() if line.startswith("| `")]
     named = set(re.findall(r"`(\w+)`", " ".join(rows))) - {str(health) for health in Health}
-    found = {each.code for each in (*troubles(EVERY_VITAL), *troubles(Vitals(lost="gone")))}
+    found = {each.code for each in (*troubles(EVERY_VITAL), *troubles(Vitals(needs_reset=True)))}
+    found |= {each.code for each in troubles(Vitals(lost="gone"))}
     xids = {f"Xid{xid}" for xid in (*RESET_XIDS, *JUDGED_XIDS, *WATCHED_XIDS)}
     assert named - {"Lost"} == (found | xids) - {"Lost"}
     assert "Lost" in found
