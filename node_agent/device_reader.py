@@ -27,8 +27,8 @@ class Known:
 
     ``session``: how often the driver was connected to, ``connected``: whether it is; ``devices``: the last
     reading of each; ``answered``: the calls that were ever answered; ``seen_us``: up to when per-process
-    samples were seen; ``samples``: GPM's last ones; ``unread``: all calls of this session that were not
-    answered.
+    samples were seen, ``busy_us``: the device's own; ``samples``: GPM's last ones; ``unread``: all calls of
+    this session that were not answered.
     """
 
     connected: bool = False
@@ -41,6 +41,7 @@ class Known:
     xids: Mapping[str, tuple[HeldXid, ...]] = field(default_factory=dict)
     answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen_us: Mapping[str, int] = field(default_factory=dict)
+    busy_us: Mapping[str, int] = field(default_factory=dict)
     samples: Mapping[str, nvml.Sample] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
 
@@ -66,7 +67,7 @@ def read(known: Known, events: Iterable[DeviceXid], now_s: float) -> tuple[NodeR
         _disconnect()
         if not known.connected:
             return _without_driver(known, heard, error, now_s)
-    known = replace(known, connected=False, attributes={}, samples={})
+    known = replace(known, connected=False, attributes={}, samples={}, busy_us={})
     try:
         return _connected_read(known, heard, now_s)
     except nvml.NvmlError as error:
@@ -134,7 +135,9 @@ def _without_driver(
         for name, device in known.devices.items()
     }
     vitals = {name: Vitals(lost="no driver") if gone else each for name, each in known.vitals.items()}
-    known = replace(known, connected=False, attributes={}, samples={}, devices=devices, vitals=vitals)
+    known = replace(
+        known, connected=False, attributes={}, samples={}, busy_us={}, devices=devices, vitals=vitals
+    )
     problem = f"the NVIDIA driver cannot be asked: {error}"
     if restart:
         problem += "; it was replaced while this agent ran, which has to be restarted to load its library"
@@ -170,6 +173,7 @@ class _Pass:
         self._vitals: dict[str, Vitals] = {}
         self._xids: dict[str, tuple[HeldXid, ...]] = {}
         self._seen_us: dict[str, int] = {}
+        self._busy_us: dict[str, int] = {}
         self._samples: dict[str, nvml.Sample] = {}
         self._busy: dict[str, int | None] = {}
 
@@ -205,6 +209,7 @@ class _Pass:
             xids=self._xids,
             answered={**self._known.answered, **self._answered},
             seen_us=self._seen_us,
+            busy_us=self._busy_us,
             samples=self._samples,
             unread=unread,
         )
@@ -243,9 +248,7 @@ class _Pass:
         power = self._asking.ask(nvml.power_milliwatts, device)
         temperature = self._asking.ask(nvml.temperature_celsius, device)
         busy = (
-            self._busy_share(device, name, None, attributes)
-            if cut
-            else self._asking.ask(nvml.utilization_percent, device)
+            self._busy_share(device, name, None, attributes) if cut else self._busy_since_last(device, name)
         )
         processes = () if cut else self._processes(self._asking, device, name)
         vitals, xids = self._health(name, index, told)
@@ -353,6 +356,15 @@ class _Pass:
             source="GPM" if attributes.gpm else "NVML",
         )
         return reading, gpu_instance
+
+    def _busy_since_last(self, device: nvml.Device, name: str) -> int | None:
+        """By the driver's samples since the last read; where there are none, what it says of just now."""
+        since_us = self._known.busy_us.get(name, 0)
+        busy = self._asking.ask(nvml.busy_since, device, since_us)
+        self._busy_us[name] = since_us if busy is None else busy.at_us
+        if busy is not None and busy.percent is not None:
+            return busy.percent
+        return self._asking.ask(nvml.utilization_percent, device)
 
     def _busy_share(
         self, device: nvml.Device, key: str, gpu_instance: int | None, attributes: Attributes

@@ -358,8 +358,33 @@ def _amount(value: int) -> int | None:
 
 @_asks("nvmlDeviceGetUtilizationRates")
 def utilization_percent(device: Device) -> int | None:
-    """The share of time in which a kernel ran. Neither MIG instances nor their parents tell it."""
+    """The share of the last second, or the last sixth of it, in which a kernel ran; not of MIG instances and
+    their parents.
+    """
     return _percent(int(pynvml.nvmlDeviceGetUtilizationRates(device).gpu))
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The mean of the driver's samples, and when the last one was, in microseconds of the driver's clock."""
+
+    percent: int | None
+    at_us: int
+
+
+@_asks("nvmlDeviceGetSamples")
+def busy_since(device: Device, since_us: int) -> Busy:
+    """The share of time in which a kernel ran since then, by samples that the driver takes several times a
+    second and keeps for some twenty seconds. NothingThere where it took none, as of a device at rest; not of
+    MIG instances and their parents.
+    """
+    kind, samples = pynvml.nvmlDeviceGetSamples(device, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)
+    if kind != pynvml.NVML_VALUE_TYPE_UNSIGNED_INT or not samples:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
+    told = [int(each.sampleValue.uiVal) for each in samples]
+    values = [each for each in told if 0 <= each <= 100]
+    mean = round(sum(values) / len(values)) if values else None
+    return Busy(mean, max(int(each.timeStamp) for each in samples))
 
 
 @_asks("nvmlDeviceGetPowerUsage")

@@ -6,7 +6,7 @@ Where readings and holders come from is a pair of small protocols, so that nothi
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from fairway.kube.node_devices import Holder, NodeDevices
 from node_agent.document import Troubles, document, lasting
@@ -16,6 +16,8 @@ from node_agent.told import Told
 from node_agent.window import Windows
 
 logger = logging.getLogger(__name__)
+
+_JITTER: Final = 0.2
 
 
 class DeviceSource(Protocol):
@@ -62,7 +64,10 @@ class Sample:
 
 
 class Sampler:
-    """Looks every ``period_s``. ``clock`` is monotonic, ``wall_clock`` in seconds since the epoch."""
+    """Looks every ``period_s``, a little sooner or later by ``draw``, so that no work keeps in step with it.
+
+    ``clock`` is monotonic, ``wall_clock`` in seconds since the epoch; ``draw``: any number of [0, 1).
+    """
 
     def __init__(
         self,
@@ -75,10 +80,11 @@ class Sampler:
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        draw: Callable[[], float] = lambda: 0.5,
     ) -> None:
         self._node, self._devices, self._holders = node, devices, holders
         self._version, self._period_s = version, period_s
-        self._clock, self._wall_clock, self._sleep = clock, wall_clock, sleep
+        self._clock, self._wall_clock, self._sleep, self._draw = clock, wall_clock, sleep, draw
         self._watchers: list[Callable[[Sample], None]] = []
         self._windows = Windows(period_s)
         self._troubles = Troubles()
@@ -109,7 +115,8 @@ class Sampler:
             began_s = self._clock()
             await self.look()
             took_s = self._clock() - began_s
-            await self._sleep(max(self._period_s - took_s, took_s))
+            period_s = self._period_s * (1 + _JITTER * (2 * self._draw() - 1))
+            await self._sleep(max(period_s - took_s, took_s))
 
     async def look(self) -> None:
         """Look once."""

@@ -65,7 +65,10 @@ class Instance:
 
 @dataclass
 class Gpu:
-    """A device. ``errors``: by NVML's function the code that it answers for this device."""
+    """A device. ``errors``: by NVML's function the code that it answers for this device.
+
+    ``sampled``: its samples of utilisation, as (microseconds, percent).
+    """
 
     index: int = 0
     name: str | bytes = "Tesla T4"
@@ -76,6 +79,7 @@ class Gpu:
     reserved: int = GIB // 2
     numa_mask: int = 1
     busy: int = 0
+    sampled: list[tuple[int, int]] = field(default_factory=list)
     power: int = 70_000
     energy: int = 1_000_000
     temperature: int = 40
@@ -257,6 +261,22 @@ class SimulatedNvml:
             return NOT_SUPPORTED
         info._obj.gpu = device.busy
         return OK
+
+    def _nvmlDeviceGetSamples(
+        self, handle: CType, kind: CType, since: CType, value_kind: CType, count: CType, into: CType
+    ) -> int:
+        device = self._at(handle)
+        if isinstance(device, Instance) or device.mig:
+            return NOT_SUPPORTED
+        found = [(at_us, percent) for at_us, percent in device.sampled if at_us > since.value]
+        _set(value_kind, int(pynvml.NVML_VALUE_TYPE_UNSIGNED_INT))
+        if into is None:
+            return _set(count, 120)
+        if not found:
+            return NOT_FOUND
+        for place, (at_us, percent) in enumerate(found):
+            into[place].timeStamp, into[place].sampleValue.uiVal = at_us, percent
+        return _set(count, len(found))
 
     def _nvmlDeviceGetMinorNumber(self, handle: CType, value: CType) -> int:
         return _set(value, self._at(handle).index)

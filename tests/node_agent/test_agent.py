@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import aiohttp
 import msgspec
@@ -63,7 +64,7 @@ class Clock:
         return START_WALL_S + self.now_s
 
 
-def sampler(played: Played, clock: Clock) -> Sampler:
+def sampler(played: Played, clock: Clock, draw: Callable[[], float] = lambda: 0.5) -> Sampler:
     return Sampler(
         "gpu-1",
         played,
@@ -73,6 +74,7 @@ def sampler(played: Played, clock: Clock) -> Sampler:
         clock=lambda: clock.now_s,
         wall_clock=clock.wall_s,
         sleep=clock.sleep,
+        draw=draw,
     )
 
 
@@ -81,6 +83,24 @@ async def looked(played: Played, clock: Clock) -> Sample:
     await one.look()
     assert one.last is not None
     return one.last
+
+
+def test_looks_keep_in_step_with_nothing() -> None:
+    async def scenario() -> None:
+        clock, drawn, looks_s = Clock(), [1 - 2**-53, 0.75, 0.5, 0.0], list[float]()
+
+        def draw() -> float:
+            if not drawn:
+                raise asyncio.CancelledError
+            return drawn.pop()
+
+        one = sampler(Played(), clock, draw)
+        one.watch(lambda sample: looks_s.append(sample.at_s))
+        with pytest.raises(asyncio.CancelledError):
+            await one.run()
+        assert [round(later - at, 3) for at, later in pairwise(looks_s)] == [4.0, 5.0, 5.5, 6.0]
+
+    asyncio.run(scenario())
 
 
 def test_a_look_makes_the_object() -> None:

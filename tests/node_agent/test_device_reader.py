@@ -157,6 +157,36 @@ def test_profiles_of_a_driver_whose_names_lack_them(
         assert machine.device("MIG-a").mig_profile == profile
 
 
+def test_utilisation_is_that_of_all_the_time_since_the_last_read() -> None:
+    """A device that works half of the time in step with the reads is idle whenever it is looked at."""
+    library = simulated.t4()
+    t4 = library.gpus[0]
+    t4.busy = 7
+    with reads(library) as machine:
+        assert machine.device().utilization_percent == 7, "there are no samples"
+        t4.sampled = [(at_us, 100) for at_us in range(10, 20)]
+        assert machine.device().utilization_percent == 100
+        t4.sampled += [(at_us, 100 * (at_us % 2)) for at_us in range(20, 30)]
+        assert machine.device().utilization_percent == 50
+        assert machine.device().utilization_percent == 7, "none since, as of a device at rest"
+        t4.sampled += [(30, 0xFFFFFFFF), (31, 40)]
+        assert machine.device().utilization_percent == 40
+        t4.sampled += [(32, 0xFFFFFFFF)]
+        assert machine.device().utilization_percent == 7
+        assert codes(machine.device()) == {}
+
+
+def test_samples_of_a_driver_that_went_away_are_of_another_clock() -> None:
+    library = simulated.t4()
+    library.gpus[0].sampled = [(10**12, 90)]
+    with reads(library) as machine:
+        assert machine.device().utilization_percent == 90
+        library.errors = {"nvmlDeviceGetCount_v2": simulated.DRIVER_NOT_LOADED, "nvmlInitWithFlags": 9}
+        machine.read()
+        library.errors, library.gpus[0].sampled = {}, [(5, 60)]
+        assert machine.device().utilization_percent == 60
+
+
 def test_gpm_tells_how_busy_instances_and_their_parent_are() -> None:
     library = simulated.h100x8()
     first = library.gpus[0]
