@@ -74,3 +74,5 @@ class NodeReading:
     """Whether there are, or may be, more devices than these."""
     restart: bool = False
     """Whether only a new process can read again: this one holds the library of a driver that was replaced."""
+    hung: bool = False
+    """Whether the driver did not answer in time: the devices are those of an earlier read."""

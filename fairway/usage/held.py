@@ -167,7 +167,9 @@ class HeldDevices:
             return _Piece(
                 product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
             )
-        milli, is_instance = WHOLE_MILLI, bool(product.partition)
+        # Of whole hosts that work together the partition is the shape of all of them.
+        is_instance = bool(product.partition) and product.device_class is not DeviceClass.ATOMIC
+        milli = WHOLE_MILLI
         if is_instance:
             geometry = geometry_of(product.product, 0, (product.partition,))
             most = geometry.most(product.partition) if geometry else 0

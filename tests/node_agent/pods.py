@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from fairway.kube.objects import ObjectMeta, OwnerReference
-from node_agent.local_pods import ContainerId, ContainerIds, LocalPods, PodOnNode
+from node_agent.local_pods import ContainerId, LocalPods, PodOnNode, StatusOnNode
 
 
 def owned_by(kind: str, name: str, *, controller: bool | None = None) -> OwnerReference:
@@ -30,7 +30,7 @@ def pod(
         owner_references=list(owners) or None,
     )
     main, first = ([ContainerId(name, id) for name, id in (of or {}).items()] for of in (containers, init))
-    return PodOnNode(metadata=metadata, status=ContainerIds(main, first, phase=phase))
+    return PodOnNode(metadata=metadata, status=StatusOnNode(None, main, first, phase=phase))
 
 
 def pods(*of: PodOnNode) -> LocalPods:
