@@ -115,6 +115,7 @@ def at_rest(device: DeviceReading) -> DeviceReading:
         energy_millijoules=None,
         temperature_celsius=None,
         throttled=frozenset(),
+        capped=frozenset(),
         processes=(),
     )
 
@@ -268,6 +269,7 @@ class _Pass:
             energy_millijoules=told.energy_millijoules,
             temperature_celsius=temperature,
             throttled=vitals.throttled,
+            capped=vitals.clock_reasons - vitals.throttled,
             troubles=health.troubles(vitals, xids),
             processes=processes,
             source="GPM" if cut and attributes.gpm else "NVML",
@@ -421,7 +423,7 @@ class _Pass:
             page_pending=self._asking.ask(nvml.pages_pending, device) if rows is None else None,
             recovery=self._asking.ask(nvml.recovery_action, device),
             energy_millijoules=self._asking.ask(nvml.energy_millijoules, device),
-            throttled=self._asking.ask(nvml.throttled, device) or frozenset(),
+            clock_reasons=self._asking.ask(nvml.clock_reasons, device) or frozenset(),
         )
 
     def _lose(self, name: str, why: str, unknown: DeviceReading, vitals: Vitals) -> None:

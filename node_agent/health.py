@@ -29,7 +29,9 @@ _THROTTLES = {
     "HwSlowdown": "the hardware holds the clocks down to half or less",
     "HwThermalSlowdown": "the hardware holds the clocks down because it is too hot",
     "HwPowerBrakeSlowdown": "the power supply makes the hardware hold the clocks down",
+    "SwThermalSlowdown": "the driver holds the clocks down because it is too hot",
 }
+"""What each of `nvidia_codes.THROTTLE_REASONS` means."""
 _MILD_ACTIONS = frozenset({"RecoverImexDomain"})
 """Recovery actions that are not about the device itself: pods without multi-node NVLink can use it."""
 _RESETTING_ACTIONS = frozenset({"GpuReset", "NodeReboot", "DrainAndReset", "BusReset", "SystemReboot"})
@@ -59,7 +61,12 @@ class Vitals:
     page_pending: bool | None = None
     recovery: str | None = None
     energy_millijoules: int | None = None
-    throttled: frozenset[str] = frozenset()
+    clock_reasons: frozenset[str] = frozenset()
+
+    @property
+    def throttled(self) -> frozenset[str]:
+        """Why heat or power holds its clocks down."""
+        return self.clock_reasons & _THROTTLES.keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import NewType, ParamSpec, Protocol, TypeVar
 
 import pynvml
 
-from fairway.accelerators.nvidia_codes import THROTTLE_REASONS
+from fairway.accelerators.nvidia_codes import CAP_REASONS, THROTTLE_REASONS
 
 Device = NewType("Device", object)
 """A device or MIG instance as the library knows it, good until the driver is reloaded."""
@@ -400,13 +400,13 @@ def temperature_celsius(device: Device) -> int | None:
 
 
 @_asks("nvmlDeviceGetCurrentClocksEventReasons")
-def throttled(device: Device) -> frozenset[str]:
-    """Why heat or power holds its clocks down; by the older name of the call in older drivers."""
+def clock_reasons(device: Device) -> frozenset[str]:
+    """Why its clocks are held down, throttled or capped; by the older name of the call in older drivers."""
     try:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(device))
     except _OLDER:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(device))
-    return frozenset(reason for bit, reason in THROTTLE_REASONS.items() if mask & bit)
+    return frozenset(reason for bit, reason in (THROTTLE_REASONS | CAP_REASONS).items() if mask & bit)
 
 
 @dataclass(frozen=True, slots=True)

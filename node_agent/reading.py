@@ -30,7 +30,7 @@ class DeviceReading:
     None is what could not be read or does not exist there. ``links``: UUIDs of the devices that an NVLink
     leads to, directly or by a switch. ``minor``: the number in /dev/nvidia<minor>, which need not be the
     index; ``gpu_instance``: of a MIG instance, its GPU instance id. ``throttled``: why the clocks are held
-    down, none for plain idling. ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
+    down by heat or power, ``capped``: by what the device is set up for. ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
     """
 
     id: str
@@ -50,6 +50,7 @@ class DeviceReading:
     energy_millijoules: int | None = None
     temperature_celsius: int | None = None
     throttled: frozenset[str] = frozenset()
+    capped: frozenset[str] = frozenset()
     troubles: tuple[Trouble, ...] = ()
     processes: tuple[ProcessReading, ...] = ()
     source: str = "NVML"

@@ -77,16 +77,20 @@ WATCHED_XIDS = {
 }
 
 THROTTLE_REASONS = {
-    0x04: "SwPowerCap",
     0x08: "HwSlowdown",
     0x20: "SwThermalSlowdown",
     0x40: "HwThermalSlowdown",
     0x80: "HwPowerBrakeSlowdown",
 }
-"""NVML's ``nvmlClocksEventReason*`` that heat or power is behind, by bit.
+"""NVML's ``nvmlClocksEventReason*`` by which heat or a lack of power holds a device below what it should do, by
+bit: whether it is throttled.
+"""
+CAP_REASONS = {0x04: "SwPowerCap", 0x10: "SyncBoost"}
+"""Those by which a device does what it was set up for: at full load each is at its power cap, and one of a
+boost group waits for the others. Told, and not throttled.
 
-Clocks that idling (0x01), somebody's choice (0x02, 0x100), other devices (0x10) or the board's make (0x200,
-0x400) keep down are not throttled: nobody can do anything about them.
+Clocks that idling (0x01), somebody's choice (0x02, 0x100) or the board's make (0x200, 0x400) keep down are
+held down by nothing.
 """
 
 

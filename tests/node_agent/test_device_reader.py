@@ -48,20 +48,21 @@ def codes(device: DeviceReading) -> dict[str, Health]:
 
 
 @pytest.mark.parametrize(
-    ("mask", "reasons"),
+    ("mask", "reasons", "capped"),
     [
-        (0x004, {"SwPowerCap"}),
-        (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}),
+        (0x004, set(), {"SwPowerCap"}),
+        (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}, set()),
+        (0x084, {"HwPowerBrakeSlowdown"}, {"SwPowerCap"}),
         # Idling, somebody's choice, sync boost, the board's make: neither heat nor power.
-        (0x713, set()),
+        (0x713, set(), {"SyncBoost"}),
     ],
 )
-def test_only_heat_and_power_throttle(mask: int, reasons: set[str]) -> None:
+def test_only_heat_and_a_lack_of_power_throttle(mask: int, reasons: set[str], capped: set[str]) -> None:
     library = simulated.t4()
     library.gpus[0] = Gpu(clock_reasons=mask)
     with reads(library) as machine:
         (t4,) = machine.read().devices
-    assert t4.throttled == reasons
+    assert (t4.throttled, t4.capped) == (reasons, capped)
 
 
 def test_a_t4() -> None:
@@ -76,7 +77,7 @@ def test_a_t4() -> None:
     assert (t4.product, t4.memory_bytes, t4.bus_id, t4.numa_node) == ("Tesla T4", 16 * GIB, "0000:10:00.0", 0)
     assert (t4.utilization_percent, t4.memory_used_bytes, t4.source) == (40, 3 * GIB, "NVML")
     assert (t4.power_milliwatts, t4.energy_millijoules, t4.temperature_celsius) == (61_000, 77, 55)
-    assert t4.throttled == {"SwPowerCap"}
+    assert (t4.throttled, t4.capped) == (frozenset(), {"SwPowerCap"})
     assert (t4.links, t4.clique, t4.mig_enabled, t4.troubles) == (frozenset(), "", False, ())
     assert set(reading.unread) == {
         "nvmlDeviceGetFieldValues: Not Supported",

@@ -24,7 +24,8 @@ PAGE = (ROOT / "docs" / "node-agent.md").read_text("utf-8")
 
 def sample() -> Sample:
     """A node that has a value for every metric."""
-    reading = node(device(utilization=0, energy_millijoules=1, troubles=(XID79,)))
+    capped = frozenset({"SwPowerCap"})
+    reading = node(device(utilization=0, energy_millijoules=1, capped=capped, troubles=(XID79,)))
     held = {uuid(0): [holder()]}
     windows = Windows(5)
     windows.add(reading.devices, 0)
@@ -70,7 +71,7 @@ def test_the_object_that_is_shown_is_one_that_the_agent_writes() -> None:
     assert nvml.linux_bus_id(first.bus_id) == first.bus_id
     assert first.problems is not None
     (told,) = first.problems
-    (trouble,) = troubles(Vitals(throttled=frozenset({told.code})))
+    (trouble,) = troubles(Vitals(clock_reasons=frozenset({told.code})))
     assert (told.code, told.message, first.health) == (trouble.code, trouble.message, trouble.health)
 
 

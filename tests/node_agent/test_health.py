@@ -32,15 +32,16 @@ DEGRADED, UNHEALTHY, LOST = Health.DEGRADED, Health.UNHEALTHY, Health.LOST
         (Vitals(recovery="NodeReboot"), {"RecoveryAction": UNHEALTHY}),
         (Vitals(recovery="Action9"), {"RecoveryAction": UNHEALTHY}),
         (Vitals(recovery="RecoverImexDomain"), {"RecoveryAction": DEGRADED}),
-        (Vitals(throttled=frozenset({"HwThermalSlowdown"})), {"HwThermalSlowdown": DEGRADED}),
+        (Vitals(clock_reasons=frozenset({"HwThermalSlowdown"})), {"HwThermalSlowdown": DEGRADED}),
         (Vitals(failures=("nvmlDeviceGetPowerUsage: Timeout",)), {"NotAnswering": DEGRADED}),
         (Vitals(failures=("nvmlDeviceGetPowerUsage: Timeout",), is_silent=True), {"NotAnswering": UNHEALTHY}),
         (Vitals(failures=("a: GPU requires restart",), needs_reset=True), {"ResetRequired": UNHEALTHY}),
         (
-            Vitals(throttled=frozenset({"HwSlowdown", "HwPowerBrakeSlowdown", "SwPowerCap"})),
+            Vitals(clock_reasons=frozenset({"HwSlowdown", "HwPowerBrakeSlowdown", "SwPowerCap"})),
             {"HwSlowdown": DEGRADED, "HwPowerBrakeSlowdown": DEGRADED},
         ),
-        (Vitals(throttled=frozenset({"SwPowerCap", "SwThermalSlowdown"})), {}),
+        (Vitals(clock_reasons=frozenset({"SwPowerCap", "SyncBoost"})), {}),
+        (Vitals(clock_reasons=frozenset({"SwThermalSlowdown"})), {"SwThermalSlowdown": DEGRADED}),
     ],
 )
 def test_vitals(vitals: Vitals, found: dict[str, Health]) -> None:

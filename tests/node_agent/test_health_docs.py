@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, WATCHED_XIDS
+from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, THROTTLE_REASONS, WATCHED_XIDS
 from fairway.kube.node_devices import Health
 from node_agent.health import Vitals, troubles
 from node_agent.nvml import RECOVERY_ACTIONS
@@ -16,7 +16,7 @@ EVERY_VITAL = Vitals(
     row_failed=True,
     page_pending=True,
     recovery="GpuReset",
-    throttled=frozenset({"HwSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown"}),
+    clock_reasons=frozenset(THROTTLE_REASONS.values()),
     failures=("nvmlDeviceGetPowerUsage: Timeout",),
 )
 
