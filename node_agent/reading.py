@@ -30,7 +30,8 @@ class DeviceReading:
     None is what could not be read or does not exist there. ``links``: UUIDs of the devices that an NVLink
     leads to, directly or by a switch. ``minor``: the number in /dev/nvidia<minor>, which need not be the
     index; ``gpu_instance``: of a MIG instance, its GPU instance id. ``throttled``: why the clocks are held
-    down by heat or power, ``capped``: by what the device is set up for. ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
+    down by heat or a lack of power, ``capped``: by what the device is set up for. ``source``: where the
+    utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
     """
 
     id: str

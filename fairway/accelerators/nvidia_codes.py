@@ -82,8 +82,8 @@ THROTTLE_REASONS = {
     0x40: "HwThermalSlowdown",
     0x80: "HwPowerBrakeSlowdown",
 }
-"""NVML's ``nvmlClocksEventReason*`` by which heat or a lack of power holds a device below what it should do, by
-bit: whether it is throttled.
+"""NVML's ``nvmlClocksEventReason*`` by which heat or a lack of power holds a device below what it should do:
+it is throttled. By bit.
 """
 CAP_REASONS = {0x04: "SwPowerCap", 0x10: "SyncBoost"}
 """Those by which a device does what it was set up for: at full load each is at its power cap, and one of a
