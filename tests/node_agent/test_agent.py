@@ -177,6 +177,11 @@ class Stored:
 
     def __init__(self, before: NodeDevices | None = None) -> None:
         self.before, self.writes, self.fails = before, list[NodeDevices](), False
+        self.deleted, self.asked = False, 0
+
+    async def is_there(self) -> bool:
+        self.asked += 1
+        return not self.deleted
 
     async def read(self) -> NodeDevices | None:
         return self.before
@@ -185,6 +190,7 @@ class Stored:
         if self.fails:
             raise WriteFailed("unreachable", None)
         self.writes.append(made)
+        self.deleted = False
 
 
 class Counted:
@@ -234,6 +240,20 @@ def test_what_happens_is_written_when_it_happens() -> None:
         }
         assert await published(played, store, 120, events) == ["changed"] * 4
         assert [each.devices[0].health for each in store.writes] == ["Healthy", "Lost", "Lost", "Healthy"]
+
+    asyncio.run(scenario())
+
+
+def test_an_object_that_somebody_deletes_is_back_within_a_minute() -> None:
+    async def scenario() -> None:
+        played, store, seen = Played(), Stored(), list[int]()
+        events: dict[int, Callable[[], None]] = {
+            20: lambda: setattr(store, "deleted", True),
+            85: lambda: seen.append(len(store.writes)),
+        }
+        assert await published(played, store, 180, events) == ["changed"] * 2
+        assert (seen, store.deleted) == ([2], False)
+        assert store.asked == 2, "once a minute"
 
     asyncio.run(scenario())
 
