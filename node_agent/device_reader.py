@@ -6,6 +6,7 @@ written. No thread, no log, no clock in here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -55,21 +56,38 @@ class Known:
         return replace(self, samples={})
 
 
-def read(known: Known, events: Iterable[DeviceXid], now_s: float) -> tuple[NodeReading, Known]:
+class Progress:
+    """Where a read is: ``index`` of the device that is asked now, None between devices.
+
+    The one thing that a read tells before it is through, for whoever gives it up.
+    """
+
+    def __init__(self) -> None:
+        self.index: int | None = None
+
+
+def read(
+    known: Known,
+    events: Iterable[DeviceXid],
+    now_s: float,
+    progress: Progress | None = None,
+    avoid: AbstractSet[int] = frozenset(),
+) -> tuple[NodeReading, Known]:
     """Reads all devices, having connected with the driver where that is not so; once more where it went away.
 
-    ``events``: the XIDs heard since the last read; ``now_s``: by the clock that they are timed by.
+    ``events``: the XIDs heard since the last read; ``now_s``: by the clock that they are timed by. ``avoid``:
+    indices of devices that are not asked, for a call about them has not returned.
     """
-    heard = list(events)
+    heard, progress = list(events), progress or Progress()
     try:
-        return _connected_read(known, heard, now_s)
+        return _connected_read(known, heard, now_s, progress, avoid)
     except nvml.NvmlError as error:
         _disconnect()
         if not known.connected:
             return _without_driver(known, heard, error, now_s)
     known = replace(known, connected=False, attributes={}, samples={}, busy_us={})
     try:
-        return _connected_read(known, heard, now_s)
+        return _connected_read(known, heard, now_s, progress, avoid)
     except nvml.NvmlError as error:
         _disconnect()
         return _without_driver(known, heard, error, now_s)
@@ -93,11 +111,13 @@ def hearing(known: Known, events: Iterable[DeviceXid], now_s: float) -> Known:
     return replace(known, devices=devices, xids=xids)
 
 
-def _connected_read(known: Known, events: list[DeviceXid], now_s: float) -> tuple[NodeReading, Known]:
+def _connected_read(
+    known: Known, events: list[DeviceXid], now_s: float, progress: Progress, avoid: AbstractSet[int]
+) -> tuple[NodeReading, Known]:
     if not known.connected:
         nvml.init()
         known = replace(known, connected=True, session=known.session + 1, unread=frozenset())
-    return _Pass(known, events, now_s).run()
+    return _Pass(known, events, now_s, progress, avoid).run()
 
 
 def _disconnect() -> None:
@@ -160,7 +180,15 @@ def _held(device: str, events: Iterable[DeviceXid]) -> list[HeldXid]:
 class _Pass:
     """One pass over the devices. What it finds is kept to itself until it is through."""
 
-    def __init__(self, known: Known, events: Sequence[DeviceXid], now_s: float) -> None:
+    def __init__(
+        self,
+        known: Known,
+        events: Sequence[DeviceXid],
+        now_s: float,
+        progress: Progress,
+        avoid: AbstractSet[int],
+    ) -> None:
+        self._progress, self._avoid = progress, avoid
         self._known = known
         self._events = events
         self._now_s = now_s
@@ -183,8 +211,14 @@ class _Pass:
         driver = self._common.ask(nvml.driver_version) or self._known.driver_version
         cuda = self._common.ask(nvml.cuda_version) or self._known.cuda_version
         count = nvml.device_count()
+        before = {device.index: device for device in self._known.devices.values() if not device.parent}
         for index in range(count):
+            if index in self._avoid and index in before:
+                self._pass_over(before[index])
+                continue
+            self._progress.index = index
             self._read_index(index)
+        self._progress.index = None
         self._miss_devices()
         self._link_devices()
         self._free_samples()
@@ -219,6 +253,21 @@ class _Pass:
     def _order(self, device: DeviceReading) -> tuple[int, bool, int, str]:
         parent = self._devices.get(device.parent, device)
         return parent.index, device.parent != "", device.index, device.id
+
+    def _pass_over(self, device: DeviceReading) -> None:
+        """What is known of a device that is not asked, for it does not answer."""
+        name, before = device.id, self._known.vitals.get(device.id, Vitals())
+        vitals = health.with_last_known(before, Vitals(failures=("a call has not returned",), is_silent=True))
+        heard = _held(name, self._events)
+        xids = health.held(self._known.xids.get(name, ()), heard, before, vitals, self._now_s)
+        self._vitals[name], self._xids[name] = vitals, xids
+        if name in self._known.attributes:
+            self._attributes[name] = self._known.attributes[name]
+        for each in self._known.devices.values():
+            if name in (each.id, each.parent):
+                found = health.troubles(vitals, xids, each.gpu_instance)
+                self._devices[each.id] = replace(at_rest(each), troubles=found)
+        self._problems.append(f"device {device.index} is not asked: a call about it has not returned")
 
     def _read_index(self, index: int) -> None:
         try:

@@ -1,7 +1,8 @@
 """The devices of the node, read again and again: reads with a deadline, and XIDs between them.
 
 A read that hangs is given up, and what was known goes on being told, with a `problem` that says so; XIDs that
-are heard meanwhile count at once.
+are heard meanwhile count at once. The device at which it hung is not asked again before the call has
+returned, so that the others are read.
 """
 
 import time
@@ -10,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from node_agent import device_reader
-from node_agent.device_reader import Known
+from node_agent.device_reader import Known, Progress
 from node_agent.reading import NodeReading
 from node_agent.watchdog import HungError, Watchdog
 from node_agent.xid_events import XidEvents
@@ -34,13 +35,21 @@ class NodeReader:
         self._known = Known()
         self._last = NodeReading()
         self._read_at_s: float | None = None
+        self._avoid: set[int] = set()
 
     def read(self) -> NodeReading:
         """All devices now; what was known of them, and why not more, where NVML does not answer."""
         heard, now_s = tuple(self._events.take()), self._clock()
+        progress = Progress()
+        if not self._watchdog.abandoned:
+            self._avoid.clear()
         try:
-            reading, self._known = self._watchdog.run(partial(device_reader.read, self._known, heard, now_s))
+            reading, self._known = self._watchdog.run(
+                partial(device_reader.read, self._known, heard, now_s, progress, frozenset(self._avoid))
+            )
         except HungError as error:
+            if progress.index is not None:
+                self._avoid.add(progress.index)
             self._known = device_reader.hearing(self._known.abandoned(), heard, now_s)
             return self._at_rest(str(error))
         self._last, self._read_at_s = reading, self._clock()

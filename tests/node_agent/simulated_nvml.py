@@ -103,8 +103,9 @@ class Gpu:
 
 
 class SimulatedNvml:
-    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers; ``hang``: while clear,
-    the functions named in ``hanging`` do not return. ``calls`` counts them."""
+    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers. Until ``released``, the
+    functions named in ``hanging`` do not return, about the device ``hanging_at`` alone if it is named.
+    ``calls`` counts them."""
 
     def __init__(self, *gpus: Gpu, driver: str = "580.95.05", cuda: int = 13000) -> None:
         self.gpus = list(gpus)
@@ -113,6 +114,7 @@ class SimulatedNvml:
         self.errors: dict[str, int] = {}
         self.missing: set[str] = set()
         self.hanging: set[str] = set()
+        self.hanging_at = ""
         self.released = threading.Event()
         self.calls: Counter[str] = Counter()
         self.connections = 0
@@ -137,6 +139,12 @@ class SimulatedNvml:
                 return GPU_IS_LOST
             return target.errors.get(name, OK)
         return OK
+
+    def hangs(self, name: str, arguments: tuple[CType, ...]) -> bool:
+        if name not in self.hanging or not self.hanging_at:
+            return name in self.hanging
+        handle = arguments[0] if arguments else None
+        return isinstance(handle, pynvml.c_nvmlDevice_t) and self._at(handle).uuid == self.hanging_at
 
     def emit(self, gpu: Gpu, xid: int, gpu_instance: int = 0xFFFFFFFF) -> None:
         self.xids.put((gpu, xid, gpu_instance))
@@ -418,7 +426,7 @@ class _Function:
     def __call__(self, *arguments: CType) -> int:
         self.library.calls[self.name] += 1
         self.library.on_call(self.name)
-        if self.name in self.library.hanging:
+        if self.library.hangs(self.name, arguments):
             self.library.released.wait()
         return self.library.code_for(self.name, arguments) or self.function(*arguments)
 

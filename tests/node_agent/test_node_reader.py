@@ -99,7 +99,7 @@ def test_while_nvml_hangs_what_was_known_is_told_with_its_age() -> None:
     uuid = library.gpus[0].uuid
     with node(library, now=100.0) as agent:
         assert agent.reader.read().devices[0].utilization_percent == 70
-        agent.hang("nvmlDeviceGetPowerUsage")
+        agent.hang("nvmlDeviceGetCount_v2")
         agent.events.told = [DeviceXid(uuid, 119, 101.0)]
         for agent.now in (105.0, 110.0, 115.0):
             reading = agent.reader.read()
@@ -116,6 +116,36 @@ def test_while_nvml_hangs_what_was_known_is_told_with_its_age() -> None:
             agent.now += 1.0
     assert codes(reading.devices[0]) == {"Xid119": Health.UNHEALTHY}
     assert reading.devices[0].utilization_percent == 70
+
+
+def test_a_device_that_hangs_does_not_hide_the_others() -> None:
+    library = simulated.h100x8()
+    bad, good = library.gpus[3], library.gpus[5]
+    with node(library) as agent:
+        agent.reader.read()
+        library.hanging_at = bad.uuid
+        agent.hang("nvmlDeviceGetPowerUsage")
+        assert agent.reader.read().hung
+        agent.watchdog.deadline_s = PATIENCE_S
+        good.busy = 60
+        agent.events.told = [DeviceXid(good.uuid, 79, 1.0), DeviceXid(bad.uuid, 119, 1.0)]
+        for agent.now in (10.0, 15.0):
+            reading = agent.reader.read()
+            assert [codes(each) for each in reading.devices] == [
+                *[{}] * 3,
+                {"NotAnswering": Health.UNHEALTHY, "Xid119": Health.UNHEALTHY},
+                {},
+                {"Xid79": Health.UNHEALTHY},
+                *[{}] * 2,
+            ]
+            assert (reading.hung, reading.incomplete) == (False, False)
+            assert reading.problem == "device 3 is not asked: a call about it has not returned"
+            assert reading.devices[5].utilization_percent == 60
+            assert reading.devices[3].utilization_percent is None
+        agent.release()
+        while (reading := agent.reader.read()).problem:
+            agent.now += 1.0
+        assert codes(reading.devices[3]) == {"Xid119": Health.UNHEALTHY}
 
 
 def test_an_xid_that_is_heard_while_the_driver_cannot_be_asked_counts_at_once() -> None:
