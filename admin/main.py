@@ -16,7 +16,9 @@ from admin.completion_command import completion
 from admin.doctor_command import doctor
 from admin.exits import Exit
 from admin.explain_command import explain
+from admin.hours_command import hours
 from admin.install_command import install
+from admin.notify_command import notify
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
 from admin.top_command import top
@@ -54,6 +56,8 @@ def cli() -> None:
 for command in (
     report,
     top,
+    hours,
+    notify,
     explain,
     what_if,
     queues,

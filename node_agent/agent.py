@@ -65,6 +65,7 @@ async def serve(
             wall_clock=time.time,
             sleep=asyncio.sleep,
             draw=random.random,
+            boot_id=found.boot_id,
         )
         metrics = AgentMetrics(
             program.registry,

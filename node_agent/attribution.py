@@ -51,7 +51,7 @@ class Attribution:
         self._pods_are_read = pods_are_read
         self._clock = clock
         self._ask_every_s, self._keep_s = ask_every_s, keep_s
-        self._allocations: tuple[Allocation, ...] = ()
+        self._allocations: tuple[Allocation, ...] | None = None
         self._allocatable: tuple[PluginDevice, ...] = ()
         self._asked_s: float | None = None
         self._answered_s: float | None = None
@@ -65,10 +65,11 @@ class Attribution:
         pids = {process.pid for device in reading.devices for process in device.processes}
         processes = await asyncio.to_thread(self._processes.look, sorted(pids))
         pods = self._pods if self._pods_are_read() else None
-        found = holdings(reading, self._allocations, processes, pods, self._claimed.ids)
+        found = holdings(reading, self._allocations or (), processes, pods, self._claimed.ids)
         problems = (*((self._problem,) if self._problem else ()), *found.problems)
+        known = self._allocations is not None
         offered = schedulable(reading.devices, self._allocatable)
-        return replace(found, problems=problems, schedulable=offered)
+        return replace(found, problems=problems, schedulable=offered, allocations_known=known)
 
     async def close(self) -> None:
         """Give the connection to kubelet up."""
@@ -84,7 +85,7 @@ class Attribution:
         except PodResourcesError as error:
             self._problem = str(error)
             if self._answered_s is None or now_s - self._answered_s >= self._keep_s:
-                self._allocations = self._allocatable = ()
+                self._allocations, self._allocatable = None, ()
             return
         self._problem, self._answered_s = "", now_s
         try:

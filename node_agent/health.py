@@ -79,7 +79,10 @@ class HeldXid:
 
 
 def with_last_known(before: Vitals, now: Vitals) -> Vitals:
-    """What is known now: what calls that failed had answered before goes on being known."""
+    """What is known now: what calls that failed had answered before goes on being known.
+
+    A device that was lost is not back as long as nothing is answered about it.
+    """
     if not now.failures:
         return now
 
@@ -88,6 +91,7 @@ def with_last_known(before: Vitals, now: Vitals) -> Vitals:
 
     return replace(
         now,
+        lost=now.lost or (before.lost if now.is_silent else ""),
         needs_reset=now.needs_reset or before.needs_reset,
         uncorrected_ecc=either(before.uncorrected_ecc, now.uncorrected_ecc),
         row_pending=either(before.row_pending, now.row_pending),
@@ -156,8 +160,8 @@ def troubles(
         trouble = _xid_trouble(each, vitals)
         if about_others:
             message = f"{trouble.message}, on its GPU instance {each.gpu_instance}"
-            trouble = Trouble(trouble.code, message, Health.DEGRADED)
-        found.append(trouble)
+            trouble = replace(trouble, message=message, health=Health.DEGRADED)
+        found.append(replace(trouble, gpu_instance=each.gpu_instance))
     return tuple({trouble.code: trouble for trouble in found}.values())
 
 

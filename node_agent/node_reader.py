@@ -12,6 +12,7 @@ from functools import partial
 
 from node_agent import device_reader
 from node_agent.device_reader import Known, Progress
+from node_agent.earlier import Earlier
 from node_agent.reading import NodeReading
 from node_agent.watchdog import HungError, Watchdog
 from node_agent.xid_events import XidEvents
@@ -58,10 +59,14 @@ class NodeReader:
         problems = [each for each in (reading.problem, self._events.problem) if each]
         return replace(reading, problem="; ".join(problems))
 
+    def resume(self, earlier: Earlier, age_s: float) -> None:
+        """Go on from what an agent before us knew so many seconds ago."""
+        self._known = device_reader.resumed(self._known, earlier, self._clock() - age_s)
+
     def _at_rest(self, why: str) -> NodeReading:
-        if self._read_at_s is None:
-            return NodeReading(problem=why, incomplete=True, hung=True)
         devices = tuple(device_reader.at_rest(device) for device in self._known.devices.values())
+        if self._read_at_s is None:
+            return NodeReading(devices=devices, problem=why, incomplete=not devices, hung=True)
         age_s = self._clock() - self._read_at_s
         problem = f"{why}; the devices are as of {age_s:.0f} s ago"
         return replace(self._last, devices=devices, problem=problem, hung=True)

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from admin.listings.usage import percent, tenths, usage_listing
-from admin.printable import counted, milli_text, moment
+from admin.printable import counted, counted_devices, milli_text, moment
 from admin.terminal.console import listed, shown, title
 from admin.top import Note, Top
 from fairway.usage.definitions import idle_time
@@ -28,7 +28,7 @@ def top_tables(found: Top, most: int = 1_000_000, *, wide: bool = False) -> Rend
     parts += [shown(failure.told, 400, "red") for failure in found.failures]
     parts += listed(listing)
     if found.notes:
-        parts += ["", *_notes(found.notes)]
+        parts += ["", *noted(found.notes)]
     return Parts(*parts)
 
 
@@ -49,12 +49,8 @@ def said(sums: Group) -> str:
     return ", ".join(parts)
 
 
-def counted_devices(milli: int) -> str:
-    """``8 devices``, ``0.5 devices``."""
-    return f"{milli_text(milli)} device{'' if milli == 1000 else 's'}"
-
-
-def _notes(notes: Sequence[Note]) -> list[RenderableType]:
+def noted(notes: Sequence[Note]) -> list[RenderableType]:
+    """What could not be known, the first of it."""
     lines: list[RenderableType] = [
         shown(f"{note.cluster}: {note.text}", 400, "dim") for note in notes[:_SHOWN_NOTES]
     ]

@@ -87,6 +87,8 @@ class Gpu:
     processes: list[Process] = field(default_factory=list)
     links: list[str | None] = field(default_factory=list)
     fabric: tuple[bytes, int, int] | None = None
+    fabric_status: int = 0
+    fabric_health: int = 0
     gpm: bool = False
     mig: bool | None = None
     instances: list[Instance] = field(default_factory=list)
@@ -103,8 +105,8 @@ class Gpu:
 
 
 class SimulatedNvml:
-    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers. Until ``released``, the
-    functions named in ``hanging`` do not return, about the device ``hanging_at`` alone if it is named.
+    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers. The functions named in
+    ``hanging`` do not return until ``released``, about the device ``hanging_at`` alone if it is named.
     ``calls`` counts them."""
 
     def __init__(self, *gpus: Gpu, driver: str = "580.95.05", cuda: int = 13000) -> None:
@@ -220,6 +222,9 @@ class SimulatedNvml:
             return NOT_SUPPORTED
         cluster, info._obj.cliqueId, info._obj.state = fabric
         info._obj.clusterUuid[:] = cluster
+        info._obj.status = self._at(handle).fabric_status
+        if hasattr(info._obj, "healthMask"):
+            info._obj.healthMask = self._at(handle).fabric_health
         return OK
 
     _nvmlDeviceGetGpuFabricInfo = _nvmlDeviceGetGpuFabricInfoV

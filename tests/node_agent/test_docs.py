@@ -66,7 +66,8 @@ def test_every_metric_is_told_and_no_other() -> None:
 def test_the_object_that_is_shown_is_one_that_the_agent_writes() -> None:
     shown_object = re.search(r"^(apiVersion: fairway.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown_object is not None
-    found = msgspec.convert(yaml.safe_load(shown_object[1].replace("[...]", "[]")), NodeDevices)
+    text = msgspec.json.encode(yaml.safe_load(shown_object[1].replace("[...]", "[]")))
+    found = msgspec.json.decode(text, type=NodeDevices)
     (first,) = found.devices
     assert nvml.linux_bus_id(first.bus_id) == first.bus_id
     assert first.problems is not None

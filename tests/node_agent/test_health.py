@@ -124,6 +124,10 @@ def test_what_a_call_that_fails_had_answered_goes_on_being_known() -> None:
     assert with_last_known(WELL, FAILING) == replace(WELL, failures=FAILING.failures)
     assert with_last_known(WELL, replace(FAILING, recovery="GpuReset")).recovery == "GpuReset"
     assert with_last_known(WELL, OLD) == OLD, "what it does not tell any more, and does not fail to"
+    lost, silent = Vitals(lost="GPU is lost"), replace(FAILING, is_silent=True)
+    assert with_last_known(lost, silent).lost
+    assert not with_last_known(lost, FAILING).lost
+    assert not was_reset(lost, with_last_known(lost, silent))
     asked = Vitals(needs_reset=True)
     assert with_last_known(asked, FAILING).needs_reset
     assert not with_last_known(asked, WELL).needs_reset

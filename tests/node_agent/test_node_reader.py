@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fairway.kube.node_devices import Health
+from node_agent.earlier import EarlierDevice
+from node_agent.health import Vitals
 from node_agent.node_reader import NodeReader
 from node_agent.reading import DeviceReading
 from node_agent.watchdog import Watchdog
@@ -180,6 +182,17 @@ def test_a_node_whose_driver_hangs_from_the_start() -> None:
         reading = agent.reader.read()
     assert (reading.devices, reading.problem) == ((), "a call of NVML has not returned for 0.02 s")
     assert agent.events.followed == []
+
+
+def test_a_node_whose_driver_hangs_from_the_start_tells_what_an_agent_before_knew() -> None:
+    library = simulated.t4()
+    earlier = EarlierDevice(DeviceReading(library.gpus[0].uuid, 0, "Tesla T4"), Vitals(), ((79, None),))
+    with node(library) as agent:
+        agent.reader.resume({library.gpus[0].uuid: earlier}, 60.0)
+        agent.hang("nvmlInitWithFlags")
+        reading = agent.reader.read()
+    assert [codes(device) for device in reading.devices] == [{"Xid79": Health.UNHEALTHY}]
+    assert not reading.incomplete
 
 
 def test_samples_of_a_read_that_was_given_up_are_not_used_by_the_next() -> None:
