@@ -146,7 +146,7 @@ DEFINITIONS = {
     "allocated": "devices times the time for which they were allocated to pods",
     "used": "of what is measured, times the utilisation: the part of the time in which any kernel ran",
     "wasted": "measured and not used",
-    "idle": f"measured, while utilisation was below {THRESHOLDS.quiet_percent} %: a part of what is wasted",
+    "quiet": f"measured, while utilisation was below {THRESHOLDS.quiet_percent} %: a part of what is wasted",
     "unmeasured": "allocated, and nobody knows what the device did",
 }
 
@@ -180,7 +180,7 @@ def to_csv(found: Hours) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = ("namespace", "queue") if found.by == HoursBy.QUEUE else (found.by,)
-    amounts = ("allocated", "used", "wasted", "idle", "unmeasured")
+    amounts = ("allocated", "used", "wasted", "quiet", "unmeasured")
     writer.writerow((*names, *(f"{one}_hours" for one in amounts), "used_percent", "share_percent"))
     for line in found.lines:
         sums = line.sums
@@ -188,7 +188,7 @@ def to_csv(found: Hours) -> str:
             sums.allocated_seconds,
             sums.used_seconds,
             sums.wasted_seconds,
-            sums.idle_seconds,
+            sums.quiet_seconds,
             sums.unmeasured_seconds,
         )
         percents = ("" if one is None else one for one in (line.used_percent, line.share_percent))

@@ -69,7 +69,7 @@ class _Sums:
     allocated: int = 0
     measured: int = 0
     used: int = 0
-    idle: int = 0
+    quiet: int = 0
 
     def add(self, part: Part, ms: int) -> None:
         amount, percent = part.millionths * ms, part.utilization_percent
@@ -78,16 +78,16 @@ class _Sums:
             self.measured += amount
             self.used += amount * percent // 100
             if percent < THRESHOLDS.quiet_percent:
-                self.idle += amount
+                self.quiet += amount
 
     def merge(self, other: "_Sums") -> None:
         self.allocated += other.allocated
         self.measured += other.measured
         self.used += other.used
-        self.idle += other.idle
+        self.quiet += other.quiet
 
     def told(self, team: Team) -> TeamSeconds:
-        amounts = (self.allocated, self.measured, self.used, self.idle)
+        amounts = (self.allocated, self.measured, self.used, self.quiet)
         return TeamSeconds(*team, *(min(MOST_SECONDS, amount // _UNIT) for amount in amounts))
 
 
@@ -108,7 +108,7 @@ class _Day:
         """Add what was summed up before."""
         self.observed_ms = min(_DAY_MS, self.observed_ms + stored.observed_seconds * 1000)
         for team in stored.teams:
-            amounts = (team.allocated_seconds, team.measured_seconds, team.used_seconds, team.idle_seconds)
+            amounts = (team.allocated_seconds, team.measured_seconds, team.used_seconds, team.quiet_seconds)
             self._of((team.namespace, team.queue)).merge(_Sums(*(amount * _UNIT for amount in amounts)))
 
     def told(self, date: str) -> UsageDay:

@@ -26,7 +26,7 @@ _COLUMNS = (
     numbers("Used"),
     numbers("Used %", 10),
     numbers("Wasted"),
-    numbers("Idle", 20),
+    numbers("Quiet", 20),
     numbers("Unmeasured", 30),
     numbers("Share", 40),
 )
@@ -40,7 +40,7 @@ def _cells(line: Line) -> Iterable[Cell]:
     yield used if known else None
     yield percent(line.used_percent)
     yield hour_text(sums.wasted_seconds) if known else None
-    yield hour_text(sums.idle_seconds) if known else None
+    yield hour_text(sums.quiet_seconds) if known else None
     yield hour_text(sums.unmeasured_seconds)
     yield percent(line.share_percent)
 

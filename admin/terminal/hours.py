@@ -37,7 +37,7 @@ def said(found: Hours) -> str:
             f"{hour_text(sums.allocated_seconds)} device-hours allocated",
             f"{percent(found.total.used_percent)} used",
             f"{hour_text(sums.wasted_seconds)} wasted",
-            f"{hour_text(sums.idle_seconds)} of these idle",
+            f"{hour_text(sums.quiet_seconds)} of these quiet",
         ]
         if sums.unmeasured_seconds:
             told.append(f"{hour_text(sums.unmeasured_seconds)} not measured")

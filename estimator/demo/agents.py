@@ -108,7 +108,7 @@ def _days(ctx: Context, held: Iterable[tuple[Json, Load, int]]) -> list[Json]:
                 "allocatedSeconds": allocated,
                 "measuredSeconds": allocated,
                 "usedSeconds": used,
-                "idleSeconds": idle,
+                "quietSeconds": idle,
             }
             for namespace, (allocated, used, idle) in sorted(teams.items())
         ]

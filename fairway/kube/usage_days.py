@@ -28,7 +28,7 @@ _SHOWN: Final = 60
 
 class TeamSeconds(KubeStruct, frozen=True):
     """What the pods of one namespace and queue held on one day, in device-seconds; what they ``used`` and
-    what lay ``idle`` are parts of what is ``measured``, and that of what is ``allocated``.
+    what lay ``quiet`` are parts of what is ``measured``, and that of what is ``allocated``.
 
     ``namespace``: empty for all who have no line of their own. ``queue``: empty where the pods name none.
     """
@@ -38,7 +38,7 @@ class TeamSeconds(KubeStruct, frozen=True):
     allocated_seconds: int = 0
     measured_seconds: int = 0
     used_seconds: int = 0
-    idle_seconds: int = 0
+    quiet_seconds: int = 0
 
 
 class UsageDay(KubeStruct, frozen=True):
@@ -113,11 +113,11 @@ def _team_flaw(team: TeamSeconds) -> str:
         if name and (len(name) > _MOST_NAME or not _NAME.fullmatch(name)):
             return f"teams: expected the name of a namespace or queue, found {name[:_SHOWN]!r}"
     measured, allocated = team.measured_seconds, team.allocated_seconds
-    parts = (team.used_seconds, team.idle_seconds)
+    parts = (team.used_seconds, team.quiet_seconds)
     if not 0 <= min(parts) <= max(parts) <= measured <= allocated <= MOST_SECONDS:
-        numbers = f"{allocated}, {measured}, {team.used_seconds}, {team.idle_seconds}"
+        numbers = f"{allocated}, {measured}, {team.used_seconds}, {team.quiet_seconds}"
         return (
-            f"teams: expected allocated (up to {MOST_SECONDS}), of it measured, of that used and idle, "
+            f"teams: expected allocated (up to {MOST_SECONDS}), of it measured, of that used and quiet, "
             f"found {numbers} seconds"
         )
     return ""

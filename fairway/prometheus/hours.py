@@ -33,7 +33,7 @@ class Sum(StrEnum):
     ALLOCATED = "device-hours allocated"
     MEASURED = "device-hours measured"
     USED = "device-hours used"
-    IDLE = "device-hours idle"
+    QUIET = "device-hours quiet"
     SEEN = "devices observed"
 
 
@@ -121,7 +121,7 @@ def queries(exporter: Exporter, piece: Piece) -> Mapping[Sum, str]:
         Sum.ALLOCATED: f"{by} ({share})",
         Sum.MEASURED: f"{by} (({share}) {join} ({used} >= bool 0))",
         Sum.USED: f"{by} (({share}) {join} {used}) / 100",
-        Sum.IDLE: f"{by} (({share}) {join} ({used} < bool {THRESHOLDS.quiet_percent}))",
+        Sum.QUIET: f"{by} (({share}) {join} ({used} < bool {THRESHOLDS.quiet_percent}))",
         Sum.SEEN: f"group by ({labels.device}) ({SERIES[exporter]})",
     }
     span = f"[{piece.end_s - piece.begin_s}s:{piece.step_s}s]"
@@ -165,8 +165,8 @@ def _row(
     """Rounded, each a part of the one that it is a part of."""
     allocated = round(sums.get(Sum.ALLOCATED, 0.0))
     measured = min(allocated, round(sums.get(Sum.MEASURED, 0.0)))
-    used, idle = (min(measured, round(sums.get(one, 0.0))) for one in (Sum.USED, Sum.IDLE))
-    return TeamDay(cluster, day, namespace, queue, product, allocated, measured, used, idle)
+    used, quiet = (min(measured, round(sums.get(one, 0.0))) for one in (Sum.USED, Sum.QUIET))
+    return TeamDay(cluster, day, namespace, queue, product, allocated, measured, used, quiet)
 
 
 def seen_seconds(sums: Iterable[PieceSums]) -> dict[tuple[tuple[str, str], ...], int]:

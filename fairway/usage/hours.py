@@ -1,4 +1,4 @@
-"""Device-hours by team: held, used, idle and wasted on the days of a period, and how much of it was observed.
+"""Device-hours by team: held, used, quiet and wasted on the days of a period, and how much of it was observed.
 
 Rows are device-seconds of one day, whole numbers, from the sums that node agents keep or from Prometheus.
 Wasted is what is measured and not used, as in `fairway.usage.groups`. What nobody observed is in no row: it
@@ -60,7 +60,7 @@ class TeamDay:
     allocated_seconds: int
     measured_seconds: int
     used_seconds: int
-    idle_seconds: int
+    quiet_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class HoursGroup:
     allocated_seconds: int = 0
     measured_seconds: int = 0
     used_seconds: int = 0
-    idle_seconds: int = 0
+    quiet_seconds: int = 0
 
     @property
     def wasted_seconds(self) -> int:
@@ -106,7 +106,7 @@ class HoursGroup:
             self.allocated_seconds + other.allocated_seconds,
             self.measured_seconds + other.measured_seconds,
             self.used_seconds + other.used_seconds,
-            self.idle_seconds + other.idle_seconds,
+            self.quiet_seconds + other.quiet_seconds,
         )
 
 
@@ -209,7 +209,7 @@ def _add(
             of_key[0] += team.allocated_seconds
             of_key[1] += team.measured_seconds
             of_key[2] += team.used_seconds
-            of_key[3] += team.idle_seconds
+            of_key[3] += team.quiet_seconds
 
 
 def _expected(period: Period, since_s: float | None, until_s: float) -> Mapping[str, int]:

@@ -29,7 +29,7 @@ def at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def team(namespace: str, hours_: tuple[int, int, int, int], queue: str = "") -> dict[str, object]:
-    names = ("allocatedSeconds", "measuredSeconds", "usedSeconds", "idleSeconds")
+    names = ("allocatedSeconds", "measuredSeconds", "usedSeconds", "quietSeconds")
     amounts = {name: HOUR_S * amount for name, amount in zip(names, hours_, strict=True)}
     named = {"namespace": namespace, "queue": queue}
     return {**{name: text for name, text in named.items() if text}, **amounts}
@@ -79,7 +79,7 @@ def test_those_who_waste_most_come_first_and_everything_adds_up(dump: Path) -> N
     assert found["vision"] == ["120.0", "105.0", "87%", "15.0", "1.0", "0", "64%"]
     assert found["all"] == ["185.0", "118.0", "71%", "47.0", "31.0", "20.0", "100%"]
     said = (
-        "185.0 device-hours allocated, 71% used, 47.0 wasted, 31.0 of these idle, 20.0 not measured, 100% of"
+        "185.0 device-hours allocated, 71% used, 47.0 wasted, 31.0 of these quiet, 20.0 not measured, 100% of"
     )
     assert said in " ".join(result.stdout.split())
 
@@ -137,7 +137,7 @@ def test_machines_get_everything_in_seconds_and_spreadsheets_in_hours(dump: Path
             "expected_seconds": int(2.5 * DAY_S) - 60,
         }
     ]
-    assert found["definitions"].keys() == {"allocated", "used", "wasted", "idle", "unmeasured"}
+    assert found["definitions"].keys() == {"allocated", "used", "wasted", "quiet", "unmeasured"}
     assert yaml.safe_load(run(dump, "--since", "3d", "-o", "yaml").stdout)["lines"] == found["lines"]
     file = tmp_path / "hours.csv"
     assert run(dump, "--since", "3d", "--by", "queue", "--out", file).exit_code == 0

@@ -62,7 +62,7 @@ class Node:
 
 
 def table(node: Node) -> dict[str, dict[str, tuple[int, ...]]]:
-    """By day and team: allocated, measured, used, idle; and the time observed under no name."""
+    """By day and team: allocated, measured, used, quiet; and the time observed under no name."""
     return {
         day.date: {
             "": (day.observed_seconds,),
@@ -71,7 +71,7 @@ def table(node: Node) -> dict[str, dict[str, tuple[int, ...]]]:
                     one.allocated_seconds,
                     one.measured_seconds,
                     one.used_seconds,
-                    one.idle_seconds,
+                    one.quiet_seconds,
                 )
                 for one in day.teams
             },

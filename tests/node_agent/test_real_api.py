@@ -223,7 +223,7 @@ FORGED: dict[str, tuple[Callable[[Obj], object], str]] = {
         "must have at most 17 items",
     ),
     "less than nothing": (
-        lambda body: body.update(days=[{"date": "2026-01-01", "teams": [{"idleSeconds": -1}]}]),
+        lambda body: body.update(days=[{"date": "2026-01-01", "teams": [{"quietSeconds": -1}]}]),
         "greater than or equal to 0",
     ),
 }

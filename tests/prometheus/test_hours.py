@@ -80,7 +80,7 @@ def test_the_days_are_what_they_were_within_the_scrape_interval(
     expected = truth(month, seen)
     got: dict[tuple[str, tuple[str, str]], list[int]] = defaultdict(lambda: [0] * 4)
     for row in hours.rows:
-        amounts = (row.allocated_seconds, row.measured_seconds, row.used_seconds, row.idle_seconds)
+        amounts = (row.allocated_seconds, row.measured_seconds, row.used_seconds, row.quiet_seconds)
         key = (row.day.isoformat(), (row.namespace, row.queue))
         got[key] = [a + b for a, b in zip(got[key], amounts, strict=True)]
     assert got.keys() == expected.keys()
@@ -150,9 +150,9 @@ def test_a_part_is_never_more_than_the_whole() -> None:
     def one(value: float) -> tuple[Sample, ...]:
         return (Sample({"team": "a", "modelName": "H100"}, value),)
 
-    vectors = {Sum.ALLOCATED: one(1), Sum.MEASURED: one(2), Sum.USED: one(3), Sum.IDLE: one(4)}
+    vectors = {Sum.ALLOCATED: one(1), Sum.MEASURED: one(2), Sum.USED: one(3), Sum.QUIET: one(4)}
     (row,) = rows("east", [PieceSums(Exporter.DCGM, PIECE, vectors)])
-    assert (row.allocated_seconds, row.measured_seconds, row.used_seconds, row.idle_seconds) == (60,) * 4
+    assert (row.allocated_seconds, row.measured_seconds, row.used_seconds, row.quiet_seconds) == (60,) * 4
 
 
 def ask(answer: dict[str, Reply], default: Reply) -> tuple[ClusterHours | str, list[Asked]]:

@@ -100,13 +100,13 @@ def test_a_month_of_the_agents_sums_is_the_month_that_was(seed: int) -> None:
     assert sums.keys() == expected.keys()
     for key, true in expected.items():
         one = sums[key]
-        amounts = (one.allocated_seconds, one.measured_seconds, one.used_seconds, one.idle_seconds)
+        amounts = (one.allocated_seconds, one.measured_seconds, one.used_seconds, one.quiet_seconds)
         for amount, exact in zip(amounts, true, strict=True):
             # A part of a second is lost for each node and restart.
             assert exact - 20 <= amount <= exact + 1, key
     total = hours_total(hours_groups(found.rows, HoursBy.NAMESPACE))
     for amount, exact in zip(
-        (total.allocated_seconds, total.measured_seconds, total.used_seconds, total.idle_seconds),
+        (total.allocated_seconds, total.measured_seconds, total.used_seconds, total.quiet_seconds),
         (sum(one[n] for one in expected.values()) for n in range(4)),
         strict=True,
     ):
