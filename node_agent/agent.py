@@ -6,6 +6,7 @@ when it comes.
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -63,6 +64,7 @@ async def serve(
             clock=time.monotonic,
             wall_clock=time.time,
             sleep=asyncio.sleep,
+            draw=random.random,
             boot_id=found.boot_id,
         )
         metrics = AgentMetrics(

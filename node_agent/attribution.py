@@ -1,8 +1,8 @@
 """Who holds which device, asked of kubelet, /proc and the API server, and put together.
 
 An allocation does not change while its container lives, so kubelet is asked now and then, and what it said
-stays for a while when it does not answer: a restarted kubelet takes nothing from anybody. /proc is read on a
-thread.
+stays for a while when it does not answer: a restarted kubelet takes nothing from anybody. Which devices it
+may give is asked with it; one before 1.23 does not say so, which is no problem. /proc is read on a thread.
 """
 
 import asyncio
@@ -14,13 +14,14 @@ from fairway.kube.client import KubeClient
 from fairway.kube.observation import ReflectorMetrics
 from fairway.kube.optional_kind import OptionalKind
 from fairway.kube.reflector import Reflector
-from node_agent.allocations import Allocation
+from node_agent.allocations import Allocation, PluginDevice
 from node_agent.claimed_devices import ClaimedDevices, slices_of
 from node_agent.holders import Holdings, holdings
 from node_agent.local_pods import LocalPods, pods_on
 from node_agent.pod_resources import SOCKET, PodResources, PodResourcesError
 from node_agent.processes import PROC, ProcessTable
 from node_agent.reading import NodeReading
+from node_agent.schedulable import schedulable
 
 ASK_EVERY_S = 10.0
 KEEP_S = 300.0
@@ -51,6 +52,7 @@ class Attribution:
         self._clock = clock
         self._ask_every_s, self._keep_s = ask_every_s, keep_s
         self._allocations: tuple[Allocation, ...] | None = None
+        self._allocatable: tuple[PluginDevice, ...] = ()
         self._asked_s: float | None = None
         self._answered_s: float | None = None
         self._problem = ""
@@ -65,7 +67,9 @@ class Attribution:
         pods = self._pods if self._pods_are_read() else None
         found = holdings(reading, self._allocations or (), processes, pods, self._claimed.ids)
         problems = (*((self._problem,) if self._problem else ()), *found.problems)
-        return replace(found, problems=problems, allocations_known=self._allocations is not None)
+        known = self._allocations is not None
+        offered = schedulable(reading.devices, self._allocatable)
+        return replace(found, problems=problems, schedulable=offered, allocations_known=known)
 
     async def close(self) -> None:
         """Give the connection to kubelet up."""
@@ -81,9 +85,13 @@ class Attribution:
         except PodResourcesError as error:
             self._problem = str(error)
             if self._answered_s is None or now_s - self._answered_s >= self._keep_s:
-                self._allocations = None
-        else:
-            self._problem, self._answered_s = "", now_s
+                self._allocations, self._allocatable = None, ()
+            return
+        self._problem, self._answered_s = "", now_s
+        try:
+            self._allocatable = await self._kubelet.allocatable()
+        except PodResourcesError:
+            self._allocatable = ()
 
 
 @dataclass(frozen=True, slots=True)

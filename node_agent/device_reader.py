@@ -6,6 +6,7 @@ written. No thread, no log, no clock in here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -27,8 +28,9 @@ class Known:
     """What is remembered between reads, by device id.
 
     ``session``: how often the driver was connected to, ``connected``: whether it is; ``devices``: the last
-    reading of each; ``seen_us``: up to when per-process samples were seen; ``samples``: GPM's last ones;
-    ``unread``: all calls of this session that were not answered.
+    reading of each; ``answered``: the calls that were ever answered; ``seen_us``: up to when per-process
+    samples were seen, ``busy_us``: the device's own; ``samples``: GPM's last ones; ``unread``: all calls of
+    this session that were not answered.
     """
 
     connected: bool = False
@@ -39,7 +41,9 @@ class Known:
     devices: Mapping[str, DeviceReading] = field(default_factory=dict)
     vitals: Mapping[str, Vitals] = field(default_factory=dict)
     xids: Mapping[str, tuple[HeldXid, ...]] = field(default_factory=dict)
+    answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen_us: Mapping[str, int] = field(default_factory=dict)
+    busy_us: Mapping[str, int] = field(default_factory=dict)
     samples: Mapping[str, nvml.Sample] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
 
@@ -53,24 +57,41 @@ class Known:
         return replace(self, samples={})
 
 
-def read(known: Known, events: Iterable[DeviceXid], now_s: float) -> tuple[NodeReading, Known]:
+class Progress:
+    """Where a read is: ``index`` of the device that is asked now, None between devices.
+
+    The one thing that a read tells before it is through, for whoever gives it up.
+    """
+
+    def __init__(self) -> None:
+        self.index: int | None = None
+
+
+def read(
+    known: Known,
+    events: Iterable[DeviceXid],
+    now_s: float,
+    progress: Progress | None = None,
+    avoid: AbstractSet[int] = frozenset(),
+) -> tuple[NodeReading, Known]:
     """Reads all devices, having connected with the driver where that is not so; once more where it went away.
 
-    ``events``: the XIDs heard since the last read; ``now_s``: by the clock that they are timed by.
+    ``events``: the XIDs heard since the last read; ``now_s``: by the clock that they are timed by. ``avoid``:
+    indices of devices that are not asked, for a call about them has not returned.
     """
-    heard = list(events)
+    heard, progress = list(events), progress or Progress()
     try:
-        return _connected_read(known, heard, now_s)
+        return _connected_read(known, heard, now_s, progress, avoid)
     except nvml.NvmlError as error:
         _disconnect()
         if not known.connected:
-            return _without_driver(known, heard, error)
-    known = replace(known, connected=False, attributes={}, samples={})
+            return _without_driver(known, heard, error, now_s)
+    known = replace(known, connected=False, attributes={}, samples={}, busy_us={})
     try:
-        return _connected_read(known, heard, now_s)
+        return _connected_read(known, heard, now_s, progress, avoid)
     except nvml.NvmlError as error:
         _disconnect()
-        return _without_driver(known, heard, error)
+        return _without_driver(known, heard, error, now_s)
 
 
 def resumed(known: Known, earlier: Earlier, heard_s: float) -> Known:
@@ -89,11 +110,31 @@ def resumed(known: Known, earlier: Earlier, heard_s: float) -> Known:
     return replace(known, devices={**devices, **known.devices}, vitals=vitals, xids=xids)
 
 
-def _connected_read(known: Known, events: list[DeviceXid], now_s: float) -> tuple[NodeReading, Known]:
+def hearing(known: Known, events: Iterable[DeviceXid], now_s: float) -> Known:
+    """What is known with XIDs that were heard while nothing can be read."""
+    heard = list(events)
+    devices, xids = dict(known.devices), dict(known.xids)
+    for name in known.parents & {each.device for each in heard}:
+        vitals = known.vitals.get(name, Vitals())
+        xids[name] = health.held(xids.get(name, ()), _held(name, heard), vitals, vitals, now_s)
+    for name, device in known.devices.items():
+        parent = device.parent or name
+        if not any(trouble.health is Health.LOST for trouble in device.troubles):
+            found = health.troubles(
+                known.vitals.get(parent, Vitals()), xids.get(parent, ()), device.gpu_instance
+            )
+            merged = {trouble.code: trouble for trouble in (*device.troubles, *found)}
+            devices[name] = replace(device, troubles=tuple(merged.values()))
+    return replace(known, devices=devices, xids=xids)
+
+
+def _connected_read(
+    known: Known, events: list[DeviceXid], now_s: float, progress: Progress, avoid: AbstractSet[int]
+) -> tuple[NodeReading, Known]:
     if not known.connected:
         nvml.init()
         known = replace(known, connected=True, session=known.session + 1, unread=frozenset())
-    return _Pass(known, events, now_s).run()
+    return _Pass(known, events, now_s, progress, avoid).run()
 
 
 def _disconnect() -> None:
@@ -111,6 +152,7 @@ def at_rest(device: DeviceReading) -> DeviceReading:
         energy_millijoules=None,
         temperature_celsius=None,
         throttled=frozenset(),
+        capped=frozenset(),
         processes=(),
     )
 
@@ -120,9 +162,10 @@ def _lost(device: DeviceReading, why: str) -> DeviceReading:
 
 
 def _without_driver(
-    known: Known, events: Iterable[DeviceXid], error: nvml.NvmlError
+    known: Known, events: Iterable[DeviceXid], error: nvml.NvmlError, now_s: float
 ) -> tuple[NodeReading, Known]:
     """Nothing can be read. Without any driver all devices are lost; else their state is not known anew."""
+    known = hearing(known, events, now_s)
     gone = isinstance(error, nvml.DriverAway) and error.unloaded
     restart = isinstance(error, nvml.DriverAway) and error.mismatch and known.session > 0
     devices = {
@@ -130,15 +173,19 @@ def _without_driver(
         for name, device in known.devices.items()
     }
     vitals = {name: Vitals(lost="no driver") if gone else each for name, each in known.vitals.items()}
-    xids = {name: (*known.xids.get(name, ()), *_held(name, events)) for name in known.parents}
     known = replace(
-        known, connected=False, attributes={}, samples={}, devices=devices, vitals=vitals, xids=xids
+        known, connected=False, attributes={}, samples={}, busy_us={}, devices=devices, vitals=vitals
     )
     problem = f"the NVIDIA driver cannot be asked: {error}"
     if restart:
         problem += "; it was replaced while this agent ran, which has to be restarted to load its library"
     reading = NodeReading(
-        known.driver_version, known.cuda_version, tuple(devices.values()), problem, restart=restart
+        known.driver_version,
+        known.cuda_version,
+        tuple(devices.values()),
+        problem,
+        incomplete=not devices,
+        restart=restart,
     )
     return reading, known
 
@@ -150,11 +197,21 @@ def _held(device: str, events: Iterable[DeviceXid]) -> list[HeldXid]:
 class _Pass:
     """One pass over the devices. What it finds is kept to itself until it is through."""
 
-    def __init__(self, known: Known, events: Sequence[DeviceXid], now_s: float) -> None:
+    def __init__(
+        self,
+        known: Known,
+        events: Sequence[DeviceXid],
+        now_s: float,
+        progress: Progress,
+        avoid: AbstractSet[int],
+    ) -> None:
+        self._progress, self._avoid = progress, avoid
         self._known = known
         self._events = events
         self._now_s = now_s
-        self._asking = Asking()
+        self._common = self._asking = Asking()
+        self._answered: dict[str, frozenset[str]] = {}
+        self._unread: set[str] = set()
         self._problems: list[str] = []
         self._silent: set[int] = set()
         self._devices: dict[str, DeviceReading] = {}
@@ -162,24 +219,38 @@ class _Pass:
         self._vitals: dict[str, Vitals] = {}
         self._xids: dict[str, tuple[HeldXid, ...]] = {}
         self._seen_us: dict[str, int] = {}
+        self._busy_us: dict[str, int] = {}
         self._samples: dict[str, nvml.Sample] = {}
         self._busy: dict[str, int | None] = {}
 
     def run(self) -> tuple[NodeReading, Known]:
         """All devices, in the order of their indices, each followed by its instances."""
-        driver = self._asking.ask(nvml.driver_version) or self._known.driver_version
-        cuda = self._asking.ask(nvml.cuda_version) or self._known.cuda_version
+        driver = self._common.ask(nvml.driver_version) or self._known.driver_version
+        cuda = self._common.ask(nvml.cuda_version) or self._known.cuda_version
         count = nvml.device_count()
+        before = {device.index: device for device in self._known.devices.values() if not device.parent}
         for index in range(count):
+            if index in self._avoid and index in before:
+                self._pass_over(before[index])
+                continue
+            self._progress.index = index
             self._read_index(index)
+        self._progress.index = None
         self._miss_devices()
         self._link_devices()
         self._free_samples()
         if not count and not self._devices:
             self._problems.append(f"the NVIDIA driver {driver} knows no device on this node")
         ordered = sorted(self._devices.values(), key=self._order)
-        unread = self._known.unread | self._asking.unread  # not all calls are made each time
-        reading = NodeReading(driver, cuda, tuple(ordered), "; ".join(self._problems), tuple(sorted(unread)))
+        unread = self._known.unread | self._unread | self._common.unread  # not all calls are made each time
+        reading = NodeReading(
+            driver,
+            cuda,
+            tuple(ordered),
+            "; ".join(self._problems),
+            tuple(sorted(unread)),
+            incomplete=sum(not device.parent for device in ordered) < count,
+        )
         known = replace(
             self._known,
             driver_version=driver,
@@ -188,7 +259,9 @@ class _Pass:
             devices={device.id: device for device in ordered},
             vitals=self._vitals,
             xids=self._xids,
+            answered={**self._known.answered, **self._answered},
             seen_us=self._seen_us,
+            busy_us=self._busy_us,
             samples=self._samples,
             unread=unread,
         )
@@ -197,6 +270,21 @@ class _Pass:
     def _order(self, device: DeviceReading) -> tuple[int, bool, int, str]:
         parent = self._devices.get(device.parent, device)
         return parent.index, device.parent != "", device.index, device.id
+
+    def _pass_over(self, device: DeviceReading) -> None:
+        """What is known of a device that is not asked, for it does not answer."""
+        name, before = device.id, self._known.vitals.get(device.id, Vitals())
+        vitals = health.with_last_known(before, Vitals(failures=("a call has not returned",), is_silent=True))
+        heard = _held(name, self._events)
+        xids = health.held(self._known.xids.get(name, ()), heard, before, vitals, self._now_s)
+        self._vitals[name], self._xids[name] = vitals, xids
+        if name in self._known.attributes:
+            self._attributes[name] = self._known.attributes[name]
+        for each in self._known.devices.values():
+            if name in (each.id, each.parent):
+                found = health.troubles(vitals, xids, each.gpu_instance)
+                self._devices[each.id] = replace(at_rest(each), troubles=found)
+        self._problems.append(f"device {device.index} is not asked: a call about it has not returned")
 
     def _read_index(self, index: int) -> None:
         try:
@@ -215,18 +303,22 @@ class _Pass:
             self._lose(name, str(error), DeviceReading(name, index), Vitals(lost=str(error)))
 
     def _read_device(self, device: nvml.Device, name: str, index: int) -> None:
+        self._asking = Asking(self._known.answered.get(name, frozenset()))
         attributes = self._attributes_of(device, name)
-        cut = self._asking.ask(nvml.mig_enabled, device) or False
+        before = self._known.devices.get(name)
+        cut = self._asking.ask(nvml.mig_enabled, device)
+        if cut is None:
+            cut = before is not None and before.mig_enabled and self._asking.is_failing(nvml.mig_enabled)
         instances = self._read_instances(device, name, attributes) if cut else []
         memory = self._asking.ask(nvml.memory, device)
-        vitals = self._read_vitals(device)
-        xids = health.held(
-            self._known.xids.get(name, ()),
-            _held(name, self._events),
-            self._known.vitals.get(name, Vitals()),
-            vitals,
-            self._now_s,
+        told = self._read_vitals(device)
+        power = self._asking.ask(nvml.power_milliwatts, device)
+        temperature = self._asking.ask(nvml.temperature_celsius, device)
+        busy = (
+            self._busy_share(device, name, None, attributes) if cut else self._busy_since_last(device, name)
         )
+        processes = () if cut else self._processes(self._asking, device, name)
+        vitals, xids = self._health(name, index, told)
         reading = DeviceReading(
             id=name,
             index=index,
@@ -237,18 +329,15 @@ class _Pass:
             numa_node=attributes.numa_node,
             mig_enabled=cut,
             clique=attributes.clique,
-            utilization_percent=(
-                self._busy_share(device, name, None, attributes)
-                if cut
-                else self._asking.ask(nvml.utilization_percent, device)
-            ),
+            utilization_percent=busy,
             memory_used_bytes=memory.used if memory else None,
-            power_milliwatts=self._asking.ask(nvml.power_milliwatts, device),
-            energy_millijoules=vitals.energy_millijoules,
-            temperature_celsius=self._asking.ask(nvml.temperature_celsius, device),
+            power_milliwatts=power,
+            energy_millijoules=told.energy_millijoules,
+            temperature_celsius=temperature,
             throttled=vitals.throttled,
+            capped=vitals.clock_reasons - vitals.throttled,
             troubles=health.troubles(vitals, xids),
-            processes=() if cut else self._processes(device, name),
+            processes=processes,
             source="GPM" if cut and attributes.gpm else "NVML",
         )
         # Nothing is kept of a device that is lost on the way here.
@@ -257,6 +346,23 @@ class _Pass:
         for instance, gpu_instance in instances:
             troubles = health.troubles(vitals, xids, gpu_instance)
             self._devices[instance.id] = replace(instance, troubles=troubles)
+
+    def _health(self, name: str, index: int, told: Vitals) -> tuple[Vitals, tuple[HeldXid, ...]]:
+        """What is known of it now, once all was asked: which calls failed is part of it."""
+        asking = self._asking
+        self._unread |= asking.unread
+        self._answered[name] = frozenset(asking.answered)
+        before = self._known.vitals.get(name, Vitals())
+        failures = tuple(str(error) for error in asking.failures)
+        told = replace(told, failures=failures, is_silent=asking.is_silent, needs_reset=asking.needs_reset)
+        vitals = health.with_last_known(before, told)
+        self._problems += [
+            f"device {index}: {trouble.message}"
+            for trouble in health.troubles(replace(vitals, lost=""))
+            if failures and trouble.code in health.SILENCES
+        ]
+        heard = _held(name, self._events)
+        return vitals, health.held(self._known.xids.get(name, ()), heard, before, vitals, self._now_s)
 
     def _memory_before(self, name: str) -> int:
         """Some drivers tell the memory of a device that is cut to privileged callers only."""
@@ -267,30 +373,37 @@ class _Pass:
         known = self._known.attributes.get(name)
         if known is not None and self._now_s - known.read_at_s < _ATTRIBUTES_S:
             return known
-        return read_attributes(self._asking, device, self._now_s, known)
+        asking = Asking()
+        read = read_attributes(asking, device, self._now_s, known)
+        self._unread |= asking.unread
+        return known if known is not None and asking.is_failing(nvml.bus_id) else read
 
     def _read_instances(
         self, device: nvml.Device, parent: str, attributes: Attributes
     ) -> list[tuple[DeviceReading, int | None]]:
         found = []
-        for slot in range(self._asking.ask(nvml.mig_slots, device) or 0):
+        before = {each.index: each for each in self._known.devices.values() if each.parent == parent}
+        slots = self._asking.ask(nvml.mig_slots, device)
+        for slot in range(slots) if slots is not None else sorted(before):
             instance = self._asking.ask(nvml.mig_instance, device, slot)
             if instance is None:
+                if slot in before and self._asking.is_failing(nvml.mig_instance, nvml.mig_slots):
+                    found.append((at_rest(before[slot]), before[slot].gpu_instance))
                 continue
             try:
                 found.append(self._read_instance(device, instance, slot, parent, attributes))
             except (nvml.NothingThere, nvml.DeviceLost):
                 continue  # re-cut since; where the device itself is lost, its next call says so
             except nvml.NotTold as error:
-                self._asking.unread.add(str(error))
+                self._common.unread.add(str(error))
         return found
 
     def _read_instance(
         self, device: nvml.Device, instance: nvml.Device, slot: int, parent: str, attributes: Attributes
     ) -> tuple[DeviceReading, int | None]:
         name = nvml.uuid(instance)
-        memory = self._asking.told(nvml.memory, instance)
-        gpu_instance = self._asking.ask(nvml.gpu_instance, instance)
+        memory = self._common.told(nvml.memory, instance)
+        gpu_instance = self._common.ask(nvml.gpu_instance, instance)
         busy = None
         if gpu_instance is not None:
             busy = self._busy_share(device, f"{parent}/{gpu_instance}", gpu_instance, attributes)
@@ -304,13 +417,22 @@ class _Pass:
             numa_node=attributes.numa_node,
             parent=parent,
             mig_enabled=True,
-            mig_profile=mig_profile(self._asking, device, instance),
+            mig_profile=mig_profile(self._common, device, instance),
             utilization_percent=busy,
             memory_used_bytes=memory.used if memory else None,
-            processes=self._processes(instance, None),
+            processes=self._processes(self._common, instance, None),
             source="GPM" if attributes.gpm else "NVML",
         )
         return reading, gpu_instance
+
+    def _busy_since_last(self, device: nvml.Device, name: str) -> int | None:
+        """By the driver's samples since the last read; where there are none, what it says of just now."""
+        since_us = self._known.busy_us.get(name, 0)
+        busy = self._asking.ask(nvml.busy_since, device, since_us)
+        self._busy_us[name] = since_us if busy is None else busy.at_us
+        if busy is not None and busy.percent is not None:
+            return busy.percent
+        return self._asking.ask(nvml.utilization_percent, device)
 
     def _busy_share(
         self, device: nvml.Device, key: str, gpu_instance: int | None, attributes: Attributes
@@ -320,23 +442,23 @@ class _Pass:
             return None
         if key not in self._busy:
             self._busy[key] = None
-            taken = self._asking.ask(nvml.sample, device, gpu_instance)
+            taken = self._common.ask(nvml.sample, device, gpu_instance)
             before = self._known.samples.get(key)
             if taken is not None:
                 self._samples[key] = taken
                 if before is not None:
-                    self._busy[key] = self._asking.ask(nvml.utilization_between, before, taken)
+                    self._busy[key] = self._common.ask(nvml.utilization_between, before, taken)
         return self._busy[key]
 
     def _free_samples(self) -> None:
         for sample in self._known.samples.values():
-            self._asking.ask(nvml.free_sample, sample)
+            self._common.ask(nvml.free_sample, sample)
 
-    def _processes(self, device: nvml.Device, name: str | None) -> tuple[ProcessReading, ...]:
+    def _processes(self, asking: Asking, device: nvml.Device, name: str | None) -> tuple[ProcessReading, ...]:
         """All that hold memory there; ``name``: of a device that tells how busy each keeps it."""
         found: dict[int, int | None] = {}
         for call in (nvml.compute_processes, nvml.graphics_processes, nvml.mps_processes):
-            for process in self._asking.ask(call, device) or ():
+            for process in asking.ask(call, device) or ():
                 told = [each for each in (found.get(process.pid), process.memory_bytes) if each is not None]
                 found[process.pid] = max(told, default=None)
         use = self._process_use(device, name) if found and name is not None else None
@@ -350,11 +472,10 @@ class _Pass:
         since_us = self._known.seen_us.get(name, 0)
         self._seen_us[name] = since_us
         try:
-            samples = nvml.process_use(device, since_us)
+            samples = self._asking.told(nvml.process_use, device, since_us)
         except nvml.NothingThere:
             return {}
-        except nvml.NotTold as error:
-            self._asking.unread.add(str(error))
+        if samples is None:
             return None
         self._seen_us[name] = max((since_us, *(sample.at_us for sample in samples)))
         return {sample.pid: sample.percent for sample in sorted(samples, key=lambda sample: sample.at_us)}
@@ -368,7 +489,7 @@ class _Pass:
             page_pending=self._asking.ask(nvml.pages_pending, device) if rows is None else None,
             recovery=self._asking.ask(nvml.recovery_action, device),
             energy_millijoules=self._asking.ask(nvml.energy_millijoules, device),
-            throttled=self._asking.ask(nvml.throttled, device) or frozenset(),
+            clock_reasons=self._asking.ask(nvml.clock_reasons, device) or frozenset(),
         )
 
     def _lose(self, name: str, why: str, unknown: DeviceReading, vitals: Vitals) -> None:

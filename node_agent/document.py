@@ -16,6 +16,7 @@ from fairway.kube.node_devices import (
     Health,
     Holder,
     HolderOwner,
+    Missing,
     NodeDevice,
     NodeDevices,
     Problem,
@@ -89,17 +90,25 @@ def document(
     wall_s: float,
     boot_id: str = "",
     days: tuple[UsageDay, ...] = (),
+    schedulable: Mapping[str, bool] | None = None,
 ) -> Document:
-    """The object as of ``wall_s``. ``problem``: what the agent lacks, beside what the reading does."""
+    """The object as of ``wall_s``. ``problem``: why not all holders are known.
+
+    ``schedulable``: of each device by id whether kubelet may give it to pods, where that is known.
+    """
     cut: list[str] = []
     devices = _within(reading.devices, cut)
+    missing = [Missing.DEVICES] if reading.incomplete or cut else []
+    if problem or any(len(each) > bounds.MOST_HOLDERS for each in holders.values()):
+        missing.append(Missing.HOLDERS)
     links = {each.id: each.links for each in devices if not each.parent}
     island_of = islands(links, {each.id: each.bus_id for each in devices})
     made = [
         _device(
             each,
-            _holders(each, holders.get(each.id, ()), cut),
+            _holders(each, holders.get(each.id, ()), cut) or (None if problem else []),
             island_of.get(each.id),
+            (schedulable or {}).get(each.id),
             windows.get(each.id),
             since,
             wall_s,
@@ -113,7 +122,11 @@ def document(
             metadata=ObjectMeta(name=node),
             observed_at=rfc3339(wall_s),
             window_seconds=WINDOW_S,
-            agent=AgentReport(bounds.VERSION.within(version), bounds.MESSAGE.within(told)),
+            agent=AgentReport(
+                bounds.VERSION.within(version),
+                bounds.MESSAGE.within(told),
+                [each.value for each in missing] or None,
+            ),
             driver=DriverReport(
                 bounds.VERSION.within(reading.driver_version),
                 bounds.VERSION.within(reading.cuda_version),
@@ -132,7 +145,7 @@ def lasting(made: NodeDevices) -> NodeDevices:
     Messages may count and measure; that there is a problem, and which, is what changes. Nor is the agent's
     version: a fleet that is upgraded need not write for it.
     """
-    agent = AgentReport(problem="told" if made.agent.problem else "")
+    agent = AgentReport(problem="told" if made.agent.problem else "", missing=made.agent.missing)
     devices = [_lasting(each) for each in made.devices]
     return NodeDevices(window_seconds=made.window_seconds, agent=agent, driver=made.driver, devices=devices)
 
@@ -188,7 +201,7 @@ def _inner(value: object) -> object:
 def _with_fewer(device: NodeDevice, most: int) -> NodeDevice:
     if device.holders is None or len(device.holders) <= most:
         return device
-    return msgspec.structs.replace(device, holders=device.holders[:most])
+    return msgspec.structs.replace(device, holders=device.holders[:most] or None)
 
 
 def _within(devices: Sequence[DeviceReading], cut: list[str]) -> list[DeviceReading]:
@@ -236,8 +249,9 @@ def _holder(holder: Holder) -> Holder:
 
 def _device(
     device: DeviceReading,
-    holders: list[Holder],
+    holders: list[Holder] | None,
     island: int | None,
+    schedulable: bool | None,
     window: DeviceWindow | None,
     since: Since,
     wall_s: float,
@@ -259,10 +273,11 @@ def _device(
         mig_profile=bounds.MIG_PROFILE.within(device.mig_profile),
         island=island,
         clique=bounds.CLIQUE.within(device.clique),
+        schedulable=schedulable,
         energy_millijoules=measured(device.energy_millijoules, bounds.MOST_MILLIJOULES),
         health=health_of(device.troubles),
         problems=told or None,
-        holders=holders or None,
+        holders=holders,
         window=None if window is None else _window(window),
     )
 

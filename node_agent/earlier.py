@@ -58,10 +58,12 @@ def _xids(device: NodeDevice) -> Iterator[tuple[int, int | None]]:
 
 
 def _vitals(device: NodeDevice) -> Vitals:
-    asked = any(problem.code == "RecoveryAction" for problem in device.problems or ())
+    told = {problem.code: problem.message for problem in device.problems or ()}
+    asked = told.get("RecoveryAction")
     return Vitals(
+        needs_reset="ResetRequired" in told,
         lost="lost before this agent began" if device.health == Health.LOST else "",
-        recovery="asked for before this agent began" if asked else None,
+        recovery=None if asked is None else asked.rpartition(": ")[2] or "Unknown",
         energy_millijoules=measured(device.energy_millijoules, bounds.MOST_MILLIJOULES),
     )
 

@@ -5,13 +5,16 @@ show it. *XIDs* are errors that the driver tells of once, so that they are held,
 (`fairway.accelerators.nvidia_codes`): those after which a device needs a reset until it was reset
 (`was_reset`), those to be watched until `WATCHED_S` pass without another, the application's own not at all.
 
-A reset shows in NVML as counters that start again: the energy since the driver was loaded, the memory errors
-since the last reset; as a recovery action that the driver withdraws; and as a device that comes back after it
-was lost.
+Where NVIDIA's sources disagree about an XID, the driver's recovery action decides, which it tells since 570.
+
+A reset shows in NVML as the energy counter that starts again, as a recovery action by reset that the driver
+withdraws, and as a device that comes back after it was lost or unusable. Memory errors since the last reset
+start again as well when somebody clears them, so that they tell where nothing else does.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, XidKind, xid_kind, xid_meaning
 from fairway.kube.node_devices import Health
@@ -19,14 +22,23 @@ from node_agent.reading import Trouble
 
 WATCHED_S = 3600.0
 
+_Value = TypeVar("_Value")
+
 
 _THROTTLES = {
     "HwSlowdown": "the hardware holds the clocks down to half or less",
     "HwThermalSlowdown": "the hardware holds the clocks down because it is too hot",
     "HwPowerBrakeSlowdown": "the power supply makes the hardware hold the clocks down",
+    "SwThermalSlowdown": "the driver holds the clocks down because it is too hot",
 }
+"""What each of `nvidia_codes.THROTTLE_REASONS` means."""
 _MILD_ACTIONS = frozenset({"RecoverImexDomain"})
 """Recovery actions that are not about the device itself: pods without multi-node NVLink can use it."""
+_RESETTING_ACTIONS = frozenset({"GpuReset", "NodeReboot", "DrainAndReset", "BusReset", "SystemReboot"})
+"""Recovery actions that the driver withdraws for nothing less than a reset."""
+SILENCES = frozenset({"ResetRequired", "NotAnswering"})
+"""Problems of a device that mean as well that less is known of it than should be."""
+_MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +46,27 @@ class Vitals:
     """What a device tells of its health at one moment; None where it does not tell.
 
     ``recovery``: the driver's recovery action, empty for none. ``row_pending``, ``row_failed``: of the row
-    remapping that Ampere and newer have; ``page_pending``: of the page retirement before.
+    remapping that Ampere and newer have; ``page_pending``: of the page retirement before. ``failures``: calls
+    that failed and used to be answered; ``is_silent``: no call was answered; ``needs_reset``: the device
+    cannot be used before it is reset, which a read with failures that do not say so leaves as it was.
     """
 
     lost: str = ""
+    failures: tuple[str, ...] = ()
+    is_silent: bool = False
+    needs_reset: bool = False
     uncorrected_ecc: int | None = None
     row_pending: bool | None = None
     row_failed: bool | None = None
     page_pending: bool | None = None
     recovery: str | None = None
     energy_millijoules: int | None = None
-    throttled: frozenset[str] = frozenset()
+    clock_reasons: frozenset[str] = frozenset()
+
+    @property
+    def throttled(self) -> frozenset[str]:
+        """Why heat or power holds its clocks down."""
+        return self.clock_reasons & _THROTTLES.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +78,44 @@ class HeldXid:
     gpu_instance: int | None = None
 
 
+def with_last_known(before: Vitals, now: Vitals) -> Vitals:
+    """What is known now: what calls that failed had answered before goes on being known.
+
+    A device that was lost is not back as long as nothing is answered about it.
+    """
+    if not now.failures:
+        return now
+
+    def either(last: _Value | None, value: _Value | None) -> _Value | None:
+        return last if value is None else value
+
+    return replace(
+        now,
+        lost=now.lost or (before.lost if now.is_silent else ""),
+        needs_reset=now.needs_reset or before.needs_reset,
+        uncorrected_ecc=either(before.uncorrected_ecc, now.uncorrected_ecc),
+        row_pending=either(before.row_pending, now.row_pending),
+        row_failed=either(before.row_failed, now.row_failed),
+        page_pending=either(before.page_pending, now.page_pending),
+        recovery=either(before.recovery, now.recovery),
+        energy_millijoules=either(before.energy_millijoules, now.energy_millijoules),
+    )
+
+
 def was_reset(before: Vitals, now: Vitals) -> bool:
-    """Whether the device was reset, or its driver reloaded, between two reads."""
+    """Whether the device was reset, or its driver reloaded, between two reads.
+
+    The energy counter starts again from nothing: one that goes back a little is inexact.
+    """
     if now.lost:
         return False
-    if before.lost:
+    if before.lost or (before.needs_reset and not now.needs_reset):
         return True
-    return (
-        _fell(before.energy_millijoules, now.energy_millijoules)
-        or _fell(before.uncorrected_ecc, now.uncorrected_ecc)
-        or bool(before.recovery and now.recovery == "")
-    )
+    if before.recovery in _RESETTING_ACTIONS and now.recovery == "":
+        return True
+    if before.energy_millijoules is not None and now.energy_millijoules is not None:
+        return now.energy_millijoules * 2 < before.energy_millijoules
+    return _fell(before.uncorrected_ecc, now.uncorrected_ecc)
 
 
 def _fell(before: int | None, now: int | None) -> bool:
@@ -128,6 +177,14 @@ def _xid_trouble(held: HeldXid, vitals: Vitals) -> Trouble:
 
 
 def _vital_troubles(vitals: Vitals) -> Iterable[Trouble]:
+    if vitals.needs_reset:
+        message = "the driver answers that it cannot be used before it is reset"
+        yield Trouble("ResetRequired", message, Health.UNHEALTHY)
+    elif vitals.failures:
+        what, health = ("calls fail", Health.DEGRADED)
+        if vitals.is_silent:
+            what, health = ("the driver answers nothing about it", Health.UNHEALTHY)
+        yield Trouble("NotAnswering", f"{what}: {_some(vitals.failures)}", health)
     if vitals.recovery:
         health = Health.DEGRADED if vitals.recovery in _MILD_ACTIONS else Health.UNHEALTHY
         yield Trouble("RecoveryAction", f"the driver asks for its recovery: {vitals.recovery}", health)
@@ -156,3 +213,8 @@ def _vital_troubles(vitals: Vitals) -> Iterable[Trouble]:
     for reason, message in _THROTTLES.items():
         if reason in vitals.throttled:
             yield Trouble(reason, message, Health.DEGRADED)
+
+
+def _some(failures: Sequence[str]) -> str:
+    more = len(failures) - _MOST_SHOWN
+    return "; ".join(failures[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -59,16 +59,17 @@ class HolderPod:
 class Holdings:
     """Holders by device id, for devices that somebody holds.
 
-    ``outside``: by device, how many processes of no pod run on it. ``pods``: by namespace and name, those of
-    which anything else is known. ``allocations_known``: whether kubelet has said what it allocated; where
-    not, nobody knows who holds what. ``problems``: a sentence for each kind of
-    thing that is not known, with what helps; the same as long as nothing changes.
+    ``outside``: by device, how many processes of no pod run on it. ``problems``: a sentence for each kind of
+    holder that is not known, with what helps; the same as long as nothing changes. ``pods``: by namespace and
+    name, those of which anything else is known. ``schedulable``: see `node_agent.schedulable`.
+    ``allocations_known``: whether kubelet has said what it allocated; where not, nobody knows who holds what.
     """
 
     holders: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
+    schedulable: Mapping[str, bool] = field(default_factory=dict)
     allocations_known: bool = True
 
 
@@ -83,7 +84,8 @@ def holdings(
 
     ``processes``: those that the reading names, as they were found. ``pods`` is None while they are not read:
     holders then have no uid and no owner, or nothing but a uid. Once they are read, an allocation of a pod
-    that is none of them is told and not counted: kubelet before 1.34 lists pods that have ended.
+    that is none of them is told and not counted. Pods that have ended hold nothing, though kubelet before
+    1.34 lists them.
     """
     work = _Work(reading, pods, claimed)
     for allocation in allocations:
@@ -234,7 +236,7 @@ class _Work:
                 "kubelet lists pods with devices that the API server does not have on this node",
                 f"{allocation.namespace}/{allocation.pod}",
             )
-        return pod
+        return None if pod is None or pod.has_ended else pod
 
     def _known(self, namespace: str, name: str) -> LocalPod:
         pod = self._pods.by_name(namespace, name) if self._pods is not None else None

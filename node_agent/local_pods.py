@@ -2,7 +2,7 @@
 
 Whole pods are watched and little of them is kept. Their metadata alone would not do: a cgroup names a
 container by its id, and only the pod's status says what that container is called. Pods that have ended are
-not selected, so that what kubelet still lists of them is not taken for held.
+watched as well, so that what kubelet still lists of them is known to be held by nobody.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,6 +23,8 @@ MIRROR = "kubernetes.io/config.mirror"
 kubelet deletes what bears it and is no mirror of its own (``pkg/kubelet/pod/mirror_client.go``).
 """
 
+_ENDED = ("Succeeded", "Failed")
+
 
 class ContainerId(KubeStruct, frozen=True):
     """Name and id of a container; the id as ``<runtime>://<id>``."""
@@ -32,12 +34,13 @@ class ContainerId(KubeStruct, frozen=True):
 
 
 class StatusOnNode(KubeStruct, frozen=True):
-    """Of a pod's status: its containers, and when it was bound."""
+    """Of a pod's status: its containers, when it was bound, and whether it has ended."""
 
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerId] | None = None
     init_container_statuses: list[ContainerId] | None = None
     ephemeral_container_statuses: list[ContainerId] | None = None
+    phase: str = ""
 
 
 class PodOnNode(ApiObject, frozen=True):
@@ -47,16 +50,16 @@ class PodOnNode(ApiObject, frozen=True):
 
 
 def pods_on(node: str) -> ResourceKind[PodOnNode]:
-    """The pods of one node that have not ended."""
-    selector = f"spec.nodeName={node},status.phase!=Succeeded,status.phase!=Failed"
-    return ResourceKind("pods", "/api/v1/pods", PodOnNode, {"fieldSelector": selector})
+    """The pods of one node."""
+    return ResourceKind("pods", "/api/v1/pods", PodOnNode, {"fieldSelector": f"spec.nodeName={node}"})
 
 
 @dataclass(frozen=True, slots=True)
 class LocalPod:
     """A pod of this node. ``containers``: names by container id; ``marks``: what sharing schemes wrote on
     it; ``bound_s``: since when it is here, in seconds since the epoch; ``queue``: the LocalQueue that it
-    names itself, for what its workload or namespace names is not read.
+    names itself, for what its workload or namespace names is not read; ``has_ended``: whether none of its
+    containers will run again.
     """
 
     namespace: str
@@ -68,6 +71,7 @@ class LocalPod:
     marks: Mapping[str, str] = field(default_factory=dict)
     bound_s: float | None = None
     queue: str = ""
+    has_ended: bool = False
 
 
 class LocalPods:
@@ -128,6 +132,7 @@ def local_pod(obj: PodOnNode) -> LocalPod:
         {name: text for name, text in annotations.items() if name in MARKS},
         bound_s(metadata, status.conditions),
         (metadata.labels or {}).get(QUEUE) or annotations.get(QUEUE, ""),
+        has_ended=status.phase in _ENDED,
     )
 
 

@@ -137,6 +137,9 @@ def _of_devices(sample: Sample, devices: _Read) -> Iterator[Metric]:
     problems = _family("problem", "1 for each thing that is wrong with the device", "code")
     idle = _family("idle_seconds", "For how long the device has done nothing; absent while it works")
     throttled = _family("throttled", "Whether heat or power holds the clocks down, by 0 and 1")
+    capped = _family(
+        "capped", "1 for each thing that the device is set up for and holds its clocks", "reason"
+    )
     for each, reading in devices:
         labels = _labels(each)
         info.add_metric([*labels, each.parent, sample.made.driver.version], 1)
@@ -147,7 +150,9 @@ def _of_devices(sample: Sample, devices: _Read) -> Iterator[Metric]:
         if each.id in sample.idle_s:
             idle.add_metric(labels, sample.idle_s[each.id])
         throttled.add_metric(labels, 1 if reading.throttled else 0)
-    yield from (info, health, problems, idle, throttled)
+        for reason in sorted(reading.capped):
+            capped.add_metric([*labels, reason], 1)
+    yield from (info, health, problems, idle, throttled, capped)
     for name, text, read in _AMOUNTS:
         family = _family(name, text)
         for each, reading in devices:

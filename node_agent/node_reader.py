@@ -1,6 +1,8 @@
 """The devices of the node, read again and again: reads with a deadline, and XIDs between them.
 
-A read that hangs is given up, and what was known goes on being told, with a `problem` that says so.
+A read that hangs is given up, and what was known goes on being told, with a `problem` that says so; XIDs that
+are heard meanwhile count at once. The device at which it hung is not asked again before the call has
+returned, so that the others are read.
 """
 
 import time
@@ -9,11 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from node_agent import device_reader
-from node_agent.device_reader import Known
+from node_agent.device_reader import Known, Progress
 from node_agent.earlier import Earlier
 from node_agent.reading import NodeReading
 from node_agent.watchdog import HungError, Watchdog
-from node_agent.xid_events import DeviceXid, XidEvents
+from node_agent.xid_events import XidEvents
 
 DEADLINE_S = 30.0
 """A healthy driver answers for 16 devices within a second; while it resets one it takes longer."""
@@ -34,19 +36,24 @@ class NodeReader:
         self._known = Known()
         self._last = NodeReading()
         self._read_at_s: float | None = None
-        self._pending: list[DeviceXid] = []
+        self._avoid: set[int] = set()
 
     def read(self) -> NodeReading:
         """All devices now; what was known of them, and why not more, where NVML does not answer."""
-        self._pending += self._events.take()
+        heard, now_s = tuple(self._events.take()), self._clock()
+        progress = Progress()
+        if not self._watchdog.abandoned:
+            self._avoid.clear()
         try:
             reading, self._known = self._watchdog.run(
-                partial(device_reader.read, self._known, tuple(self._pending), self._clock())
+                partial(device_reader.read, self._known, heard, now_s, progress, frozenset(self._avoid))
             )
         except HungError as error:
-            self._known = self._known.abandoned()
+            if progress.index is not None:
+                self._avoid.add(progress.index)
+            self._known = device_reader.hearing(self._known.abandoned(), heard, now_s)
             return self._at_rest(str(error))
-        self._last, self._read_at_s, self._pending = reading, self._clock(), []
+        self._last, self._read_at_s = reading, self._clock()
         followed = self._known.parents if self._known.connected else frozenset()
         self._events.follow(followed, self._known.session)
         problems = [each for each in (reading.problem, self._events.problem) if each]
@@ -57,9 +64,9 @@ class NodeReader:
         self._known = device_reader.resumed(self._known, earlier, self._clock() - age_s)
 
     def _at_rest(self, why: str) -> NodeReading:
+        devices = tuple(device_reader.at_rest(device) for device in self._known.devices.values())
         if self._read_at_s is None:
-            return NodeReading(problem=why, hung=True)
-        devices = tuple(device_reader.at_rest(device) for device in self._last.devices)
+            return NodeReading(devices=devices, problem=why, incomplete=not devices, hung=True)
         age_s = self._clock() - self._read_at_s
         problem = f"{why}; the devices are as of {age_s:.0f} s ago"
         return replace(self._last, devices=devices, problem=problem, hung=True)

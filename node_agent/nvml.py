@@ -8,6 +8,7 @@ is an error that says what follows from it:
     ├── DeviceLost     this device is not reached any more
     ├── NothingThere   no such link, instance or sample now
     └── NotTold        this driver or device does not answer that call; all others may
+        └── Failed     and not because it does not know it, or we may not ask: something is wrong
 """
 
 import ctypes
@@ -20,7 +21,7 @@ from typing import NewType, ParamSpec, Protocol, TypeVar
 
 import pynvml
 
-from fairway.accelerators.nvidia_codes import THROTTLE_REASONS
+from fairway.accelerators.nvidia_codes import CAP_REASONS, THROTTLE_REASONS
 
 Device = NewType("Device", object)
 """A device or MIG instance as the library knows it, good until the driver is reloaded."""
@@ -58,6 +59,19 @@ _NOTHING = frozenset(
         pynvml.NVML_ERROR_INVALID_ARGUMENT,
     }
 )
+_UNTOLD = frozenset(
+    {
+        pynvml.NVML_ERROR_NOT_SUPPORTED,
+        pynvml.NVML_ERROR_NO_PERMISSION,
+        pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
+        pynvml.NVML_ERROR_DEPRECATED,
+        pynvml.NVML_ERROR_INSUFFICIENT_SIZE,  # more processes than a moment ago, when it was asked how many
+        pynvml.NVML_ERROR_IN_USE,
+        pynvml.NVML_ERROR_NOT_READY,
+    }
+)
+"""Why a call is not answered by a device that is well."""
 _OLDER = (
     pynvml.NVMLError_FunctionNotFound,
     pynvml.NVMLError_ArgumentVersionMismatch,
@@ -107,12 +121,21 @@ class NotTold(NvmlError):
     """The driver or the device does not answer this call."""
 
 
+class Failed(NotTold):
+    """The driver should have answered this call and did not."""
+
+    @property
+    def needs_reset(self) -> bool:
+        """Whether the driver answers that the device has to be reset before it can be used again."""
+        return bool(self.code == pynvml.NVML_ERROR_RESET_REQUIRED)
+
+
 def _error(call: str, error: pynvml.NVMLError) -> NvmlError:
     code = int(error.value)
     for kind, codes in ((DriverAway, _AWAY), (DeviceLost, _LOST), (NothingThere, _NOTHING)):
         if code in codes:
             return kind(call, str(error), code)
-    return NotTold(call, str(error), code)
+    return (NotTold if code in _UNTOLD else Failed)(call, str(error), code)
 
 
 def _asks(call: str) -> Callable[[Callable[_Args, _Result]], Callable[_Args, _Result]]:
@@ -353,8 +376,33 @@ def _amount(value: int) -> int | None:
 
 @_asks("nvmlDeviceGetUtilizationRates")
 def utilization_percent(device: Device) -> int | None:
-    """The share of time in which a kernel ran. Neither MIG instances nor their parents tell it."""
+    """The share of the last second, or the last sixth of it, in which a kernel ran; not of MIG instances and
+    their parents.
+    """
     return _percent(int(pynvml.nvmlDeviceGetUtilizationRates(device).gpu))
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """The mean of the driver's samples, and when the last one was, in microseconds of the driver's clock."""
+
+    percent: int | None
+    at_us: int
+
+
+@_asks("nvmlDeviceGetSamples")
+def busy_since(device: Device, since_us: int) -> Busy:
+    """The share of time in which a kernel ran since then, by samples that the driver takes several times a
+    second and keeps for some twenty seconds. NothingThere where it took none, as of a device at rest; not of
+    MIG instances and their parents.
+    """
+    kind, samples = pynvml.nvmlDeviceGetSamples(device, pynvml.NVML_GPU_UTILIZATION_SAMPLES, since_us)
+    if kind != pynvml.NVML_VALUE_TYPE_UNSIGNED_INT or not samples:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_DATA)
+    told = [int(each.sampleValue.uiVal) for each in samples]
+    values = [each for each in told if 0 <= each <= 100]
+    mean = round(sum(values) / len(values)) if values else None
+    return Busy(mean, max(int(each.timeStamp) for each in samples))
 
 
 @_asks("nvmlDeviceGetPowerUsage")
@@ -379,13 +427,13 @@ def temperature_celsius(device: Device) -> int | None:
 
 
 @_asks("nvmlDeviceGetCurrentClocksEventReasons")
-def throttled(device: Device) -> frozenset[str]:
-    """Why heat or power holds its clocks down; by the older name of the call in older drivers."""
+def clock_reasons(device: Device) -> frozenset[str]:
+    """Why its clocks are held down, throttled or capped; by the older name of the call in older drivers."""
     try:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(device))
     except _OLDER:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(device))
-    return frozenset(reason for bit, reason in THROTTLE_REASONS.items() if mask & bit)
+    return frozenset(reason for bit, reason in (THROTTLE_REASONS | CAP_REASONS).items() if mask & bit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,8 +151,11 @@ def _allocations(answer: pb.ListPodResourcesResponse) -> "list[Allocation]":
     found: list[Allocation] = []
     for pod in answer.pod_resources:
         for container in pod.containers:
+            # A device that is near several NUMA nodes is listed once for each.
             devices = tuple(
-                PluginDevice(of.resource_name, id) for of in container.devices for id in of.device_ids
+                dict.fromkeys(
+                    PluginDevice(of.resource_name, id) for of in container.devices for id in of.device_ids
+                )
             )
             claimed = tuple(
                 ClaimedDevice(one.driver_name, one.pool_name, one.device_name)

@@ -13,12 +13,18 @@ from node_agent.writer import ReadFailed, WriteFailed
 
 logger = logging.getLogger(__name__)
 
+LOOK_AFTER_S = 60.0
+"""How often it is looked whether the object is still there, while it is not written."""
+
 
 class Store(Protocol):
     """Where the object is kept."""
 
     async def read(self) -> NodeDevices | None:
         """What is there, None for nothing that can be used. Raises ReadFailed."""
+
+    async def is_there(self) -> bool:
+        """False only where it is known that there is nothing."""
 
     async def write(self, made: NodeDevices) -> None:
         """Raises WriteFailed."""
@@ -50,6 +56,7 @@ class Publisher:
         self._clock, self._resume, self._metrics = clock, resume, metrics
         self._latest: Sample | None = None
         self._looked = asyncio.Event()
+        self._seen_s = 0.0
         self._read_at_s = 0.0
 
     def looked(self, sample: Sample) -> None:
@@ -87,6 +94,8 @@ class Publisher:
 
     async def _consider(self, sample: Sample) -> None:
         why = self._publication.decide(sample.lasting, self._clock())
+        if why is None and await self._was_deleted():
+            why = self._publication.decide(sample.lasting, self._clock())
         if why is None:
             return
         try:
@@ -96,5 +105,18 @@ class Publisher:
             self._metrics.failed(failure.label)
             logger.debug("tried again in %d s", wait_s)
             return
-        self._publication.wrote(sample.lasting, self._clock())
+        self._seen_s = self._clock()
+        self._publication.wrote(sample.lasting, self._seen_s)
         self._metrics.wrote(why)
+
+    async def _was_deleted(self) -> bool:
+        """Whether somebody took the object away since it was written or seen."""
+        now_s = self._clock()
+        if not self._publication.is_stored or now_s < self._seen_s + LOOK_AFTER_S:
+            return False
+        self._seen_s = now_s
+        if await self._store.is_there():
+            return False
+        logger.info("what was written is not there any more, and is written anew")
+        self._publication.lost()
+        return True

@@ -27,7 +27,8 @@ class Pace:
     ``slot_s``: without a change, once in each slot; a write that is younger than ``fresh_s`` stands for it.
     ``burst`` changes are written at once, further ones when their turn comes, one in ``each_change_s``; what
     changes meanwhile goes with them. ``first_s``: where there is no object yet, it is made within so long.
-    After failures the wait grows from ``first_retry_s`` to ``slot_s``.
+    After failures the wait grows from ``first_retry_s`` to ``slot_s``; a server that asks for more gets no
+    more, for whoever reads gives an agent up after two slots.
     """
 
     slot_s: int = 300
@@ -74,6 +75,15 @@ class Publication:
             return Why.CHANGED
         return Why.DUE if now_s >= self._due_s else None
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether there should be an object."""
+        return self._written is not None
+
+    def lost(self) -> None:
+        """It is not there any more: it is made anew at the next decision."""
+        self._written = None
+
     def wrote(self, now: NodeDevices, now_s: float) -> None:
         """It is stored."""
         if self._written is not None and now != self._written:
@@ -89,7 +99,8 @@ class Publication:
         self._failures += 1
         drawn = _drawn(f"{self._node} {self._failures} {now_s}")
         most_s = min(self._pace.slot_s, self._pace.first_retry_s * 2.0 ** min(self._failures, 16))
-        wait_s = max(most_s * (1 + drawn) / 2, retry_after_s or 0.0)
+        asked_s = min(retry_after_s or 0.0, self._pace.slot_s)
+        wait_s = max(most_s * (1 + drawn) / 2, asked_s)
         self._not_before_s = now_s + wait_s
         return wait_s
 

@@ -34,7 +34,8 @@ class DeviceReading:
     None is what could not be read or does not exist there. ``links``: UUIDs of the devices that an NVLink
     leads to, directly or by a switch. ``minor``: the number in /dev/nvidia<minor>, which need not be the
     index; ``gpu_instance``: of a MIG instance, its GPU instance id. ``throttled``: why the clocks are held
-    down, none for plain idling. ``source``: where the utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
+    down by heat or a lack of power, ``capped``: by what the device is set up for. ``source``: where the
+    utilisation comes from: ``NVML``, ``GPM`` or ``DCGM``.
     """
 
     id: str
@@ -54,6 +55,7 @@ class DeviceReading:
     energy_millijoules: int | None = None
     temperature_celsius: int | None = None
     throttled: frozenset[str] = frozenset()
+    capped: frozenset[str] = frozenset()
     troubles: tuple[Trouble, ...] = ()
     processes: tuple[ProcessReading, ...] = ()
     source: str = "NVML"
@@ -74,6 +76,8 @@ class NodeReading:
     problem: str = ""
     unread: tuple[str, ...] = field(default=())
     """Calls that this driver or device does not support, each told once by whoever logs."""
+    incomplete: bool = False
+    """Whether there are, or may be, more devices than these."""
     restart: bool = False
     """Whether only a new process can read again: this one holds the library of a driver that was replaced."""
     hung: bool = False

@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 from fairway.kube.node_devices import Holder, NodeDevices
 from fairway.kube.usage_days import usage_days
@@ -22,6 +22,8 @@ from node_agent.told import Told
 from node_agent.window import Windows
 
 logger = logging.getLogger(__name__)
+
+_JITTER: Final = 0.2
 
 
 class DeviceSource(Protocol):
@@ -51,7 +53,11 @@ class Held(Protocol):
 
     @property
     def problems(self) -> Sequence[str]:
-        """Why less is known than should be, a sentence each."""
+        """Why not all holders are known, a sentence each."""
+
+    @property
+    def schedulable(self) -> Mapping[str, bool]:
+        """Of devices, by id, whether kubelet may give them to pods; without those of which nobody knows."""
 
 
 class HolderSource(Protocol):
@@ -76,7 +82,10 @@ class Sample:
 
 
 class Sampler:
-    """Looks every ``period_s``. ``clock`` is monotonic, ``wall_clock`` in seconds since the epoch."""
+    """Looks every ``period_s``, a little sooner or later by ``draw``, so that no work keeps in step with it.
+
+    ``clock`` is monotonic, ``wall_clock`` in seconds since the epoch; ``draw``: any number of [0, 1).
+    """
 
     def __init__(
         self,
@@ -89,11 +98,12 @@ class Sampler:
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        draw: Callable[[], float] = lambda: 0.5,
         boot_id: str = "",
     ) -> None:
         self._node, self._devices, self._holders = node, devices, holders
         self._version, self._period_s = version, period_s
-        self._clock, self._wall_clock, self._sleep = clock, wall_clock, sleep
+        self._clock, self._wall_clock, self._sleep, self._draw = clock, wall_clock, sleep, draw
         self._watchers: list[Callable[[Sample], None]] = []
         self._boot_id = boot_id
         self._looking = asyncio.Lock()
@@ -137,7 +147,8 @@ class Sampler:
             began_s = self._clock()
             await self.look()
             took_s = self._clock() - began_s
-            await self._sleep(max(self._period_s - took_s, took_s))
+            period_s = self._period_s * (1 + _JITTER * (2 * self._draw() - 1))
+            await self._sleep(max(period_s - took_s, took_s))
 
     async def look(self) -> None:
         """Look once."""
@@ -161,6 +172,7 @@ class Sampler:
             version=self._version,
             problem="; ".join(held.problems),
             wall_s=now_wall_s,
+            schedulable=held.schedulable,
             boot_id=self._boot_id,
             days=self._held_time.days(),
         )

@@ -7,7 +7,7 @@ value that no device can have (utilisation above 100, negative amounts) counts a
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairway.kube.node_devices import DeviceWindow
@@ -18,23 +18,28 @@ from node_agent.times import rfc3339
 
 WINDOW_S: Final = 300
 _MOST_MILLIJOULES: Final = 2**63 - 1
+_MISSED: Final = 3
+"""Of so many looks that follow one another all but one may be missed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdleRule:
     """When a device does nothing, as data.
 
-    ``below_percent``: where utilisation is measured, a sample below this is idle; one that is not ends it
-    once the window's 95th percentile is no longer below. Elsewhere energy tells, once it has been seen to: a
-    sample is idle whose power is at most ``floor_percent`` of the lowest ever seen, if the highest was at
-    least ``contrast_percent`` of it; before that nothing is said. ``gap_s``: after so long without a sample
-    nobody knows what the device did, and idling begins anew.
+    ``below_percent``: where utilisation is measured, a sample below this is idle; others end it once they are
+    more than one in twenty of the window. Elsewhere energy tells, once it has been seen to: a sample is idle
+    whose power is at most ``floor_percent`` of the lowest ever seen, if the highest was at least
+    ``contrast_percent`` of it; before that nothing is said. With the same contrast, no sample is idle whose
+    power is more than ``work_percent`` of the way from the lowest to the highest, whatever utilisation says:
+    it may have been measured at the wrong moments. A device that waits with a program loaded stays below.
+    ``gap_s``: after so long without a sample nobody knows what the device did, and idling begins anew.
     """
 
     below_percent: int = THRESHOLDS.quiet_percent
     floor_percent: int = 120
     contrast_percent: int = 200
-    gap_s: int = 60
+    work_percent: int = 50
+    gap_s: float = 60
 
 
 IDLE: Final = IdleRule()
@@ -42,7 +47,8 @@ IDLE: Final = IdleRule()
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """``covers_s``: the time since the sample before, as far as this one speaks for it."""
+    """``covers_s``: the time since the sample before, as far as this one speaks for it. ``is_idle``: see
+    `IdleRule`."""
 
     at_s: float
     covers_s: float
@@ -51,6 +57,7 @@ class _Sample:
     power_milliwatts: int | None
     temperature_celsius: int | None
     is_throttled: bool
+    is_idle: bool
 
 
 class DeviceSamples:
@@ -60,6 +67,7 @@ class DeviceSamples:
         self._samples: deque[_Sample] = deque(maxlen=most)
         self._rule = rule
         self._energy: tuple[float, int] | None = None
+        self._power_before: int | None = None
         self._lowest_milliwatts = MOST_MILLIWATTS
         self._highest_milliwatts = 0
         self._idle_since_s: float | None = None
@@ -76,6 +84,7 @@ class DeviceSamples:
         by_energy = self._power_by_energy(reading, now_s)
         utilization = measured(reading.utilization_percent, MOST_PERCENT)
         power = measured(reading.power_milliwatts, MOST_MILLIWATTS)
+        idle = self._is_idle(utilization, by_energy)
         self._samples.append(
             _Sample(
                 now_s,
@@ -85,10 +94,11 @@ class DeviceSamples:
                 by_energy if power is None else power,
                 measured(reading.temperature_celsius, MOST_CELSIUS),
                 bool(reading.throttled),
+                idle,
             )
         )
         self._source = reading.source
-        if not self._is_idle(utilization, by_energy):
+        if not idle:
             if not (known and self._was_a_blip(utilization)):
                 self._idle_since_s = None
         elif self._idle_since_s is None or not known:
@@ -129,31 +139,37 @@ class DeviceSamples:
         return None if self._idle_since_s is None else max(0.0, now_s - self._idle_since_s)
 
     def _was_a_blip(self, utilization: int | None) -> bool:
-        """Whether the last samples of a window were idle but for too few to count."""
-        used = sorted(s.utilization_percent for s in self._samples if s.utilization_percent is not None)
-        p95 = _nearest_rank(used, 95)
-        return utilization is not None and p95 is not None and p95 < self._rule.below_percent
+        """Whether the samples of the window were idle but for too few to count."""
+        judged = [s.is_idle for s in self._samples if s.utilization_percent is not None]
+        return utilization is not None and judged.count(False) * 20 <= len(judged)
 
     def _is_idle(self, utilization: int | None, power: int | None) -> bool:
-        if utilization is not None:
-            return utilization < self._rule.below_percent
-        if (
-            power is None
-            or self._highest_milliwatts * 100 < self._lowest_milliwatts * self._rule.contrast_percent
-        ):
-            return False
-        return power * 100 <= self._lowest_milliwatts * self._rule.floor_percent
+        lowest, highest = self._lowest_milliwatts, self._highest_milliwatts
+        if power is None or highest * 100 < lowest * self._rule.contrast_percent:
+            return utilization is not None and utilization < self._rule.below_percent
+        if utilization is None:
+            return power * 100 <= lowest * self._rule.floor_percent
+        works = (power - lowest) * 100 > (highest - lowest) * self._rule.work_percent
+        return utilization < self._rule.below_percent and not works
 
     def _power_by_energy(self, reading: DeviceReading, now_s: float) -> int | None:
-        """Mean power since the sample before, in milliwatts; the counter begins anew with the driver."""
+        """Mean power since the sample before, in milliwatts; the counter begins anew with the driver.
+
+        A counter that stands still was not brought up to date. One that was brought up to date late tells too
+        little of one sample, so that the lowest is what two in a row do not exceed.
+        """
         before, energy = self._energy, measured(reading.energy_millijoules, _MOST_MILLIJOULES)
+        if before is not None and energy == before[1]:
+            return None
         self._energy = None if energy is None else (now_s, energy)
         if before is None or energy is None or energy < before[1]:
             return None
         power = measured(round((energy - before[1]) / (now_s - before[0])), MOST_MILLIWATTS)
         if power is None:
             return None
-        self._lowest_milliwatts = min(self._lowest_milliwatts, max(1, power))
+        other = power if self._power_before is None else self._power_before
+        self._power_before = power
+        self._lowest_milliwatts = min(self._lowest_milliwatts, max(1, power, other))
         self._highest_milliwatts = max(self._highest_milliwatts, power)
         return power
 
@@ -165,16 +181,25 @@ class Windows:
 
     def __init__(self, period_s: float, rule: IdleRule = IDLE) -> None:
         self._most = int(WINDOW_S / period_s) + 1
-        self._rule = rule
+        self._rule = replace(rule, gap_s=max(rule.gap_s, _MISSED * period_s))
+        self._resumed_at_s: float | None = None
         self._devices: dict[str, DeviceSamples] = {}
         self._idle_before: dict[str, float] = {}
 
     def resume(self, idle_since_s: dict[str, float]) -> None:
         """What an agent before us knew: since when devices are idle, by this agent's monotonic clock."""
         self._idle_before.update(idle_since_s)
+        self._resumed_at_s = None
 
     def add(self, devices: Iterable[DeviceReading], now_s: float) -> None:
-        """One reading of all devices; what has not been there for a whole window is forgotten."""
+        """One reading of all devices; what has not been there for a whole window is forgotten.
+
+        A device that is first seen later than the others was not watched since an agent before us.
+        """
+        if self._resumed_at_s is None:
+            self._resumed_at_s = now_s
+        if now_s - self._resumed_at_s > self._rule.gap_s:
+            self._idle_before.clear()
         for reading in devices:
             samples = self._devices.get(reading.id)
             if samples is None:

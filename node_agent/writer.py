@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from fairway.kube.client import KubeClient
+from fairway.kube.client import METADATA, KubeClient
 from fairway.kube.errors import (
     BadConfig,
     Denied,
@@ -95,6 +95,17 @@ class Writer:
             logger.warning("what was written before cannot be read, and is written anew: %s", error)
             return None
         return stored
+
+    async def is_there(self) -> bool:
+        """False only where the server says that there is nothing; asks for the metadata alone."""
+        path = NODE_DEVICES.object_path(self._node)
+        try:
+            await self._client.get_json(path, NodeDevices, accept=METADATA)
+        except NotFound:
+            return False
+        except KubeError as error:
+            logger.debug("whether NodeDevices %s is there is not known: %s", self._node, error)
+        return True
 
     async def write(self, made: NodeDevices) -> None:
         """Store it. Raises WriteFailed."""

@@ -5,8 +5,13 @@
     WATCH    it works and somebody has to look
     the application's own faults are not the device's
 
-What XIDs mean is from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors, immediate action); the first six
-of the application's are those that NVIDIA's device plugin ignores.
+What XIDs mean is from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors, immediate action); the first
+five of the application's are those that NVIDIA's device plugin ignores. On three NVIDIA contradicts itself,
+and the driver's recovery action, which makes the device unhealthy by itself, decides:
+
+    109      a context switch took too long: the device plugin ignores it, NVSentinel wants a reset
+    160      memory channels were retired: the catalogue wants nothing to be done, NVSentinel a restart
+    162      power smoothing has ended: the catalogue wants nothing to be done, NVSentinel a reset
 """
 
 from enum import StrEnum
@@ -22,10 +27,10 @@ class XidKind(StrEnum):
 
 
 APPLICATION_XIDS = frozenset(
-    {13, 31, 43, 45, 68, 109}
+    {13, 31, 43, 45, 68}
     | {8, 11, 25, 32, 37, 38, 39, 40, 41, 44, 60, 66, 67, 69, *range(70, 73), *range(75, 78), 80}
     | {82, 83, 84, 85, 86, 88, 89, *range(96, 108), *range(126, 136), 139, 141, 152, 153}
-    | {154, 160, 161, *range(162, 167), 170, 171, 172}
+    | {154, 161, *range(163, 167), 170, 171, 172}
 )
 """The application restarts, or nothing is to be done; 154, 171 and 172 only explain another XID."""
 
@@ -54,6 +59,8 @@ JUDGED_XIDS = {
     48: "a double-bit ECC error",
     74: "an NVLink error",
     **dict.fromkeys(range(144, 151), "an NVLink error"),
+    160: "memory channels were taken out of use",
+    162: "power smoothing has ended",
 }
 WATCHED_XIDS = {
     63: "a bad memory row or page is taken out of use",
@@ -61,6 +68,7 @@ WATCHED_XIDS = {
     92: "a high rate of single-bit ECC errors",
     93: "the wear limit of the InfoROM is exceeded",
     94: "a memory error that was contained to its application",
+    109: "a context switch took too long",
     121: "an error of the link to the CPU",
     137: "an NVLink privilege error",
     142: "an error of a video encoder",
@@ -69,16 +77,20 @@ WATCHED_XIDS = {
 }
 
 THROTTLE_REASONS = {
-    0x04: "SwPowerCap",
     0x08: "HwSlowdown",
     0x20: "SwThermalSlowdown",
     0x40: "HwThermalSlowdown",
     0x80: "HwPowerBrakeSlowdown",
 }
-"""NVML's ``nvmlClocksEventReason*`` that heat or power is behind, by bit.
+"""NVML's ``nvmlClocksEventReason*`` by which heat or a lack of power holds a device below what it should do:
+it is throttled. By bit.
+"""
+CAP_REASONS = {0x04: "SwPowerCap", 0x10: "SyncBoost"}
+"""Those by which a device does what it was set up for: at full load each is at its power cap, and one of a
+boost group waits for the others. Told, and not throttled.
 
-Clocks that idling (0x01), somebody's choice (0x02, 0x100), other devices (0x10) or the board's make (0x200,
-0x400) keep down are not throttled: nobody can do anything about them.
+Clocks that idling (0x01), somebody's choice (0x02, 0x100) or the board's make (0x200, 0x400) keep down are
+held down by nothing.
 """
 
 

@@ -26,6 +26,7 @@ class Kubelet:
         self.raw: bytes | None = None
         self.refuses: tuple[grpc.StatusCode, str] | None = None
         self.hangs = False
+        self.knows_allocatable = True
 
     def give(
         self, pod: str, container: str, *ids: str, resource: str = "nvidia.com/gpu", claims: str = ""
@@ -56,6 +57,8 @@ class Kubelet:
         return await self._answer(self.pods.SerializeToString(), context)
 
     async def get_allocatable(self, data: bytes, context: "_Context") -> bytes:
+        if not self.knows_allocatable:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetAllocatableResources")
         return await self._answer(self.allocatable.SerializeToString(), context)
 
     @asynccontextmanager

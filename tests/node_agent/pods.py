@@ -18,6 +18,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     owners: Sequence[OwnerReference] = (),
     init: Mapping[str, str] | None = None,
+    phase: str = "Running",
 ) -> PodOnNode:
     """``containers`` and ``init``: ids as the status has them, by name."""
     namespace, _, name = key.partition("/")
@@ -28,8 +29,8 @@ def pod(
         annotations=dict(annotations) if annotations is not None else None,
         owner_references=list(owners) or None,
     )
-    statuses = [[ContainerId(name, id) for name, id in (of or {}).items()] for of in (containers, init)]
-    return PodOnNode(metadata=metadata, status=StatusOnNode(None, *statuses))
+    main, first = ([ContainerId(name, id) for name, id in (of or {}).items()] for of in (containers, init))
+    return PodOnNode(metadata=metadata, status=StatusOnNode(None, main, first, phase=phase))
 
 
 def pods(*of: PodOnNode) -> LocalPods:

@@ -30,8 +30,8 @@ def device(index: int = 0, utilization: int | None = 50, **fields: Any) -> Devic
     return replace(made, **fields)
 
 
-def node(*devices: DeviceReading, problem: str = "") -> NodeReading:
-    return NodeReading("580.95.05", "13.0", devices, problem)
+def node(*devices: DeviceReading, problem: str = "", incomplete: bool = False) -> NodeReading:
+    return NodeReading("580.95.05", "13.0", devices, problem, incomplete=incomplete)
 
 
 def eight(**fields: Any) -> NodeReading:  # noqa: ANN401 - as above

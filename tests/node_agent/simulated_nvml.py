@@ -65,7 +65,10 @@ class Instance:
 
 @dataclass
 class Gpu:
-    """A device. ``errors``: by NVML's function the code that it answers for this device."""
+    """A device. ``errors``: by NVML's function the code that it answers for this device.
+
+    ``sampled``: its samples of utilisation, as (microseconds, percent).
+    """
 
     index: int = 0
     name: str | bytes = "Tesla T4"
@@ -76,6 +79,7 @@ class Gpu:
     reserved: int = GIB // 2
     numa_mask: int = 1
     busy: int = 0
+    sampled: list[tuple[int, int]] = field(default_factory=list)
     power: int = 70_000
     energy: int = 1_000_000
     temperature: int = 40
@@ -101,8 +105,9 @@ class Gpu:
 
 
 class SimulatedNvml:
-    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers; ``hang``: while clear,
-    the functions named in ``hanging`` do not return. ``calls`` counts them."""
+    """The library. ``errors``: for all devices; ``missing``: symbols of newer drivers. The functions named in
+    ``hanging`` do not return until ``released``, about the device ``hanging_at`` alone if it is named.
+    ``calls`` counts them."""
 
     def __init__(self, *gpus: Gpu, driver: str = "580.95.05", cuda: int = 13000) -> None:
         self.gpus = list(gpus)
@@ -111,6 +116,7 @@ class SimulatedNvml:
         self.errors: dict[str, int] = {}
         self.missing: set[str] = set()
         self.hanging: set[str] = set()
+        self.hanging_at = ""
         self.released = threading.Event()
         self.calls: Counter[str] = Counter()
         self.connections = 0
@@ -135,6 +141,12 @@ class SimulatedNvml:
                 return GPU_IS_LOST
             return target.errors.get(name, OK)
         return OK
+
+    def hangs(self, name: str, arguments: tuple[CType, ...]) -> bool:
+        if name not in self.hanging or not self.hanging_at:
+            return name in self.hanging
+        handle = arguments[0] if arguments else None
+        return isinstance(handle, pynvml.c_nvmlDevice_t) and self._at(handle).uuid == self.hanging_at
 
     def emit(self, gpu: Gpu, xid: int, gpu_instance: int = 0xFFFFFFFF) -> None:
         self.xids.put((gpu, xid, gpu_instance))
@@ -262,6 +274,22 @@ class SimulatedNvml:
             return NOT_SUPPORTED
         info._obj.gpu = device.busy
         return OK
+
+    def _nvmlDeviceGetSamples(
+        self, handle: CType, kind: CType, since: CType, value_kind: CType, count: CType, into: CType
+    ) -> int:
+        device = self._at(handle)
+        if isinstance(device, Instance) or device.mig:
+            return NOT_SUPPORTED
+        found = [(at_us, percent) for at_us, percent in device.sampled if at_us > since.value]
+        _set(value_kind, int(pynvml.NVML_VALUE_TYPE_UNSIGNED_INT))
+        if into is None:
+            return _set(count, 120)
+        if not found:
+            return NOT_FOUND
+        for place, (at_us, percent) in enumerate(found):
+            into[place].timeStamp, into[place].sampleValue.uiVal = at_us, percent
+        return _set(count, len(found))
 
     def _nvmlDeviceGetMinorNumber(self, handle: CType, value: CType) -> int:
         return _set(value, self._at(handle).index)
@@ -403,7 +431,7 @@ class _Function:
     def __call__(self, *arguments: CType) -> int:
         self.library.calls[self.name] += 1
         self.library.on_call(self.name)
-        if self.name in self.library.hanging:
+        if self.library.hangs(self.name, arguments):
             self.library.released.wait()
         return self.library.code_for(self.name, arguments) or self.function(*arguments)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import aiohttp
 import msgspec
@@ -42,6 +43,7 @@ class Played:
     reading: NodeReading = field(default_factory=eight)
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    schedulable: Mapping[str, bool] = field(default_factory=dict)
     allocations_known: bool = True
     earlier: Earlier = field(default_factory=dict)
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class Clock:
         return START_WALL_S + self.now_s
 
 
-def sampler(played: Played, clock: Clock) -> Sampler:
+def sampler(played: Played, clock: Clock, draw: Callable[[], float] = lambda: 0.5) -> Sampler:
     return Sampler(
         "gpu-1",
         played,
@@ -82,6 +84,7 @@ def sampler(played: Played, clock: Clock) -> Sampler:
         clock=lambda: clock.now_s,
         wall_clock=clock.wall_s,
         sleep=clock.sleep,
+        draw=draw,
         boot_id="5f1c2a60",
     )
 
@@ -93,10 +96,33 @@ async def looked(played: Played, clock: Clock) -> Sample:
     return one.last
 
 
+def test_looks_keep_in_step_with_nothing() -> None:
+    async def scenario() -> None:
+        clock, drawn, looks_s = Clock(), [1 - 2**-53, 0.75, 0.5, 0.0], list[float]()
+
+        def draw() -> float:
+            if not drawn:
+                raise asyncio.CancelledError
+            return drawn.pop()
+
+        one = sampler(Played(), clock, draw)
+        one.watch(lambda sample: looks_s.append(sample.at_s))
+        with pytest.raises(asyncio.CancelledError):
+            await one.run()
+        assert [round(later - at, 3) for at, later in pairwise(looks_s)] == [4.0, 5.0, 5.5, 6.0]
+
+    asyncio.run(scenario())
+
+
 def test_a_look_makes_the_object() -> None:
     async def scenario() -> None:
-        played = Played(holders={uuid(0): [holder()]}, problems=["kubelet does not answer"])
+        played = Played(
+            holders={uuid(0): [holder()]},
+            problems=["kubelet does not answer"],
+            schedulable={uuid(0): True, uuid(1): False},
+        )
         sample = await looked(played, Clock())
+        assert [each.schedulable for each in sample.made.devices] == [True, False, *[None] * 6]
         assert len(sample.made.devices) == 8
         assert sample.made.devices[0].holders == [holder()]
         assert sample.made.agent.problem == "kubelet does not answer"
@@ -246,7 +272,12 @@ class Stored:
 
     def __init__(self, before: NodeDevices | None = None) -> None:
         self.before, self.writes, self.fails = before, list[NodeDevices](), False
+        self.deleted, self.asked = False, 0
         self.unreadable = 0
+
+    async def is_there(self) -> bool:
+        self.asked += 1
+        return not self.deleted
 
     async def read(self) -> NodeDevices | None:
         if self.unreadable:
@@ -258,6 +289,7 @@ class Stored:
         if self.fails:
             raise WriteFailed("unreachable", None)
         self.writes.append(made)
+        self.deleted = False
 
 
 class Counted:
@@ -307,6 +339,20 @@ def test_what_happens_is_written_when_it_happens() -> None:
         }
         assert await published(played, store, 120, events) == ["changed"] * 4
         assert [each.devices[0].health for each in store.writes] == ["Healthy", "Lost", "Lost", "Healthy"]
+
+    asyncio.run(scenario())
+
+
+def test_an_object_that_somebody_deletes_is_back_within_a_minute() -> None:
+    async def scenario() -> None:
+        played, store, seen = Played(), Stored(), list[int]()
+        events: dict[int, Callable[[], None]] = {
+            20: lambda: setattr(store, "deleted", True),
+            85: lambda: seen.append(len(store.writes)),
+        }
+        assert await published(played, store, 180, events) == ["changed"] * 2
+        assert (seen, store.deleted) == ([2], False)
+        assert store.asked == 2, "once a minute"
 
     asyncio.run(scenario())
 

@@ -88,9 +88,9 @@ def test_kubelet_is_asked_now_and_then(tmp_path: Path) -> None:
         async with node.kubelet.on(node.socket):
             for _ in range(4):
                 await node.look(after_s=5)
-            assert node.kubelet.asked == 2
+            assert node.kubelet.asked == 2 * 2
             await node.look(after_s=60, reading=NodeReading())
-            assert node.kubelet.asked == 2, "there is nothing to attribute"
+            assert node.kubelet.asked == 2 * 2, "there is nothing to attribute"
 
     on(tmp_path, scenario)
 
@@ -123,6 +123,18 @@ def test_processes_tell_alone_what_a_limited_kubelet_does_not(tmp_path: Path) ->
             found = await node.look()
             assert sources(found) == {"a": "CGROUP", "b": "CGROUP"}
             assert "rate limit" in found.problems[0]
+
+    on(tmp_path, scenario)
+
+
+def test_what_kubelet_may_give_is_asked_with_it_and_not_missed(tmp_path: Path) -> None:
+    async def scenario(node: Node) -> None:
+        node.kubelet.allocatable.devices.add(resource_name="nvidia.com/gpu", device_ids=[GPU])
+        async with node.kubelet.on(node.socket):
+            assert (await node.look()).schedulable == {GPU: True}
+            node.kubelet.knows_allocatable = False
+            found = await node.look(after_s=10)
+            assert (found.schedulable, found.problems) == ({}, ())
 
     on(tmp_path, scenario)
 

@@ -50,20 +50,21 @@ def codes(device: DeviceReading) -> dict[str, Health]:
 
 
 @pytest.mark.parametrize(
-    ("mask", "reasons"),
+    ("mask", "reasons", "capped"),
     [
-        (0x004, {"SwPowerCap"}),
-        (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}),
+        (0x004, set(), {"SwPowerCap"}),
+        (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}, set()),
+        (0x084, {"HwPowerBrakeSlowdown"}, {"SwPowerCap"}),
         # Idling, somebody's choice, sync boost, the board's make: neither heat nor power.
-        (0x713, set()),
+        (0x713, set(), {"SyncBoost"}),
     ],
 )
-def test_only_heat_and_power_throttle(mask: int, reasons: set[str]) -> None:
+def test_only_heat_and_a_lack_of_power_throttle(mask: int, reasons: set[str], capped: set[str]) -> None:
     library = simulated.t4()
     library.gpus[0] = Gpu(clock_reasons=mask)
     with reads(library) as machine:
         (t4,) = machine.read().devices
-    assert t4.throttled == reasons
+    assert [set(t4.throttled), set(t4.capped)] == [reasons, capped]
 
 
 def test_a_t4() -> None:
@@ -78,7 +79,7 @@ def test_a_t4() -> None:
     assert (t4.product, t4.memory_bytes, t4.bus_id, t4.numa_node) == ("Tesla T4", 16 * GIB, "0000:10:00.0", 0)
     assert (t4.utilization_percent, t4.memory_used_bytes, t4.source) == (40, 3 * GIB, "NVML")
     assert (t4.power_milliwatts, t4.energy_millijoules, t4.temperature_celsius) == (61_000, 77, 55)
-    assert t4.throttled == {"SwPowerCap"}
+    assert [set(t4.throttled), set(t4.capped)] == [set(), {"SwPowerCap"}]
     assert (t4.links, t4.clique, t4.mig_enabled, t4.troubles) == (frozenset(), "", False, ())
     assert set(reading.unread) == {
         "nvmlDeviceGetFieldValues: Not Supported",
@@ -240,6 +241,36 @@ def test_profiles_of_a_driver_whose_names_lack_them(
     library = SimulatedNvml(Gpu(name="A100", memory=total * 2**20, mig=True, instances=[instance]))
     with reads(library) as machine:
         assert machine.device("MIG-a").mig_profile == profile
+
+
+def test_utilisation_is_that_of_all_the_time_since_the_last_read() -> None:
+    """A device that works half of the time in step with the reads is idle whenever it is looked at."""
+    library = simulated.t4()
+    t4 = library.gpus[0]
+    t4.busy = 7
+    with reads(library) as machine:
+        assert machine.device().utilization_percent == 7, "there are no samples"
+        t4.sampled = [(at_us, 100) for at_us in range(10, 20)]
+        assert machine.device().utilization_percent == 100
+        t4.sampled += [(at_us, 100 * (at_us % 2)) for at_us in range(20, 30)]
+        assert machine.device().utilization_percent == 50
+        assert machine.device().utilization_percent == 7, "none since, as of a device at rest"
+        t4.sampled += [(30, 0xFFFFFFFF), (31, 40)]
+        assert machine.device().utilization_percent == 40
+        t4.sampled += [(32, 0xFFFFFFFF)]
+        assert machine.device().utilization_percent == 7
+        assert codes(machine.device()) == {}
+
+
+def test_samples_of_a_driver_that_went_away_are_of_another_clock() -> None:
+    library = simulated.t4()
+    library.gpus[0].sampled = [(10**12, 90)]
+    with reads(library) as machine:
+        assert machine.device().utilization_percent == 90
+        library.errors = {"nvmlDeviceGetCount_v2": simulated.DRIVER_NOT_LOADED, "nvmlInitWithFlags": 9}
+        machine.read()
+        library.errors, library.gpus[0].sampled = {}, [(5, 60)]
+        assert machine.device().utilization_percent == 60
 
 
 def test_gpm_tells_how_busy_instances_and_their_parent_are() -> None:
@@ -410,6 +441,82 @@ def test_no_call_at_all_works_but_those_that_name_the_device() -> None:
         reading = machine.read()
     assert len(reading.devices) == 8
     assert reading.devices[0] == DeviceReading(library.gpus[0].uuid, 0)
+
+
+RESET_REQUIRED, IRQ_ISSUE = 16, 11
+
+
+def failing(gpu: Gpu, code: int, *calls: str) -> None:
+    every = (name[1:] for name in dir(SimulatedNvml) if name.startswith("_nvmlDevice"))
+    named = {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"}
+    gpu.errors = dict.fromkeys(calls or set(every) - named, code)
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["after it was well", "from the start"])
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (RESET_REQUIRED, {"ResetRequired": Health.UNHEALTHY}),
+        (simulated.UNKNOWN, {"NotAnswering": Health.UNHEALTHY}),
+        (simulated.TIMEOUT, {"NotAnswering": Health.UNHEALTHY}),
+        (IRQ_ISSUE, {"NotAnswering": Health.UNHEALTHY}),
+        (simulated.NOT_SUPPORTED, {}),
+        (simulated.NO_PERMISSION, {}),
+        (simulated.FUNCTION_NOT_FOUND, {}),
+    ],
+)
+def test_a_device_that_answers_nothing_is_not_healthy(
+    code: int, found: dict[str, Health], before: bool
+) -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        if before:
+            machine.read()
+        failing(library.gpus[3], code)
+        reading = machine.read()
+        assert [codes(device) for device in reading.devices] == [{}] * 3 + [found] + [{}] * 4
+        assert ("device 3: " in reading.problem) is bool(found)
+        assert not reading.incomplete
+        library.gpus[3].errors = {}
+        assert (codes(machine.read().devices[3]), machine.read().problem) == ({}, "")
+
+
+def test_a_call_that_was_answered_and_fails_is_somebody_s_to_look_at() -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        machine.read()
+        failing(library.gpus[3], simulated.UNKNOWN, "nvmlDeviceGetPowerUsage")
+        reading = machine.read()
+    assert codes(reading.devices[3]) == {"NotAnswering": Health.DEGRADED}
+    assert reading.problem == "device 3: calls fail: nvmlDeviceGetPowerUsage: Unknown Error"
+
+
+def test_a_call_that_was_never_answered_is_left_out() -> None:
+    library = simulated.h100x8()
+    failing(library.gpus[3], simulated.UNKNOWN, "nvmlDeviceGetPowerUsage")
+    with reads(library) as machine:
+        reading = machine.read()
+    assert (codes(reading.devices[3]), reading.problem) == ({}, "")
+    assert "nvmlDeviceGetPowerUsage: Unknown Error" in reading.unread
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        (),
+        ("nvmlDeviceGetMigMode",),
+        ("nvmlDeviceGetMaxMigDeviceCount",),
+        ("nvmlDeviceGetMigDeviceHandleByIndex",),
+    ],
+)
+def test_instances_of_a_device_whose_calls_fail_stay(calls: tuple[str, ...]) -> None:
+    library = simulated.a100_mig()
+    with reads(library) as machine:
+        before = [(device.id, device.parent, device.mig_profile) for device in machine.read().devices]
+        failing(library.gpus[0], simulated.UNKNOWN, *calls)
+        reading = machine.read()
+        assert [(device.id, device.parent, device.mig_profile) for device in reading.devices] == before
+        assert all("NotAnswering" in codes(device) for device in reading.devices[:4])
 
 
 def test_what_is_not_told_stays_told_though_attributes_are_read_once_a_minute() -> None:

@@ -2,11 +2,16 @@
 
 import re
 
+import msgspec
+import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
+from fairway.kube.node_devices import NodeDevices
+from node_agent import nvml
 from node_agent.document import document, lasting
 from node_agent.flags import GROUPS
+from node_agent.health import Vitals, troubles
 from node_agent.holders import HolderPod
 from node_agent.metrics import AgentMetrics
 from node_agent.sampling import Sample
@@ -19,7 +24,8 @@ PAGE = (ROOT / "docs" / "node-agent.md").read_text("utf-8")
 
 def sample() -> Sample:
     """A node that has a value for every metric."""
-    reading = node(device(utilization=0, energy_millijoules=1, troubles=(XID79,)))
+    capped = frozenset({"SwPowerCap"})
+    reading = node(device(utilization=0, energy_millijoules=1, capped=capped, troubles=(XID79,)))
     held = {uuid(0): [holder()]}
     windows = Windows(5)
     windows.add(reading.devices, 0)
@@ -55,6 +61,19 @@ def test_every_metric_is_told_and_no_other() -> None:
             assert common <= set(labels), name
         for label in set(labels) - common:
             assert f"`{label}`" in PAGE, (name, label)
+
+
+def test_the_object_that_is_shown_is_one_that_the_agent_writes() -> None:
+    shown_object = re.search(r"^(apiVersion: fairway.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown_object is not None
+    text = msgspec.json.encode(yaml.safe_load(shown_object[1].replace("[...]", "[]")))
+    found = msgspec.json.decode(text, type=NodeDevices)
+    (first,) = found.devices
+    assert nvml.linux_bus_id(first.bus_id) == first.bus_id
+    assert first.problems is not None
+    (told,) = first.problems
+    (trouble,) = troubles(Vitals(clock_reasons=frozenset({told.code})))
+    assert (told.code, told.message, first.health) == (trouble.code, trouble.message, trouble.health)
 
 
 def test_every_flag_is_told() -> None:

@@ -17,6 +17,7 @@ from fairway.kube.node_devices import (
     Health,
     Holder,
     HolderOwner,
+    Missing,
     NodeDevice,
     NodeDevices,
 )
@@ -39,10 +40,19 @@ def made(
     problem: str = "",
     wall_s: float = WALL_S,
     windows: dict[str, DeviceWindow] | None = None,
+    schedulable: dict[str, bool] | None = None,
 ) -> Document:
     since = Troubles().see(reading.devices, WALL_S)
     return document(
-        "gpu-1", reading, holders or {}, windows or {}, since, version="0.1.0", problem=problem, wall_s=wall_s
+        "gpu-1",
+        reading,
+        holders or {},
+        windows or {},
+        since,
+        version="0.1.0",
+        problem=problem,
+        wall_s=wall_s,
+        schedulable=schedulable,
     )
 
 
@@ -65,7 +75,38 @@ def test_the_object_says_what_was_read() -> None:
     assert (found.driver.version, found.driver.cuda_version) == ("580.95.05", "13.0")
     assert [each.island for each in found.devices] == [0] * 8
     assert (first.id, first.health, first.window, first.holders) == (uuid(0), "Healthy", window, [held])
-    assert found.agent.problem == ""
+    assert (found.agent.problem, found.agent.missing) == ("", None)
+
+
+def test_a_device_that_nobody_holds_says_so_and_one_of_which_nobody_knows_says_nothing() -> None:
+    held = {uuid(0): [holder()]}
+    assert [each.holders for each in stored(made(eight(), held)).devices[:2]] == [[holder()], []]
+    told = stored(made(eight(), held, problem="kubelet does not answer"))
+    assert [each.holders for each in told.devices[:2]] == [[holder()], None]
+
+
+def test_what_kubelet_may_give_is_told_and_is_a_change() -> None:
+    plain, offered = made(eight()), made(eight(), schedulable={uuid(0): True, uuid(1): False})
+    assert [each.schedulable for each in stored(offered).devices[:3]] == [True, False, None]
+    assert lasting(plain.object) != lasting(offered.object)
+
+
+@pytest.mark.parametrize(
+    ("document", "missing"),
+    [
+        (made(eight()), None),
+        (made(replace(eight(), problem="XIDs are not heard of: no")), None),
+        (made(replace(eight(), incomplete=True)), ["Devices"]),
+        (made(node(device(0, id=""), device(1))), ["Devices"]),
+        (made(eight(), problem="kubelet does not answer"), ["Holders"]),
+        (made(node(incomplete=True), problem="kubelet does not answer"), ["Devices", "Holders"]),
+        (made(eight(), {uuid(0): [holder(f"p-{n}") for n in range(129)]}), ["Holders"]),
+        (made(node(device(troubles=tuple(Trouble(f"X{n}", "m", Health.LOST) for n in range(17))))), None),
+    ],
+)
+def test_what_is_missing_is_about_devices_and_holders(document: Document, missing: list[str] | None) -> None:
+    assert stored(document).agent.missing == missing
+    assert lasting(document.object).agent.missing == missing
 
 
 def test_it_belongs_to_its_node_and_goes_with_it() -> None:
@@ -196,6 +237,7 @@ def test_an_object_that_is_too_large_loses_holders() -> None:
     body, left_out = encoded(made(reading, {uuid(index): wide for index in range(128)}).object, OWNER)
     assert len(body) <= bounds.MOST_OBJECT_BYTES
     assert left_out == "holders beyond 16 of each device"
+    assert all(len(each.holders or ()) == 16 for each in msgspec.json.decode(body, type=NodeDevices).devices)
     assert encoded(made(eight()).object, OWNER)[1] == ""
 
 
@@ -252,6 +294,7 @@ def test_the_bounds_are_those_of_the_schema() -> None:
     )
     assert "|".join(holder_schema["source"]["enum"]) == bounds.HOLDER_SOURCE.pattern
     assert "|".join(window["source"]["enum"]) == bounds.WINDOW_SOURCE.pattern
+    assert top["agent"]["properties"]["missing"]["items"]["enum"] == [each.value for each in Missing]
     assert device_schema["health"]["enum"] == [each.value for each in Health]
     device_most, window_most = (
         {name: each["maximum"] for name, each in of.items() if "maximum" in each}

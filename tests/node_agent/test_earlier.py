@@ -15,7 +15,7 @@ from node_agent.reading import DeviceReading
 from node_agent.xid_events import DeviceXid
 from tests.node_agent import simulated_nvml as simulated
 from tests.node_agent.simulated_nvml import SimulatedNvml
-from tests.node_agent.test_device_reader import Reads, codes, reads
+from tests.node_agent.test_device_reader import RESET_REQUIRED, Reads, codes, failing, reads
 
 BOOT, OTHER_BOOT = "5f1c2a60-0000-4000-8000-000000000001", "5f1c2a60-0000-4000-8000-000000000002"
 
@@ -102,6 +102,31 @@ def test_it_is_over_with_the_next_reset_after_the_restart() -> None:
         assert codes(other.device()) == {"Xid79": Health.UNHEALTHY}
         agent.library.gpus[0].energy = 0
         assert codes(other.device()) == {}
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"), [(1, {}), (3, {"Xid64": Health.UNHEALTHY}), (5, {"Xid64": Health.UNHEALTHY})]
+)
+def test_an_action_that_is_withdrawn_meanwhile_is_a_reset_where_it_is_one(
+    action: int, expected: dict[str, Health]
+) -> None:
+    library = simulated.h100x8()
+    with reads(library) as agent:
+        library.gpus[0].recovery = action
+        stored = written(agent, 64)
+        library.gpus[0].recovery = 0
+        other = restarted(agent, stored, reads_first=False)
+        assert codes(other.device(library.gpus[0].uuid)) == expected
+
+
+def test_a_device_that_had_to_be_reset_and_answers_was_reset() -> None:
+    library = simulated.h100x8()
+    with reads(library) as agent:
+        failing(library.gpus[0], RESET_REQUIRED)
+        stored = written(agent, 64)
+        library.gpus[0].errors = {}
+        other = restarted(agent, stored, reads_first=False)
+        assert codes(other.device(library.gpus[0].uuid)) == {}
 
 
 def test_an_xid_of_an_instance_stays_that_of_the_instance() -> None:

@@ -111,7 +111,6 @@ def test_who_holds_what_is_put_together(server: ApiServer, tmp_path: Path) -> No
                 for task in tasks:
                     task.cancel()
             assert found.problems == (
-                "kubelet lists pods with devices that the API server does not have on this node (team/ended)",
                 f"processes run in pods that the API server does not have on this node (uid {elsewhere})",
             )
             await followed.attribution.close()

@@ -1,12 +1,14 @@
 """What is wrong with a device, and when it is over."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.accelerators.nvidia_codes import XidKind, xid_kind
 from fairway.kube.node_devices import Health
-from node_agent.health import WATCHED_S, HeldXid, Vitals, held, troubles, was_reset
+from node_agent.health import WATCHED_S, HeldXid, Vitals, held, troubles, was_reset, with_last_known
 
 WELL = Vitals(uncorrected_ecc=0, row_pending=False, row_failed=False, recovery="", energy_millijoules=500)
 OLD = Vitals(uncorrected_ecc=0, page_pending=False, energy_millijoules=500)
@@ -30,12 +32,16 @@ DEGRADED, UNHEALTHY, LOST = Health.DEGRADED, Health.UNHEALTHY, Health.LOST
         (Vitals(recovery="NodeReboot"), {"RecoveryAction": UNHEALTHY}),
         (Vitals(recovery="Action9"), {"RecoveryAction": UNHEALTHY}),
         (Vitals(recovery="RecoverImexDomain"), {"RecoveryAction": DEGRADED}),
-        (Vitals(throttled=frozenset({"HwThermalSlowdown"})), {"HwThermalSlowdown": DEGRADED}),
+        (Vitals(clock_reasons=frozenset({"HwThermalSlowdown"})), {"HwThermalSlowdown": DEGRADED}),
+        (Vitals(failures=("nvmlDeviceGetPowerUsage: Timeout",)), {"NotAnswering": DEGRADED}),
+        (Vitals(failures=("nvmlDeviceGetPowerUsage: Timeout",), is_silent=True), {"NotAnswering": UNHEALTHY}),
+        (Vitals(failures=("a: GPU requires restart",), needs_reset=True), {"ResetRequired": UNHEALTHY}),
         (
-            Vitals(throttled=frozenset({"HwSlowdown", "HwPowerBrakeSlowdown", "SwPowerCap"})),
+            Vitals(clock_reasons=frozenset({"HwSlowdown", "HwPowerBrakeSlowdown", "SwPowerCap"})),
             {"HwSlowdown": DEGRADED, "HwPowerBrakeSlowdown": DEGRADED},
         ),
-        (Vitals(throttled=frozenset({"SwPowerCap", "SwThermalSlowdown"})), {}),
+        (Vitals(clock_reasons=frozenset({"SwPowerCap", "SyncBoost"})), {}),
+        (Vitals(clock_reasons=frozenset({"SwThermalSlowdown"})), {"SwThermalSlowdown": DEGRADED}),
     ],
 )
 def test_vitals(vitals: Vitals, found: dict[str, Health]) -> None:
@@ -45,10 +51,10 @@ def test_vitals(vitals: Vitals, found: dict[str, Health]) -> None:
 @pytest.mark.parametrize(
     ("xids", "kind"),
     [
-        ((13, 31, 43, 45, 68, 109, 8, 32, 69, 80, 154, 166, 171), XidKind.APPLICATION),
+        ((13, 31, 43, 45, 68, 8, 32, 69, 80, 154, 161, 166, 171), XidKind.APPLICATION),
         ((46, 54, 62, 64, 79, 95, 119, 120, 140, 143, 151, 156, 158), XidKind.RESET),
-        ((48, 74, 144, 150), XidKind.JUDGED),
-        ((63, 92, 94, 121, 157, 5, 999), XidKind.WATCH),
+        ((48, 74, 144, 150, 160, 162), XidKind.JUDGED),
+        ((63, 92, 94, 109, 121, 157, 5, 999), XidKind.WATCH),
     ],
 )
 def test_kinds_of_xids(xids: tuple[int, ...], kind: XidKind) -> None:
@@ -66,6 +72,9 @@ def test_kinds_of_xids(xids: tuple[int, ...], kind: XidKind) -> None:
         (48, None, UNHEALTHY),
         (48, "", DEGRADED),
         (48, "GpuReset", UNHEALTHY),
+        (109, None, DEGRADED),
+        (160, "", DEGRADED),
+        (162, None, UNHEALTHY),
         (145, "", DEGRADED),
         (4711, None, DEGRADED),
     ],
@@ -83,8 +92,20 @@ def test_what_an_xid_makes_of_the_device(xid: int, recovery: str | None, health:
         (Vitals(energy_millijoules=500), Vitals(energy_millijoules=3), True),
         (Vitals(energy_millijoules=500), Vitals(energy_millijoules=501), False),
         (Vitals(energy_millijoules=500), Vitals(), False),
+        (Vitals(energy_millijoules=500), Vitals(energy_millijoules=499), False),
         (Vitals(uncorrected_ecc=2), Vitals(uncorrected_ecc=0), True),
+        (
+            Vitals(uncorrected_ecc=2, energy_millijoules=500),
+            Vitals(uncorrected_ecc=0, energy_millijoules=501),
+            False,
+        ),
         (Vitals(recovery="GpuReset"), Vitals(recovery=""), True),
+        (Vitals(recovery="NodeReboot"), Vitals(recovery=""), True),
+        (Vitals(recovery="RecoverImexDomain"), Vitals(recovery=""), False),
+        (Vitals(recovery="DrainP2P"), Vitals(recovery=""), False),
+        (Vitals(recovery="Action9"), Vitals(recovery=""), False),
+        (Vitals(needs_reset=True), WELL, True),
+        (Vitals(needs_reset=True), Vitals(needs_reset=True), False),
         (Vitals(recovery="GpuReset"), Vitals(recovery=None), False),
         (Vitals(recovery=""), Vitals(recovery="GpuReset"), False),
         (Vitals(lost="no driver"), WELL, True),
@@ -94,6 +115,27 @@ def test_what_an_xid_makes_of_the_device(xid: int, recovery: str | None, health:
 )
 def test_a_reset_is_seen_by_what_starts_again(before: Vitals, now: Vitals, reset: bool) -> None:
     assert was_reset(before, now) is reset
+
+
+FAILING = Vitals(failures=("nvmlDeviceGetFieldValues: Unknown Error",))
+
+
+def test_what_a_call_that_fails_had_answered_goes_on_being_known() -> None:
+    assert with_last_known(WELL, FAILING) == replace(WELL, failures=FAILING.failures)
+    assert with_last_known(WELL, replace(FAILING, recovery="GpuReset")).recovery == "GpuReset"
+    assert with_last_known(WELL, OLD) == OLD, "what it does not tell any more, and does not fail to"
+    lost, silent = Vitals(lost="GPU is lost"), replace(FAILING, is_silent=True)
+    assert with_last_known(lost, silent).lost
+    assert not with_last_known(lost, FAILING).lost
+    assert not was_reset(lost, with_last_known(lost, silent))
+    asked = Vitals(needs_reset=True)
+    assert with_last_known(asked, FAILING).needs_reset
+    assert not with_last_known(asked, WELL).needs_reset
+
+
+def test_a_reset_is_seen_past_a_read_that_failed() -> None:
+    before = replace(WELL, recovery="GpuReset")
+    assert was_reset(with_last_known(before, FAILING), Vitals(recovery="", energy_millijoules=1))
 
 
 RESET_NOW = Vitals(energy_millijoules=1)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, WATCHED_XIDS
+from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, THROTTLE_REASONS, WATCHED_XIDS
 from fairway.kube.node_devices import Health
 from node_agent.health import Vitals, troubles
 from node_agent.link_health import LinkState, link_troubles
@@ -18,7 +18,8 @@ EVERY_VITAL = Vitals(
     row_failed=True,
     page_pending=True,
     recovery="GpuReset",
-    throttled=frozenset({"HwSlowdown", "HwThermalSlowdown", "HwPowerBrakeSlowdown"}),
+    clock_reasons=frozenset(THROTTLE_REASONS.values()),
+    failures=("nvmlDeviceGetPowerUsage: Timeout",),
 )
 
 
@@ -29,7 +30,8 @@ def test_every_code_has_its_row() -> None:
         f"g{number}": LinkState("H100", code, 18, 17, 18, True) for number, code in enumerate(FABRIC_PROBLEMS)
     }
     of_links = {each.code for found in link_troubles(broken).values() for each in found}
-    found = {each.code for each in (*troubles(EVERY_VITAL), *troubles(Vitals(lost="gone")))}
+    found = {each.code for each in (*troubles(EVERY_VITAL), *troubles(Vitals(needs_reset=True)))}
+    found |= {each.code for each in troubles(Vitals(lost="gone"))}
     xids = {f"Xid{xid}" for xid in (*RESET_XIDS, *JUDGED_XIDS, *WATCHED_XIDS)}
     assert named - {"Lost"} == (found | xids | of_links) - {"Lost"}
     assert "Lost" in found

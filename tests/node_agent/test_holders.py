@@ -287,7 +287,15 @@ def test_processes_of_no_pod_are_counted_and_what_is_not_known_is_told(
     assert says in "".join(read.problems)
 
 
-def test_an_allocation_of_a_pod_that_has_ended_is_told_and_not_counted() -> None:
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_what_kubelet_lists_of_a_pod_that_has_ended_is_neither_counted_nor_told(phase: str) -> None:
+    of = pods(pod("team/a", "uid-a", IDS), pod("team/train", "uid-t", phase=phase))
+    read = found([device(GPU0)], [given("team/a", "main", GPU0), given("team/train", "main", GPU0)], of=of)
+    assert told(read) == [(GPU0, "team/a", "main", GIVEN, 0)]
+    assert read.problems == ()
+
+
+def test_an_allocation_of_a_pod_that_nobody_knows_is_told_and_not_counted() -> None:
     read = found([device(GPU0)], [given(f"team/gone-{i}", "main", GPU0) for i in range(5)], of=TEAM)
     assert read.holders == {}
     assert read.problems == (

@@ -56,6 +56,46 @@ def test_there_is_never_more_than_one_on_a_node() -> None:
     assert daemonset()["spec"]["updateStrategy"]["rollingUpdate"]["maxSurge"] == 0
 
 
+def runs_on(labels: dict[str, str]) -> bool:
+    """Whether the DaemonSet has a pod on a node with these labels."""
+    has = {
+        "In": lambda one: labels.get(one["key"]) in one["values"],
+        "Exists": lambda one: one["key"] in labels,
+        "DoesNotExist": lambda one: one["key"] not in labels,
+    }
+    affinity = pod_of(daemonset())["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return any(all(has[one["operator"]](one) for one in term["matchExpressions"]) for term in terms)
+
+
+CLIENT = "nvidia.com/gpu.deploy.client"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"nvidia.com/gpu.present": "true"},
+        {"feature.node.kubernetes.io/pci-10de.present": "true"},
+        {"feature.node.kubernetes.io/pci-0302_10de.present": "true"},
+        {"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"},
+        {"k8s.amazonaws.com/accelerator": "nvidia-l4"},
+        {"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia"},
+        {"kubernetes.azure.com/accelerator": "nvidia"},
+        {"fairway.dev/node-agent": "true"},
+    ],
+)
+def test_it_leaves_a_node_while_the_driver_is_replaced_or_devices_are_cut_anew(node: dict[str, str]) -> None:
+    assert runs_on(node)
+    assert runs_on(node | {CLIENT: "true"})
+    for paused in ("paused-for-driver-upgrade", "paused-for-mig-change", "false", ""):
+        assert not runs_on(node | {CLIENT: paused})
+
+
+def test_it_runs_on_no_node_without_devices() -> None:
+    assert not runs_on({})
+    assert not runs_on({CLIENT: "true"})
+
+
 @pytest.mark.parametrize("kind", ["ServiceAccount", "DaemonSet", "NetworkPolicy"])
 def test_its_objects_are_in_a_namespace_of_their_own(kind: str) -> None:
     (found,) = of_kind(BUILT, kind)

@@ -202,7 +202,7 @@ def test_clocks_are_held_down_for_a_reason_and_idling_is_none(
     library = SimulatedNvml(Gpu(clock_reasons=mask))
     library.missing = missing
     with installed(library):
-        assert nvml.throttled(first(library)) == reasons
+        assert nvml.clock_reasons(first(library)) == reasons
 
 
 def test_the_temperature_is_asked_for_by_its_new_name_where_the_old_one_is_gone() -> None:

@@ -62,6 +62,20 @@ def test_what_containers_were_given(socket: Path) -> None:
     asking(socket, ask)
 
 
+def test_a_device_that_is_near_two_numa_nodes_was_given_once(socket: Path) -> None:
+    kubelet = Kubelet()
+    kubelet.give("team/train-0", "main", "GPU-1::0")
+    (pod,) = kubelet.pods.pod_resources
+    pod.containers[0].devices.add(resource_name=GPU, device_ids=["GPU-1::0"])
+
+    async def ask(client: PodResources) -> None:
+        async with kubelet.on(socket):
+            (found,) = await client.list()
+            assert found.devices == (PluginDevice(GPU, "GPU-1::0"),)
+
+    asking(socket, ask)
+
+
 def test_what_there_is_to_be_given(socket: Path) -> None:
     kubelet = Kubelet()
     kubelet.allocatable.devices.add(resource_name=GPU, device_ids=["GPU-1", "GPU-2"])

@@ -146,3 +146,21 @@ def test_a_server_that_returns_is_not_met_by_everybody_at_once() -> None:
     fleet = Fleet(NODES, down=range(1800, 5400))
     fleet.play(2, 1)
     assert max(fleet.a_second(start, start + 10) for start in range(5400, 7200, 10)) < 2 * MAY_COST
+
+
+@pytest.mark.parametrize(("asked_s", "most_s"), [(None, 4), (0.5, 4), (60, 60), (86_400, 300)])
+def test_a_server_that_asks_for_patience_is_not_left_alone_until_the_object_is_stale(
+    asked_s: float | None, most_s: float
+) -> None:
+    publication = started()
+    wait_s = publication.failed(10, asked_s)
+    assert 2 <= wait_s <= most_s
+    assert publication.decide(B, 10 + most_s) is Why.CHANGED
+
+
+def test_an_object_that_was_deleted_is_written_at_the_next_decision() -> None:
+    publication = started(at_s=10)
+    assert publication.decide(A, 15) is None
+    publication.lost()
+    assert not publication.is_stored
+    assert publication.decide(A, 75) is Why.CHANGED

@@ -1,5 +1,7 @@
 """Sums of five minutes: what is counted, what is not known, and what clocks and gaps do to it."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,10 +143,22 @@ def energies(*watts: int) -> list[DeviceReading]:
         ((70, 70, 70), None),
         ((70, 600, 600), None),
         ((70, 600, 72, 71), 5),
-        ((600, 70), 0),
+        ((600, 70), None),
+        ((600, 70, 70), 0),
+        ((70, 600, 35, 105, *(70,) * 4), 15),
+        ((70, 600, 70, 0, 70), 0),
         ((70, 130, 70), None),
     ],
-    ids=["no contrast yet", "working", "idle again", "idle after work", "too little contrast"],
+    ids=[
+        "no contrast",
+        "working",
+        "idle again",
+        "once",
+        "after work",
+        "late",
+        "still",
+        "too little contrast",
+    ],
 )
 def test_energy_tells_where_utilisation_is_not_measured(watts: tuple[int, ...], idle_s: int | None) -> None:
     samples, now_s = sampled(*energies(*watts))
@@ -152,6 +166,46 @@ def test_energy_tells_where_utilisation_is_not_measured(watts: tuple[int, ...], 
     window = samples.summary(now_s, WALL_S)
     assert window.power_max_milliwatts == max(watts) * 1000
     assert window.utilization_p50 is None
+
+
+@pytest.mark.parametrize(
+    ("watts", "idle_s"),
+    [
+        ((70, 600, 600, 600), None),
+        ((70, 600, 336, 336), None),
+        ((70, 600, 150, 150), 5),
+        ((100, 150, 150, 150), 20),
+    ],
+    ids=["works", "works half of the time", "waits with a program loaded", "too little contrast"],
+)
+def test_a_device_whose_power_says_that_it_works_is_not_idle(
+    watts: tuple[int, ...], idle_s: int | None
+) -> None:
+    """Utilisation that is measured in step with the work shows none of it."""
+    samples, now_s = sampled(*(replace(each, utilization_percent=0) for each in energies(*watts)))
+    assert samples.idle_s(now_s) == idle_s
+
+
+def test_one_counter_that_stands_still_does_not_end_that_energy_tells() -> None:
+    watts = (*(70,) * 5, *(400,) * 5, 70, 0, *(70,) * 20)
+    samples, now_s = sampled(*energies(*watts))
+    assert samples.idle_s(now_s) is not None
+
+
+def test_a_device_that_is_first_seen_later_was_not_idle_all_the_time_before() -> None:
+    windows = Windows(PERIOD_S)
+    windows.resume({uuid(0): -100.0, uuid(1): -100.0})
+    windows.add([device(0, utilization=0)], 0)
+    windows.add([device(0, utilization=0), device(1, utilization=0)], 7200)
+    assert windows.idle_s(uuid(1), 7200) == 0
+
+
+@pytest.mark.parametrize("period_s", [1, 5, 60])
+def test_looks_may_be_as_far_apart_as_they_can_be_set(period_s: int) -> None:
+    windows = Windows(period_s)
+    for look in range(5):
+        windows.add([device(utilization=0)], look * period_s * 1.2)
+    assert windows.idle_s(uuid(0), 4 * period_s * 1.2) == 4 * period_s * 1.2
 
 
 def test_an_energy_counter_that_begins_anew_says_nothing_once() -> None:

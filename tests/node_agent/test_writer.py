@@ -77,6 +77,18 @@ def is_write(seen: Seen) -> bool:
     return seen.path == PATH and seen.method == "PATCH"
 
 
+def test_whether_it_is_there_is_asked_without_its_body() -> None:
+    async def scenario(bench: Bench) -> None:
+        assert not await bench.writer.is_there()
+        await bench.write()
+        assert await bench.writer.is_there()
+        bench.api.fail(500, 1, when=lambda seen: seen.method == "GET")
+        assert await bench.writer.is_there(), "a server that does not say has not deleted it"
+
+    asked = [seen for seen in run(scenario).seen if seen.path == PATH and seen.method == "GET"]
+    assert len(asked) == 3
+
+
 def test_one_request_makes_it_and_one_brings_it_up_to_date() -> None:
     async def scenario(bench: Bench) -> None:
         assert [await bench.write() for _ in range(3)] == ["", "", ""]
