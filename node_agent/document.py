@@ -79,7 +79,7 @@ def document(
     problem: str,
     wall_s: float,
 ) -> Document:
-    """The object as of ``wall_s``. ``problem``: what the agent lacks, beside what the reading does."""
+    """The object as of ``wall_s``. ``problem``: why not all holders are known."""
     cut: list[str] = []
     devices = _within(reading.devices, cut)
     links = {each.id: each.links for each in devices if not each.parent}
@@ -87,7 +87,7 @@ def document(
     made = [
         _device(
             each,
-            _holders(each, holders.get(each.id, ()), cut),
+            _holders(each, holders.get(each.id, ()), cut) or (None if problem else []),
             island_of.get(each.id),
             windows.get(each.id),
             since,
@@ -167,7 +167,7 @@ def _inner(value: object) -> object:
 def _with_fewer(device: NodeDevice, most: int) -> NodeDevice:
     if device.holders is None or len(device.holders) <= most:
         return device
-    return msgspec.structs.replace(device, holders=device.holders[:most])
+    return msgspec.structs.replace(device, holders=device.holders[:most] or None)
 
 
 def _within(devices: Sequence[DeviceReading], cut: list[str]) -> list[DeviceReading]:
@@ -214,7 +214,7 @@ def _holder(holder: Holder) -> Holder:
 
 def _device(
     device: DeviceReading,
-    holders: list[Holder],
+    holders: list[Holder] | None,
     island: int | None,
     window: DeviceWindow | None,
     since: Since,
@@ -239,7 +239,7 @@ def _device(
         clique=bounds.CLIQUE.within(device.clique),
         health=health_of(device.troubles),
         problems=told or None,
-        holders=holders or None,
+        holders=holders,
         window=None if window is None else _window(window),
     )
 

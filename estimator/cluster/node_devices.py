@@ -158,7 +158,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
             # Where a sharing scheme knows the devices by their ids, no resource need stand for them.
-            if not all(self._is_shared(name, device.id) for device in report.bad if device.is_counted):
+            if not all(self._is_shared(name, one.id) or self._is_shared(name, one.gpu) for one in report.bad):
                 problems += broken.problems
         self._tell(name, "; ".join(problems))
 

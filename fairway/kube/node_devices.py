@@ -94,6 +94,10 @@ class NodeDevice(KubeStruct, frozen=True):
 
     ``id``: its UUID. ``island``: devices of a node that share a number are joined by NVLink, all with all;
     None where there is none. ``clique``: ``<cluster UUID>.<clique>`` as in the label nvidia.com/gpu.clique.
+    ``schedulable``: whether kubelet has it, or a share of it, from a device plugin to give to pods, which is
+    what the node's allocatable counts: False for one that the plugin calls unhealthy. None where kubelet was
+    not asked, or knows none of its kind by id. ``holders``: empty where nobody holds it, None where that is
+    not known.
     """
 
     id: str = ""
@@ -107,24 +111,40 @@ class NodeDevice(KubeStruct, frozen=True):
     mig_profile: str = ""
     island: int | None = None
     clique: str = ""
+    schedulable: bool | None = None
     health: str = Health.HEALTHY
     problems: list[Problem] | None = None
     holders: list[Holder] | None = None
     window: DeviceWindow | None = None
 
 
+class Missing(StrEnum):
+    """What of a node the object does not have all of.
+
+    ``DEVICES``: there are more than it lists. ``HOLDERS``: somebody may hold a device and not be listed.
+    """
+
+    DEVICES = "Devices"
+    HOLDERS = "Holders"
+
+
 class AgentReport(KubeStruct, frozen=True):
-    """The agent that wrote the object. ``problem``: why it knows less than it should, else empty."""
+    """The agent that wrote the object. ``problem``: why it knows less than it should, else empty.
+
+    ``missing``: what follows from that for who counts devices, a `Missing` each.
+    """
 
     version: str = ""
     problem: str = ""
+    missing: list[str] | None = None
 
 
 class DriverReport(KubeStruct, frozen=True):
-    """The driver of the devices."""
+    """The driver of the devices. ``boot_id``: the boot of the node's kernel under which it runs."""
 
     version: str = ""
     cuda_version: str = ""
+    boot_id: str = ""
 
 
 class NodeDevices(ApiObject, frozen=True):
