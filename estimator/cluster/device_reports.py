@@ -96,7 +96,7 @@ def lasting(report: DeviceReport) -> DeviceReport:
     """
     bad = tuple(
         msgspec.structs.replace(
-            device, holders=None, is_schedulable=None, why=f"{device.why}, by an agent that is silent since"
+            device, holders=None, is_schedulable=None, why=f"{device.why}, told before its agent fell silent"
         )
         for device in report.bad
     )

@@ -435,6 +435,63 @@ class TestStaleAgents:
         mirror.node_devices.tick(NOW_S + 601)
         assert complaints == [("nodedevices", "n0", self.STALE + "; the same of 499 others")]
 
+    HELD = ONE_BAD.booted("b1").held(0, "default/p0")
+    BUT = (
+        ", but for broken devices: they stay out until it writes, the node reboots, or the object is deleted"
+    )
+
+    @pytest.mark.parametrize(
+        ("then", "now", "said", "expected"),
+        [
+            ("b1", "b1", HELD, 6),
+            # Whether kubelet gives it may have changed since, as it may who holds it.
+            ("b1", "b1", HELD.offered(0, 1, 2, 3, 4, 5, 6, 7), 6),
+            ("b1", "b1", HELD.bad(0, "Lost", "Lost"), 6),
+            ("b1", "b2", HELD, 7),
+            ("b1", "", HELD, 7),
+            # The agent wrote before the node was booted anew, or does not know of which boot it tells.
+            ("b2", "b2", HELD, 7),
+            ("b1", "b1", HELD.booted(""), 7),
+            ("", "", HELD.booted(""), 7),
+            ("b1", "b1", HELD.bad(0, health="Degraded"), 7),
+        ],
+    )
+    def test_what_only_a_reset_mends_outlives_the_silence_of_its_agent_until_the_node_is_booted_anew(
+        self, then: str, now: str, said: AgentBuilder, expected: int
+    ) -> None:
+        complaints = Complaints()
+        mirror = cluster(eight().booted(then), asking("p0"), report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, said)
+        assert free(mirror) == 7
+        mirror.node_devices.tick(NOW_S + 601)
+        upsert(mirror, eight().booted(now))
+        assert free(mirror) == expected
+        is_kept = then == "b1" == said.boot_id and said.devices[0]["health"] != "Degraded"
+        assert [told for _, _, told in complaints] == [self.STALE + (self.BUT if is_kept else "")]
+        mirror.node_devices.delete("a")
+        assert free(mirror) == 7
+
+    def test_one_fault_that_the_plugin_takes_away_meanwhile_is_one_device(self) -> None:
+        mirror = cluster(eight().booted("b1"), report=lambda *_: None)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, self.HELD.offered(0, 1, 2, 3, 4, 5, 6, 7))
+        mirror.node_devices.tick(NOW_S + 601)
+        upsert(mirror, eight(7, 8).booted("b1"))
+        assert free(mirror) == 7
+        reasons = max_replicas(room_of(mirror), shape(gpu=8)).reasons
+        (told,) = (str(reason) for reason in reasons if reason.kind == "unhealthy_devices")
+        assert told.endswith("on 1 node: Xid79 on GPU-a-0, told before its agent fell silent")
+        write(mirror, agent("a").gpus(8).observed(at(602)))
+        assert not mirror.columns.broken
+
+    def test_nothing_else_of_a_silent_agent_is_heeded(self) -> None:
+        mirror = cluster(eight().booted("b1"), report=lambda *_: None)
+        mirror.node_devices.tick(NOW_S + 601)
+        write(mirror, agent("a").gpus(8, clique="c.1", migEnabled=True).bad(0).booted("b1"))
+        assert free(mirror) == 7
+        assert set(mirror.columns.described.keys) == set(mirror.columns.labels.keys)
+
     def test_in_a_dump_the_newest_object_says_how_late_it_is(self) -> None:
         complaints = Complaints()
         mirror = cluster(eight(), node("b").gpus(8), report=complaints)
