@@ -206,10 +206,10 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     problems: list[str] = []
     if not report.is_nvidia:
         return Read(filled)
-    labels, product = node.labels, _NO_WORD.sub("-", report.product).strip("-.")
+    labels, product = node.labels, _NO_WORD.sub("-", report.listed.product).strip("-.")
     stated = labels.get(PRODUCT_LABEL, "")
     if product and stated and _NO_WORD.sub("-", _SUFFIX.sub("", stated)).lower() != product.lower():
-        problems.append(_contradicts(PRODUCT_LABEL, stated, report.product))
+        problems.append(_contradicts(PRODUCT_LABEL, stated, report.listed.product))
     if _VALUE.fullmatch(product) and not any(labels.get(key) for key in _labels("product")):
         filled[PRODUCT_LABEL] = product + _cut_alike(report, node)
     cut_alike, memory = _cut_alike(report, node), labels.get(MEMORY_LABEL, "")

@@ -46,15 +46,14 @@ class DeviceReport(msgspec.Struct, frozen=True, gc=False):
     """What the agent of one node says. ``bad``: what does not work; ``aside``: what works by the agent, and
     what kubelet does not give to pods, or may not (`BadDevice.is_schedulable`).
 
-    ``product``, ``memory_mib`` (of whole devices), ``piece_mib`` (of MIG instances) and ``clique`` are empty
-    or 0 where devices differ. ``boot_id``: under which boot of the node's kernel, where something is bad.
+    ``memory_mib`` (of whole devices), ``piece_mib`` (of MIG instances) and ``clique`` are 0 or empty where
+    devices differ. ``boot_id``: under which boot of the node's kernel, where something is bad.
     ``problems``: what of the object could not be taken as it is.
     """
 
     listed: Listed = Listed()
     bad: tuple[BadDevice, ...] = ()
     aside: tuple[BadDevice, ...] = ()
-    product: str = ""
     memory_mib: int = 0
     piece_mib: int = 0
     clique: str = ""
@@ -77,7 +76,6 @@ def device_report(found: NodeDevices) -> tuple[DeviceReport, float | None]:
         listed(found),
         bad,
         aside,
-        intern(_common([gpu.product for gpu in gpus])),
         _common_mib(gpus),
         _common_mib([device for device in devices if device.parent]),
         intern(_common([gpu.clique for gpu in gpus])),
@@ -100,7 +98,8 @@ def lasting(report: DeviceReport) -> DeviceReport:
         )
         for device in report.bad
     )
-    return DeviceReport(listed=report.listed, bad=bad, is_nvidia=report.is_nvidia)
+    counts = msgspec.structs.replace(report.listed, product="")
+    return DeviceReport(listed=counts, bad=bad, is_nvidia=report.is_nvidia)
 
 
 def _out_of_use(

@@ -29,9 +29,7 @@ STALE_AFTER_S = float(THRESHOLDS.stale_s)
 _DIGITS = re.compile(r"\d+")
 
 _STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"
-_OUTLIVING = (
-    ", but for broken devices: they stay out until it writes, the node reboots, or the object is deleted"
-)
+_OUTLIVING = ", but for broken devices: out until it writes, the node reboots, or the object is deleted"
 
 
 @dataclass(slots=True)

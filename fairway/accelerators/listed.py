@@ -19,11 +19,13 @@ from fairway.kube.node_devices import HolderSource, Missing, NodeDevice, NodeDev
 class Listed(msgspec.Struct, frozen=True, gc=False):
     """The devices that the agent of one node lists.
 
-    ``counts``: by MIG profile, GPUs that are not cut under the empty name; ``gpus``: all GPUs, cut or not.
+    ``product``: of all GPUs, empty where they differ. ``counts``: by MIG profile, GPUs that are not cut under
+    the empty name; ``gpus``: all GPUs, cut or not.
     ``are_replicas``: whether kubelet gives replicas of them to pods, None where it has given nothing yet.
     ``is_partial``: there are more devices than these.
     """
 
+    product: str = ""
     counts: tuple[tuple[str, int], ...] = ()
     gpus: int = 0
     are_replicas: bool | None = None
@@ -40,12 +42,15 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
         if self.gpus == self.count(""):
             return ""
         profile = self.counts[0][0] if len(self.counts) == 1 else ""
-        listed = self.count(profile)
-        if advertised == listed or not advertised:
+        pieces = self.count(profile)
+        if advertised == pieces or not advertised:
             return profile
         if advertised == self.gpus:
             return None
-        return None if advertised % self.gpus == 0 and (not listed or advertised % listed) else profile
+        if pieces and (advertised % pieces == 0 or (advertised < pieces and not self.are_replicas)):
+            # Fewer of them: some are unhealthy.
+            return profile
+        return profile if advertised % self.gpus else None
 
     def times(self, devices: int, advertised: int) -> int:
         """How many replicas there are of each of so many devices that are advertised so many times."""
@@ -68,7 +73,9 @@ def listed(found: NodeDevices) -> Listed:
         for holder in device.holders or ()
         if holder.source == HolderSource.POD_RESOURCES
     ]
+    products = {device.product for device in devices if not device.parent}
     return _shared(
+        products.pop() if len(products) == 1 else "",
         tuple(sorted(counts.items())),
         sum(not device.parent for device in devices),
         any(shares) if shares else None,
@@ -88,7 +95,7 @@ def profile_of(device: NodeDevice) -> str:
 
 @lru_cache(maxsize=1024)
 def _shared(
-    counts: tuple[tuple[str, int], ...], gpus: int, are_replicas: bool | None, is_partial: bool
+    product: str, counts: tuple[tuple[str, int], ...], gpus: int, are_replicas: bool | None, is_partial: bool
 ) -> Listed:
     """The same object for nodes that have the same."""
-    return Listed(counts, gpus, are_replicas, is_partial)
+    return Listed(product, counts, gpus, are_replicas, is_partial)

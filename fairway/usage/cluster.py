@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.listed import listed
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.kube.objects import Node, Pod
 from fairway.moments import moment_s
@@ -36,16 +37,22 @@ class Objects:
 def cluster_usage(
     cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
 ) -> ClusterUsage:
-    """Who uses what at ``now_s``, seconds since the epoch; pods that have ended hold nothing."""
-    holdings = HeldDevices(objects.nodes, catalogue)
+    """Who uses what at ``now_s``, seconds since the epoch.
+
+    Pods that have ended hold nothing, nor do those that wait for others to leave the node they are nominated
+    to: every device counts once.
+    """
     told = measured(objects.agents or (), now_s, limits)
+    fresh = (agent for agent in objects.agents or () if agent.metadata.name in told.found)
+    lists = {agent.metadata.name: listed(agent) for agent in fresh}
+    holdings = HeldDevices(objects.nodes, catalogue, lists)
     dealer = Dealer(told.found)
     notes: list[str] = []
     uses: list[Use] = []
     parts: dict[tuple[str, str], int] = {}
     openers: list[tuple[Pod, str, Held]] = []
     for pod in objects.pods:
-        node = pod.spec.node_name or pod.status.nominated_node_name
+        node = pod.spec.node_name
         if not node or pod.status.phase in _ENDED:
             continue
         read = holdings.of(pod, node)
@@ -56,9 +63,8 @@ def cluster_usage(
             elif held.group:
                 parts[node, held.group] = parts.get((node, held.group), 0) + held.milli
         if read.found or dealer.knows(pod, node):
-            mine = [held for held in read.found if not held.opener]
             holding = _holding(pod, node, objects.owners, now_s)
-            uses += judged(tuple(dealer.dealt(holding, pod.metadata.uid, mine)), limits)
+            uses += judged(tuple(dealer.dealt(holding, pod.metadata.uid, read.found)), limits)
     for pod, node, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
         rest = held.milli - parts.get((node, held.group), 0)

@@ -2,12 +2,14 @@
 
 Of whole devices a pod holds as many as it requests; of devices that are advertised several times
 (time-slicing, MPS) a part each; of MIG instances the part of a device that one is by the placement table, or
-a whole device where the table does not know it; of devices that a sharing scheme divides what annotations
+a whole device where the table does not know it; which of these a resource stands for labels say, or else what
+the node's agent lists; of devices that a sharing scheme divides what annotations
 say.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry
 from fairway.accelerators.devices import (
@@ -21,7 +23,8 @@ from fairway.accelerators.devices import (
     Read,
     Scheme,
 )
-from fairway.accelerators.mig_geometry import geometry_of
+from fairway.accelerators.listed import Listed
+from fairway.accelerators.mig_geometry import geometry_of, profile_name
 from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.products import node_product
@@ -32,6 +35,7 @@ from fairway.resources import Amounts, ResourceError, is_extended, parse_amounts
 WHOLE_MILLI = 1000
 """A device, in the unit of parts of it."""
 
+_NVIDIA = "NVIDIA"
 _BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 
@@ -67,10 +71,16 @@ class _Piece:
 
 
 class HeldDevices:
-    """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each."""
+    """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each.
 
-    def __init__(self, nodes: Iterable[Node], catalogue: Catalogue) -> None:
+    ``lists``: what agents list, by node, which tells where labels do not.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], catalogue: Catalogue, lists: Mapping[str, Listed] = MappingProxyType({})
+    ) -> None:
         self._catalogue = catalogue
+        self._lists = lists
         self._nodes = {node.metadata.name: node for node in nodes}
         self._facts: dict[str, NodeFacts] = {}
         self._pieces: dict[tuple[str, str], _Piece] = {}
@@ -167,12 +177,23 @@ class HeldDevices:
             return _Piece(
                 product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
             )
-        milli, is_instance = WHOLE_MILLI, bool(product.partition)
-        if is_instance:
-            geometry = geometry_of(product.product, 0, (product.partition,))
-            most = geometry.most(product.partition) if geometry else 0
-            milli //= max(1, most)
-        return _Piece(product.product, max(1, milli // product.advertised_per_device), 1, is_instance)
+        advertised = node.allocatable.get(resource, 0)
+        partition, times, name = product.partition, product.advertised_per_device, product.product
+        known = self._lists.get(node.name)
+        if known is not None and entry.vendor == _NVIDIA:
+            name = name or known.product
+            piece = partition or known.piece(advertised)
+            partition = piece or ""
+            counting = (*entry.labels.multiplier, *entry.labels.count)
+            # A device that is not listed would pass for a replica of the others, were it not for the shares.
+            if times == 1 and known.are_replicas and not any(node.labels.get(key) for key in counting):
+                devices = known.gpus if piece is None else known.count(profile_name(piece))
+                times = known.times(devices, advertised)
+        milli = WHOLE_MILLI
+        if partition:
+            geometry = geometry_of(name, 0, (partition,))
+            milli //= max(1, geometry.most(partition) if geometry else 0)
+        return _Piece(product.product, max(1, milli // times), 1, bool(partition))
 
     def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:
         key = (scheme.name, node)

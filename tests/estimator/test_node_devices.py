@@ -232,7 +232,14 @@ CASES = {
         eight(), agent("a").gpus(8, migEnabled=True).bad(0), 7, told=(STRATEGY_NONE,)
     ),
     "whole devices in time, though MIG is on": Case(
-        node("a").gpus(32), CUT_EIGHT.bad(0), 28, told=(STRATEGY_NONE,)
+        node("a").gpus(32),
+        CUT_EIGHT.bad(0).held(1, "default/p", shares=1),
+        27,
+        (asking("p"),),
+        told=(STRATEGY_NONE,),
+    ),
+    "instances of a plugin that started without one": Case(
+        node("a").gpus(6), CUT.bad(3), 6, told=("lists 7 devices, but the node has 6 of nvidia.com/gpu",)
     ),
     "as many instances as devices": Case(eight(), agent("a").gpus(8).cut_each("7g.80gb", 1).bad(0), 7),
     "two names that may stand for it": Case(
@@ -436,9 +443,7 @@ class TestStaleAgents:
         assert complaints == [("nodedevices", "n0", self.STALE + "; the same of 499 others")]
 
     HELD = ONE_BAD.booted("b1").held(0, "default/p0")
-    BUT = (
-        ", but for broken devices: they stay out until it writes, the node reboots, or the object is deleted"
-    )
+    BUT = ", but for broken devices: out until it writes, the node reboots, or the object is deleted"
 
     @pytest.mark.parametrize(
         ("then", "now", "said", "expected"),
