@@ -50,7 +50,8 @@ proto-check: $(VENV)/.dev ## Is the checked-in protobuf code what the sources ge
 		cmp -s "build/proto/$$f" "$$f" || { echo "$$f is not what proto/ generates: run 'make proto' and commit"; exit 1; }; \
 	done; echo "generated protobuf code is up to date"
 
-manifests: $(VENV)/.dev ## Make the Helm chart's templates of the manifests again
+manifests: $(VENV)/.dev ## Make recording rules and dashboards of their tables, and the Helm chart's templates of the manifests
+	$(BIN)/python -m manifests.observability
 	$(BIN)/python -m manifests.templating
 
 fuzz: $(VENV)/.dev ## Random requests to a real server, FUZZ_SECONDS=600 long; FUZZ_CASES=10000 answers against the truth

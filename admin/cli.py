@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,6 +15,7 @@ from admin.exits import Exit
 if TYPE_CHECKING:
     from admin.document import Report
     from admin.estimates import Rules
+    from admin.prometheus_flags import Servers
     from admin.remote import Tls
     from admin.sources import Source
     from fairway.accelerators.catalogue import Catalogue
@@ -75,6 +76,7 @@ class Given:
     levels: str
     demo: bool
     extended_resource_toleration: str = "auto"
+    from_prometheus: bool = False
 
     def parsed_sources(self) -> tuple["Source", ...]:
         """The clusters to read; without any, the one that kubectl would talk to. Raises Failed."""
@@ -97,6 +99,7 @@ class Given:
         given = (
             ("levels", self.levels != ""),
             ("extended-resource-toleration", self.extended_resource_toleration != "auto"),
+            ("from-prometheus", self.from_prometheus),
         )
         for flag in (f"--{name}" for name, is_given in given if is_given and remote):
             said = f"{flag}: {remote[0]} has a setting of its own: give the flag to the estimator itself"
@@ -187,6 +190,52 @@ def common(command: Command) -> Command:
     ):
         call = decorate(call)
     return call
+
+
+@dataclass(frozen=True, slots=True)
+class GivenServers:
+    """``--from-prometheus`` and what belongs to it, as given."""
+
+    urls: tuple[str, ...]
+    token_files: tuple[str, ...]
+    ca_files: tuple[str, ...]
+
+    def of(self, sources: Sequence["Source"]) -> "Servers":
+        """Each Prometheus by the name of the cluster that it measures. Raises Failed."""
+        from admin.prometheus_flags import servers_of
+        from admin.sources import SourceError
+
+        try:
+            return servers_of(self.urls, self.token_files, self.ca_files, sources)
+        except SourceError as error:
+            raise Failed(str(error)) from None
+
+
+def from_prometheus(command: Command) -> Command:
+    """``--from-prometheus`` and what belongs to it; the command gets them as ``prometheus``."""
+
+    @wraps(command)
+    def call(
+        prometheus: tuple[str, ...], token_files: tuple[str, ...], ca_files: tuple[str, ...], **rest: object
+    ) -> None:
+        command(prometheus=GivenServers(prometheus, token_files, ca_files), **rest)
+
+    options = (
+        (
+            "--from-prometheus",
+            "prometheus",
+            "URL",
+            "Also what this Prometheus measures, by DCGM's exporter, those of TPU, AMD, Neuron and Gaudi, or "
+            "node agents that it scrapes. Repeatable.",
+        ),
+        ("--prometheus-token-file", "token_files", "FILE", "The bearer token for it."),
+        ("--prometheus-ca-file", "ca_files", "FILE", "The CA that signed its certificate, PEM."),
+    )
+    decorated: Command = call
+    for flag, name, value, said in reversed(options):
+        option = click.option(flag, name, multiple=True, metavar=f"[CLUSTER=]{value}", help=said)
+        decorated = option(decorated)
+    return decorated
 
 
 def output_and_out(*formats: str) -> Callable[[Command], Command]:

@@ -11,8 +11,10 @@ from fairway.kube.dumps import Dump
 from fairway.kube.node_devices import NodeDevices
 from fairway.prometheus.answer import PrometheusError
 from fairway.prometheus.client import Found, ask
-from fairway.prometheus.devices import Cluster, node_devices
+from fairway.prometheus.cluster import Cluster, placed_pods
+from fairway.prometheus.devices import node_devices
 from fairway.prometheus.merging import is_measured, merged
+from fairway.prometheus.neuron_nodes import neuron_nodes
 from fairway.prometheus.server import Server
 
 
@@ -53,7 +55,8 @@ async def measured_by(servers: Iterable[Server], observed: Observed, at_s: float
 def _with(
     server: Server, found: Found, dump: Dump, agents: tuple[NodeDevices, ...], at_s: float
 ) -> tuple[tuple[NodeDevices, ...], list[str]]:
-    cluster = Cluster((node.metadata.name for node in dump.nodes), dump.pods)
+    nodes = (node.metadata.name for node in dump.nodes)
+    cluster = Cluster(nodes, placed_pods(dump.pods).get, neuron_nodes(dump.nodes, dump.pods))
     notes = list(found.problems)
     counts: list[str] = []
     for told in found.told:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from admin.cli import Failed, Given, common, exit_of, output_and_out, write
+from admin.cli import Failed, Given, GivenServers, common, exit_of, from_prometheus, output_and_out, write
 
 _SHOWN = 20
 
@@ -22,6 +22,7 @@ Examples:
   fairway report grpc://estimator:10352 --ca-file ca.crt --cert-file tls.crt --key-file tls.key
   fairway report a=a.json -o json --out monday.json
   fairway report a=a.json --compare monday.json      what changed since
+  fairway report --from-prometheus http://localhost:9090
 """,
 )
 @common
@@ -36,6 +37,7 @@ Examples:
     "--product", default="", metavar="TEXT", help="Only products whose name holds TEXT, such as H100."
 )
 @click.option("--show-nodes", is_flag=True, help="Each node as well. Not known of estimators.")
+@from_prometheus
 @click.pass_context
 def report(
     context: click.Context,
@@ -45,10 +47,12 @@ def report(
     compare: Path | None,
     product: str,
     show_nodes: bool,
+    prometheus: GivenServers,
 ) -> None:
     """Show free accelerators over all clusters: how many, in which chunks, where, and what is stranded.
 
-    What could be read is reported; what could not is said, and the exit code is 2 then.
+    What could be read is reported; what could not is said, and the exit code is 2 then. What devices do is
+    known where the node agent runs, and with --from-prometheus where Prometheus scrapes their exporters.
     """
     from admin.comparison import compare as compared
     from admin.document import DocumentError, read_report, to_json, to_yaml
@@ -59,7 +63,8 @@ def report(
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
 
-    rules, tls = given.rules(), given.tls()
+    given = replace(given, from_prometheus=bool(prometheus.urls))
+    rules, tls, sources = given.rules(), given.tls(), given.parsed_sources()
     estimates = LocalEstimates(rules)
     try:
         earlier = None if compare is None else only(read_report(compare), product)
@@ -68,7 +73,7 @@ def report(
     console = errors()
     made = asyncio.run(
         read(
-            given.parsed_sources(),
+            sources,
             estimates,
             tls,
             datetime.now(UTC),
@@ -76,6 +81,7 @@ def report(
             with_nodes=show_nodes,
             catalogue=rules.catalogue,
             product=product,
+            servers=prometheus.of(sources),
         )
     )
     if product and made.clusters:

@@ -1,9 +1,10 @@
 """From sources to a report: live clusters and dumps are reckoned here, estimators asked."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 
 from rich.console import Console
 
@@ -19,9 +20,10 @@ from admin.remote import Tls, remote_summaries
 from admin.sources import EstimatorSource, Source
 from admin.takers import takers
 from admin.top import Chosen
-from admin.usage import usage_of
+from admin.usage import measured, usage_of
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
+from fairway.prometheus.server import Server
 from fairway.service.version import release
 from fairway.usage.summary import UsageSummary, summarized
 
@@ -36,10 +38,12 @@ async def read_report(
     with_nodes: bool,
     catalogue: Catalogue | None = None,
     product: str = "",
+    servers: Mapping[str, Sequence[Server]] = MappingProxyType({}),
 ) -> Report:
     """The report on all sources; progress goes to ``console``.
 
-    ``catalogue``: say who uses what as well, of products whose name holds ``product``.
+    ``catalogue``: say who uses what as well, of products whose name holds ``product``. ``servers``: by name
+    of the cluster, each Prometheus that measures its devices.
     """
 
     def users(observed: Observed) -> UsageSummary | None:
@@ -50,17 +54,22 @@ async def read_report(
         sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
         return summarized(replace(found, uses=uses, sick=sick))
 
-    def counted(observed: Observed) -> ClusterReport:
-        made = cluster_report(observed, estimates, with_nodes=with_nodes)
-        return replace(made, usage=users(observed), takers=takers(observed.dump, made.summary))
+    def counted(observed: Observed, notes: Sequence[str]) -> ClusterReport:
+        made, usage = cluster_report(observed, estimates, with_nodes=with_nodes), users(observed)
+        if usage is not None:
+            usage = replace(usage, notes=(*notes, *usage.notes))
+        return replace(made, usage=usage, takers=takers(observed.dump, made.summary))
 
     async def read(source: Source, seen: Seen) -> Iterable[tuple[str, ClusterReport | Failure]]:
         if isinstance(source, EstimatorSource):
             summaries = await remote_summaries(source, tls)
             return [(summary.cluster, _told(source, summary)) for summary in summaries]
         observed = await observe(source, seen)
+        asked = servers.get(source.name, ())
+        observed, notes, failures = await measured(observed, asked, now.timestamp(), seen)
         seen("counting")
-        return [(observed.name, await asyncio.to_thread(counted, observed))]
+        failed = ((one.cluster, one) for one in failures)
+        return [*failed, (observed.name, await asyncio.to_thread(counted, observed, notes))]
 
     return as_report(await gather(sources, read, console), now)
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admin.cli import Failed, Given, SourceText, WholeNumber, output_and_out, write
+from admin.cli import (
+    Failed,
+    Given,
+    GivenServers,
+    SourceText,
+    WholeNumber,
+    from_prometheus,
+    output_and_out,
+    write,
+)
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -61,27 +70,7 @@ Exit codes: 0 everything was read; 1 bad usage, or nothing could be read; 2 some
     type=click.Path(path_type=Path),
     help="More device names, in YAML; they go before the built-in ones.",
 )
-@click.option(
-    "--from-prometheus",
-    "prometheus",
-    multiple=True,
-    metavar="[CLUSTER=]URL",
-    help="Also what this Prometheus measures, by DCGM's exporter or node agents that it scrapes. Repeatable.",
-)
-@click.option(
-    "--prometheus-token-file",
-    "token_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The bearer token for it.",
-)
-@click.option(
-    "--prometheus-ca-file",
-    "ca_files",
-    multiple=True,
-    metavar="[CLUSTER=]FILE",
-    help="The CA that signed its certificate, PEM.",
-)
+@from_prometheus
 @click.option("--demo", is_flag=True, help="The three sample clusters that come with Fairway.")
 @click.pass_context
 def top(
@@ -98,20 +87,17 @@ def top(
     output: str,
     out: Path | None,
     catalogue: Path | None,
-    prometheus: tuple[str, ...],
-    token_files: tuple[str, ...],
-    ca_files: tuple[str, ...],
+    prometheus: GivenServers,
     demo: bool,
 ) -> None:
     """Show who holds accelerators and what they do with them; those who waste most come first.
 
     Who holds devices is known of every cluster. What the devices do is known where the node agent runs; a
     device that nobody measures counts as not measured, never as idle. Where Prometheus scrapes DCGM's
-    exporter, --from-prometheus measures without the agent; what the agent wrote goes before it.
+    exporter, or those of TPU, AMD, Neuron and Gaudi, --from-prometheus measures without the agent; what the
+    agent wrote goes before it.
     """
     from admin.printable import timestamp
-    from admin.prometheus_flags import servers_of
-    from admin.sources import SourceError
     from admin.terminal.console import errors, tell
     from admin.top import Chosen, missing
     from admin.top import top as summed_up
@@ -121,12 +107,9 @@ def top(
 
     if watch and out is not None:
         raise Failed("--watch and --out: expected one of them; a file cannot be watched")
-    given = Given(sources, None, None, None, catalogue, "", demo)
+    given = Given(sources, None, None, None, catalogue, "", demo, from_prometheus=bool(prometheus.urls))
     clusters, known = given.parsed_sources(), given.known_devices()
-    try:
-        servers = servers_of(prometheus, token_files, ca_files, clusters)
-    except SourceError as error:
-        raise Failed(str(error)) from None
+    servers = prometheus.of(clusters)
     chosen = Chosen(namespace, queue, product, node, idle)
     console = errors()
     # What is drawn in place and progress would draw over each other.

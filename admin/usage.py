@@ -44,23 +44,28 @@ async def read_usage(
                 "a dump of its nodes, pods and nodedevices"
             )
         observed = await observe(source, seen, lambda: now_s, only_users=True)
-        found: list[tuple[str, ClusterUsage | Failure]] = []
-        notes: tuple[str, ...] = ()
-        if asked := servers.get(source.name):
-            from admin.measuring import measured_by
-
-            dump, at_s = observed.dump, _as_of_s(observed, observed.dump, now_s)
-            measured = await measured_by(asked, observed, at_s, seen)
-            notes = measured.notes
-            found += ((one.cluster, one) for one in measured.failures)
-            if measured.agents:
-                dump = replace(dump, unread=dump.unread - {NodeDevices})
-                observed = replace(observed, dump=dump.with_others(NodeDevices, measured.agents))
+        observed, notes, failures = await measured(observed, servers.get(source.name, ()), now_s, seen)
         seen("counting")
         usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
-        return [*found, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
+        failed = ((one.cluster, one) for one in failures)
+        return [*failed, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
 
     return await gather(sources, read, console)
+
+
+async def measured(
+    observed: Observed, servers: Sequence[Server], now_s: float, seen: Seen
+) -> tuple[Observed, Sequence[str], Sequence[Failure]]:
+    """The cluster with what the servers measure there as well; notes, and each server that told nothing."""
+    if not servers:
+        return observed, (), ()
+    from admin.measuring import measured_by
+
+    dump = observed.dump
+    found = await measured_by(servers, observed, _as_of_s(observed, dump, now_s), seen)
+    if found.agents:
+        dump = replace(dump, unread=dump.unread - {NodeDevices}).with_others(NodeDevices, found.agents)
+    return replace(observed, dump=dump), found.notes, found.failures
 
 
 def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterUsage:

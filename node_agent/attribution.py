@@ -7,7 +7,7 @@ thread.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairway.kube.client import KubeClient
@@ -65,7 +65,7 @@ class Attribution:
         pods = self._pods if self._pods_are_read() else None
         found = holdings(reading, self._allocations, processes, pods, self._claimed.ids)
         problems = (*((self._problem,) if self._problem else ()), *found.problems)
-        return Holdings(found.holders, found.outside, problems)
+        return replace(found, problems=problems)
 
     async def close(self) -> None:
         """Give the connection to kubelet up."""

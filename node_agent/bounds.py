@@ -35,8 +35,10 @@ class Text:
     pattern: str = ""
 
     def within(self, text: str) -> str:
-        """As much of it as is allowed; empty where the pattern does not match that."""
-        cut = text[: self.most]
+        """As much of it as is allowed; empty where the pattern does not match that. What UTF-8 cannot say,
+        such as a byte of a name that is no text, becomes a question mark.
+        """
+        cut = text[: self.most].encode("utf-8", "replace").decode()
         return cut if not self.pattern or re.fullmatch(self.pattern, cut) else ""
 
 

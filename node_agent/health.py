@@ -1,84 +1,25 @@
 """What is wrong with a device, and since when it is not any more: rules, as tables.
 
 Two sources. *Vitals* are read each time, and a trouble that they show ends with the first read that does not
-show it. *XIDs* are errors that the driver tells of once, so that they are held:
+show it. *XIDs* are errors that the driver tells of once, so that they are held, by their kind
+(`fairway.accelerators.nvidia_codes`): those after which a device needs a reset until it was reset
+(`was_reset`), those to be watched until `WATCHED_S` pass without another, the application's own not at all.
 
-    RESET    the device is out until it was reset or its driver reloaded (`was_reset`)
-    JUDGED   the driver says by its recovery action whether a reset is needed; as RESET where it says nothing
-    WATCH    it works and somebody has to look; until `WATCHED_S` pass without another
-    the application's own faults are not the device's, and are not held
-
-What XIDs mean is from NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors, immediate action); the first six
-of the application's are those that NVIDIA's device plugin ignores. A reset shows in NVML as counters that
-start again: the energy since the driver was loaded, the memory errors since the last reset; as a recovery
-action that the driver withdraws; and as a device that comes back after it was lost.
+A reset shows in NVML as counters that start again: the energy since the driver was loaded, the memory errors
+since the last reset; as a recovery action that the driver withdraws; and as a device that comes back after it
+was lost.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
+from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, XidKind, xid_kind, xid_meaning
 from fairway.kube.node_devices import Health
 from node_agent.reading import Trouble
 
 WATCHED_S = 3600.0
 
 
-class XidKind(StrEnum):
-    """What follows from an XID; see the module."""
-
-    APPLICATION = "Application"
-    RESET = "Reset"
-    JUDGED = "Judged"
-    WATCH = "Watch"
-
-
-APPLICATION_XIDS = frozenset(
-    {13, 31, 43, 45, 68, 109}
-    | {8, 11, 25, 32, 37, 38, 39, 40, 41, 44, 60, 66, 67, 69, *range(70, 73), *range(75, 78), 80}
-    | {82, 83, 84, 85, 86, 88, 89, *range(96, 108), *range(126, 136), 139, 141, 152, 153}
-    | {154, 160, 161, *range(162, 167), 170, 171, 172}
-)
-"""The application restarts, or nothing is to be done; 154, 171 and 172 only explain another XID."""
-
-RESET_XIDS = {
-    46: "the GPU stopped processing",
-    54: "the board has no auxiliary power",
-    62: "a microcontroller of the GPU halted",
-    64: "a bad memory row or page could not be taken out of use",
-    79: "the GPU has fallen off the bus",
-    95: "an uncontained memory error",
-    110: "a security fault",
-    119: "the GPU's system processor does not answer",
-    120: "an error of the GPU's system processor",
-    136: "NVLink training failed",
-    140: "an ECC error that was not recovered from",
-    143: "the GPU could not be initialised",
-    151: "a key rotation failed",
-    155: "an NVLink error defined by software",
-    156: "a part of the GPU was taken out of use",
-    158: "a fatal timeout of the GPU",
-    167: "a fatal timeout of PCIe",
-    168: "errors in write-protected memory",
-    169: "a microcontroller of the GPU halted",
-}
-JUDGED_XIDS = {
-    48: "a double-bit ECC error",
-    74: "an NVLink error",
-    **dict.fromkeys(range(144, 151), "an NVLink error"),
-}
-WATCHED_XIDS = {
-    63: "a bad memory row or page is taken out of use",
-    78: "a vGPU could not be started",
-    92: "a high rate of single-bit ECC errors",
-    93: "the wear limit of the InfoROM is exceeded",
-    94: "a memory error that was contained to its application",
-    121: "an error of the link to the CPU",
-    137: "an NVLink privilege error",
-    142: "an error of a video encoder",
-    157: "a part of the GPU could not be taken out of use",
-    159: "an error of the link to the CPU",
-}
 _THROTTLES = {
     "HwSlowdown": "the hardware holds the clocks down to half or less",
     "HwThermalSlowdown": "the hardware holds the clocks down because it is too hot",
@@ -86,15 +27,6 @@ _THROTTLES = {
 }
 _MILD_ACTIONS = frozenset({"RecoverImexDomain"})
 """Recovery actions that are not about the device itself: pods without multi-node NVLink can use it."""
-
-
-def xid_kind(xid: int) -> XidKind:
-    """What follows from that XID; one that the catalogue does not know is watched."""
-    if xid in APPLICATION_XIDS:
-        return XidKind.APPLICATION
-    if xid in RESET_XIDS:
-        return XidKind.RESET
-    return XidKind.JUDGED if xid in JUDGED_XIDS else XidKind.WATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,16 +117,13 @@ def troubles(
 
 
 def _xid_trouble(held: HeldXid, vitals: Vitals) -> Trouble:
-    code = f"Xid{held.xid}"
+    code, message = f"Xid{held.xid}", f"XID {held.xid}: {xid_meaning(held.xid)}"
     if held.xid in RESET_XIDS:
-        message = f"XID {held.xid}: {RESET_XIDS[held.xid]}; reset it, or restart its node"
-        return Trouble(code, message, Health.UNHEALTHY)
+        return Trouble(code, f"{message}; reset it, or restart its node", Health.UNHEALTHY)
     if held.xid in JUDGED_XIDS:
-        message = f"XID {held.xid}: {JUDGED_XIDS[held.xid]}"
         if vitals.recovery == "":
             return Trouble(code, f"{message}; the driver asks for nothing", Health.DEGRADED)
         return Trouble(code, f"{message}; reset it, or restart its node", Health.UNHEALTHY)
-    message = f"XID {held.xid}: {WATCHED_XIDS.get(held.xid, 'not in the catalogue that this agent knows')}"
     return Trouble(code, message, Health.DEGRADED)
 
 

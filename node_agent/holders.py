@@ -44,16 +44,30 @@ class Pods(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class HolderPod:
+    """What else is known of a pod that holds devices.
+
+    ``bound_s``: since when it is here, in seconds since the epoch. ``unknown``: how many devices kubelet gave
+    it that are none of those that were read.
+    """
+
+    bound_s: float | None = None
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """Holders by device id, for devices that somebody holds.
 
-    ``outside``: by device, how many processes of no pod run on it. ``problems``: a sentence for each kind of
+    ``outside``: by device, how many processes of no pod run on it. ``pods``: by namespace and name, those of
+    which anything else is known. ``problems``: a sentence for each kind of
     thing that is not known, with what helps; the same as long as nothing changes.
     """
 
     holders: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
     outside: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
 
 def holdings(
@@ -93,6 +107,8 @@ class _Work:
         self._unnamed: dict[tuple[str, str], list[Allocation]] = {}
         self._outside: Counter[str] = Counter()
         self._told: dict[str, set[str]] = {}
+        self._bound_s: dict[tuple[str, str], float] = {}
+        self._unknown: Counter[tuple[str, str]] = Counter()
 
     def allocate(self, allocation: Allocation) -> None:
         """Take what kubelet says of one container."""
@@ -113,6 +129,7 @@ class _Work:
             if share is not None:
                 self._hold(share.device, pod, allocation.container, HolderSource.POD_RESOURCES)
             elif one.driver in _DRIVERS:
+                self._unknown[pod.namespace, pod.name] += 1
                 self._tell(
                     "claimed devices are none of the node, or in no ResourceSlice that the agent may read",
                     f"{one.driver}/{one.pool}/{one.device}",
@@ -129,6 +146,7 @@ class _Work:
                 self._hold(share.device, pod, share.container, HolderSource.ANNOTATION, True)
             for given in () if noted else (given for one in allocations for given in one.devices):
                 if _is_accelerator(given.resource) and self._ids.find(given.id) is None:
+                    self._unknown[namespace, name] += 1
                     self._tell(
                         "kubelet allocated devices by ids that are none of the node's, and the pod has no "
                         "annotation of a sharing scheme that says which they are",
@@ -197,7 +215,13 @@ class _Work:
                 self._tell(f"a device has more than {MOST_HOLDERS} holders, and the rest is left out", device)
             holders[device] = tuple(ordered[:MOST_HOLDERS])
         problems = tuple(sorted(_sentence(what, about) for what, about in self._told.items()))
-        return Holdings(holders, dict(self._outside), problems)
+        return Holdings(holders, dict(self._outside), problems, self._pods_known())
+
+    def _pods_known(self) -> dict[tuple[str, str], HolderPod]:
+        return {
+            name: HolderPod(self._bound_s.get(name), self._unknown[name])
+            for name in sorted(self._bound_s.keys() | self._unknown.keys())
+        }
 
     def _pod(self, allocation: Allocation) -> LocalPod | None:
         if self._pods is None:
@@ -217,6 +241,8 @@ class _Work:
     def _hold(
         self, device: str, pod: LocalPod, container: str, source: HolderSource, is_replica: bool = False
     ) -> None:
+        if pod.bound_s is not None:
+            self._bound_s[pod.namespace, pod.name] = pod.bound_s
         of_pod = self._holders.setdefault(device, {}).setdefault(_key(pod), {})
         shares = (of_pod[container].shares if container in of_pod else 0) + is_replica
         of_pod[container] = Holder(pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares)

@@ -12,8 +12,9 @@ import msgspec
 
 from fairway.accelerators.schemes import MARKS
 from fairway.kube.node_devices import HolderOwner
-from fairway.kube.objects import ApiObject, KubeStruct, ObjectMeta, object_key
+from fairway.kube.objects import ApiObject, Condition, KubeStruct, ObjectMeta, object_key
 from fairway.kube.resource import ResourceKind
+from fairway.usage.bound import bound_s
 
 MIRROR = "kubernetes.io/config.mirror"
 """On the pod that stands for a static one in the API: the uid that kubelet gave the static pod itself.
@@ -29,9 +30,10 @@ class ContainerId(KubeStruct, frozen=True):
     container_id: str = msgspec.field(default="", name="containerID")
 
 
-class ContainerIds(KubeStruct, frozen=True):
-    """The containers of a pod's status."""
+class StatusOnNode(KubeStruct, frozen=True):
+    """Of a pod's status: its containers, and when it was bound."""
 
+    conditions: list[Condition] | None = None
     container_statuses: list[ContainerId] | None = None
     init_container_statuses: list[ContainerId] | None = None
     ephemeral_container_statuses: list[ContainerId] | None = None
@@ -40,7 +42,7 @@ class ContainerIds(KubeStruct, frozen=True):
 class PodOnNode(ApiObject, frozen=True):
     """What is read of a pod."""
 
-    status: ContainerIds = ContainerIds()
+    status: StatusOnNode = StatusOnNode()
 
 
 def pods_on(node: str) -> ResourceKind[PodOnNode]:
@@ -52,7 +54,7 @@ def pods_on(node: str) -> ResourceKind[PodOnNode]:
 @dataclass(frozen=True, slots=True)
 class LocalPod:
     """A pod of this node. ``containers``: names by container id; ``marks``: what sharing schemes wrote on
-    it."""
+    it; ``bound_s``: since when it is here, in seconds since the epoch."""
 
     namespace: str
     name: str
@@ -61,6 +63,7 @@ class LocalPod:
     owner: HolderOwner | None = None
     containers: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
+    bound_s: float | None = None
 
 
 class LocalPods:
@@ -119,6 +122,7 @@ def local_pod(obj: PodOnNode) -> LocalPod:
         _controller(metadata),
         {one.container_id.rpartition("//")[2]: one.name for one in statuses if one.container_id},
         {name: text for name, text in annotations.items() if name in MARKS},
+        bound_s(metadata, status.conditions),
     )
 
 

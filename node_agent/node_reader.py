@@ -53,7 +53,8 @@ class NodeReader:
 
     def _at_rest(self, why: str) -> NodeReading:
         if self._read_at_s is None:
-            return NodeReading(problem=why)
+            return NodeReading(problem=why, hung=True)
         devices = tuple(device_reader.at_rest(device) for device in self._last.devices)
         age_s = self._clock() - self._read_at_s
-        return replace(self._last, devices=devices, problem=f"{why}; the devices are as of {age_s:.0f} s ago")
+        problem = f"{why}; the devices are as of {age_s:.0f} s ago"
+        return replace(self._last, devices=devices, problem=problem, hung=True)

@@ -20,6 +20,8 @@ from typing import NewType, ParamSpec, Protocol, TypeVar
 
 import pynvml
 
+from fairway.accelerators.nvidia_codes import THROTTLE_REASONS
+
 Device = NewType("Device", object)
 """A device or MIG instance as the library knows it, good until the driver is reloaded."""
 EventSet = NewType("EventSet", object)
@@ -39,17 +41,6 @@ RECOVERY_ACTIONS = {
 }
 """``nvmlDeviceGpuRecoveryAction_t``; empty: no action is needed."""
 
-_CLOCK_REASONS = {
-    0x004: "SwPowerCap",
-    0x008: "HwSlowdown",
-    0x010: "SyncBoost",
-    0x020: "SwThermalSlowdown",
-    0x040: "HwThermalSlowdown",
-    0x080: "HwPowerBrakeSlowdown",
-    0x200: "BoardLimit",
-    0x400: "Reliability",
-}
-"""Why clocks are held down. Idling (0x001) and clocks that somebody chose (0x002, 0x100) are no reasons."""
 _AWAY = frozenset(
     {
         pynvml.NVML_ERROR_UNINITIALIZED,
@@ -362,12 +353,12 @@ def temperature_celsius(device: Device) -> int | None:
 
 @_asks("nvmlDeviceGetCurrentClocksEventReasons")
 def throttled(device: Device) -> frozenset[str]:
-    """Why its clocks are held down; the older name of the call where the driver knows only that."""
+    """Why heat or power holds its clocks down; by the older name of the call in older drivers."""
     try:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(device))
     except _OLDER:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(device))
-    return frozenset(reason for bit, reason in _CLOCK_REASONS.items() if mask & bit)
+    return frozenset(reason for bit, reason in THROTTLE_REASONS.items() if mask & bit)
 
 
 @dataclass(frozen=True, slots=True)

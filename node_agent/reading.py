@@ -72,3 +72,5 @@ class NodeReading:
     """Calls that this driver or device does not support, each told once by whoever logs."""
     restart: bool = False
     """Whether only a new process can read again: this one holds the library of a driver that was replaced."""
+    hung: bool = False
+    """Whether the driver did not answer in time: the devices are those of an earlier read."""

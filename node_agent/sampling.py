@@ -10,6 +10,7 @@ from typing import Protocol
 
 from fairway.kube.node_devices import Holder, NodeDevices
 from node_agent.document import Troubles, document, lasting
+from node_agent.holders import HolderPod
 from node_agent.reading import NodeReading
 from node_agent.times import wall_s
 from node_agent.told import Told
@@ -31,6 +32,10 @@ class Held(Protocol):
     @property
     def holders(self) -> Mapping[str, Sequence[Holder]]:
         """By device id."""
+
+    @property
+    def pods(self) -> Mapping[tuple[str, str], HolderPod]:
+        """What else is known of holders, by namespace and name."""
 
     @property
     def problems(self) -> Sequence[str]:
@@ -55,6 +60,7 @@ class Sample:
     idle_s: Mapping[str, float] = field(default_factory=dict)
     at_s: float = 0.0
     took_s: float = 0.0
+    pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
 
 class Sampler:
@@ -134,6 +140,7 @@ class Sampler:
             {id: idle_s for id, idle_s in idle.items() if idle_s is not None},
             now_s,
             self._clock() - began_s,
+            held.pods,
         )
         for watcher in self._watchers:
             watcher(self.last)

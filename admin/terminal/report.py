@@ -39,7 +39,7 @@ def report_tables(report: Report) -> Group:
     for heading, tables in (
         *((f"Who uses what: {by.value}", listed(users(report, by))) for by in (By.NAMESPACE, By.QUEUE)),
         ("Nodes by use of what is held there", listed(nodes_by_use(report))),
-        ("Not known of who uses what", notes),
+        ("Who uses what: notes", notes),
         ("Devices that are not healthy", listed(sick_devices(report, _SHOWN_STRANDED))),
         ("Stranded: free, and of no use now", _stranded(report)),
         *((listing.title, listed(listing)) for listing in pieces(report.summaries)),

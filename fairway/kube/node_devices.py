@@ -73,7 +73,8 @@ class DeviceWindow(KubeStruct, frozen=True):
     """What a device did in the last ``windowSeconds`` of the object; None: not measured.
 
     Utilisation is the percentage of time in which a kernel ran, 0 to 100. ``idle_since``: RFC 3339, set while
-    the device does nothing; ``source``: ``NVML``, ``GPM`` or ``DCGM``.
+    the device does nothing; ``source``: ``NVML``, ``GPM`` or ``DCGM``, and where Prometheus told it ``TPU``,
+    ``AMD``, ``Neuron`` or ``Gaudi`` as well.
     """
 
     utilization_p50: int | None = None

@@ -23,9 +23,10 @@ from fairway.prometheus.answer import (
     too_many,
     vector,
 )
-from fairway.prometheus.devices import Told
-from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter
+from fairway.prometheus.exporters import Exporter
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES
 from fairway.prometheus.server import Server
+from fairway.prometheus.told import Told
 
 DEADLINE_S = 120.0
 MOST_BYTES = 256 << 20
@@ -56,6 +57,8 @@ async def ask(
         client = _Client(server, session, credentials, tls, at_s, until_s)
         found = [await _asked(client, exporter, seen) for exporter in Exporter]
     told = tuple(one for one in found if one is not None)
+    if not told and client.problems:
+        raise PrometheusError(client.problems[0])
     if not told:
         raise PrometheusError(
             f"{server}: no series of {' nor of '.join(Exporter)} (such as {SERIES[Exporter.AGENT]} and "
@@ -65,14 +68,15 @@ async def ask(
 
 
 async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
-    """What the exporter's metrics tell; None where there are none."""
+    """What the exporter's metrics tell; None where there are none, or too many."""
     count = await client.vector(f"count({SERIES[exporter]})")
     series = max((sample.value for sample in count.samples), default=0.0)
     if not series > 0:
         return None
     seen(f"{series:,.0f} series of {exporter}")
     if series > MOST_SERIES:
-        raise PrometheusError(too_many(str(client.server), series))
+        client.problems.append(too_many(f"{client.server}, {exporter}", series))
+        return None
     devices = (await client.vector(DEVICES[exporter])).samples
     gate = asyncio.Semaphore(_AT_ONCE)
 
@@ -86,7 +90,7 @@ async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], No
 
     queries = {measure.value: query for measure in MEASURES if (query := measure.of(exporter))}
     values = dict(zip(queries, await asyncio.gather(*map(one, queries, queries.values())), strict=True))
-    if exporter is Exporter.DCGM:
+    if exporter is not Exporter.AGENT:
         return Told(exporter, client.at_s, devices, values=values)
     holders, states = await one("who holds devices", HOLDERS), await one("health", STATES)
     return Told(exporter, client.at_s, devices, holders, states, values)

@@ -5,110 +5,67 @@ can have, a device on a node that is not there, a series without its labels: tol
 not used.
 """
 
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
+import msgspec
+
 from fairway.accelerators.devices import Read
-from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, NodeDevices, Problem
-from fairway.kube.objects import ObjectMeta, Pod
+from fairway.accelerators.nvidia_codes import XidKind, xid_kind, xid_meaning
+from fairway.kube.node_devices import DeviceWindow, Health, NodeDevice, NodeDevices, Problem
+from fairway.kube.objects import ObjectMeta
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.queries import IDLE_STEP_S, MEASURES, NODE_LABELS, WINDOW_S, Exporter, Measure, Value
-from fairway.resources import is_extended
+from fairway.prometheus.cluster import Cluster
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.neuron_chips import by_chip
+from fairway.prometheus.numbers import Numbers
+from fairway.prometheus.queries import IDLE_STEP_S, NODE_LABELS, WINDOW_S
+from fairway.prometheus.told import Key, Told, by_key, devices, key_of, order, whole
 
-Key = tuple[str, str]
-"""The UUID of a device and the number of the MIG instance on it, empty for the whole device."""
+_UNCUT = ("", "none", "spx", "na", "unknown")
+"""How the profile of a device begins that is no part of another."""
 
-_UNITS = {Value.POWER_MAX: 1000}
-# The application's own faults, which NVIDIA's device plugin ignores as well.
-_APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109})
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """The vectors that one exporter's metrics gave, by what was asked. ``at_s``: the moment asked about.
-
-    ``holders``: those of DCGM's exporter are ``devices``.
-    """
-
-    exporter: Exporter
-    at_s: float
-    devices: tuple[Sample, ...]
-    holders: tuple[Sample, ...] = ()
-    states: tuple[Sample, ...] = ()
-    values: Mapping[Value, tuple[Sample, ...]] = field(default_factory=dict)
-
-
-class Cluster:
-    """What of a cluster tells whose a series is: the names of its nodes, and its pods."""
-
-    def __init__(self, nodes: Iterable[str], pods: Iterable[Pod]) -> None:
-        self.nodes = frozenset(nodes)
-        self._pods = {(pod.metadata.namespace, pod.metadata.name): pod for pod in pods}
-
-    def node(self, found: Iterable[Sample]) -> str:
-        """The node that the series name, by the first label that names one; empty for none that is there.
-
-        Without such a label it is the node of a pod that they name, which holds the device or exports it.
-        """
-        series = tuple(found)
-        for label in NODE_LABELS:
-            said = (_named(sample.labels.get(label, ""), label) for sample in series)
-            names = {name for one in said for name in one if name in self.nodes}
-            if names:
-                return min(names)
-        return min(self._nodes_of_pods(series), default="")
-
-    def _nodes_of_pods(self, found: Iterable[Sample]) -> set[str]:
-        named = (
-            self._pods.get(
-                (sample.labels.get(f"{prefix}namespace", ""), sample.labels.get(f"{prefix}pod", ""))
-            )
-            for sample in found
-            for prefix in ("exported_", "")
-        )
-        return {pod.spec.node_name for pod in named if pod is not None} & self.nodes
-
-    def holders(self, node: str, found: Iterable[Sample]) -> list[Holder] | None:
-        """The containers of pods of the node that the series name.
-
-        Where Prometheus keeps its own labels, ``pod`` of a device that nobody holds is the exporter: a pod of
-        a DaemonSet that asks for no device.
-        """
-        named = set()
-        for sample in found:
-            prefix = "exported_" if sample.labels.get("exported_pod") else ""
-            names = tuple(sample.labels.get(prefix + name, "") for name in ("namespace", "pod", "container"))
-            pod = self._pods.get((names[0], names[1]))
-            if pod is not None and pod.spec.node_name == node and not _exports(pod):
-                named.add(names)
-        return [
-            Holder(namespace=namespace, pod=pod, container=container, source="PodResources")
-            for namespace, pod, container in sorted(named)
-        ] or None
+_FAULTS = (
+    (
+        Value.CALLED_UNHEALTHY,
+        Problem(code="Unhealthy", message="its exporter calls it unhealthy"),
+        Health.UNHEALTHY,
+    ),
+    (
+        Value.REMAP_FAILED,
+        Problem(code="RowRemapFailure", message="a bad memory row could not be replaced"),
+        Health.UNHEALTHY,
+    ),
+    (
+        Value.REMAP_PENDING,
+        Problem(code="RowRemapPending", message="bad memory rows wait for a reset to be replaced"),
+        Health.DEGRADED,
+    ),
+    (
+        Value.UNCORRECTED,
+        Problem(code="UncorrectedEcc", message="memory errors could not be corrected; when is not known"),
+        Health.DEGRADED,
+    ),
+)
 
 
 def node_devices(told: Told, cluster: Cluster) -> Read[tuple[NodeDevices, ...]]:
     """The nodes' devices, by name of the node, and what could not be used."""
-    problems: list[str] = []
-    known: dict[Key, list[Sample]] = {}
-    nameless: set[tuple[tuple[str, str], ...]] = set()
-    for sample in told.devices:
-        key = _key(told.exporter, sample)
-        if key[0]:
-            known.setdefault(key, []).append(sample)
-        else:
-            nameless.add(_order(sample))
+    read = by_chip(told, cluster)
+    told, problems = read.found, list(read.problems)
+    metrics = told.metrics
+    known = by_key(metrics, told.devices)
+    nameless = {order(sample) for sample in told.devices if key_of(metrics, sample) is None}
     if nameless:
-        label = "UUID" if told.exporter is Exporter.DCGM else "uuid"
         problems.append(
-            f"{_series(len(nameless))} of {told.exporter} without the label {label}; expected the exporter's "
-            "own labels: relabelling drops or renames it"
+            f"{len(nameless):,} series of {told.exporter} without the label {' or '.join(metrics.identity)}; "
+            "expected the exporter's own labels: relabelling drops or renames it"
         )
-    numbers = _Numbers(told, problems)
-    holders = _by_key(told.exporter, told.holders) if told.exporter is Exporter.AGENT else known
-    states = _by_key(told.exporter, told.states)
+    numbers = Numbers(told)
+    problems += numbers.problems
+    holders = by_key(metrics, told.holders) if told.exporter is Exporter.AGENT else known
+    states = by_key(metrics, told.states)
+    ranks = _ranks(known) if metrics.is_ranked else {}
     found: dict[str, list[NodeDevice]] = {}
     homeless: list[Key] = []
     for key, samples in sorted(known.items()):
@@ -116,109 +73,108 @@ def node_devices(told: Told, cluster: Cluster) -> Read[tuple[NodeDevices, ...]]:
         if not node:
             homeless.append(key)
             continue
-        held = cluster.holders(node, holders.get(key, ()))
-        found.setdefault(node, []).append(_device(told, key, samples, numbers, states.get(key, ()), held))
+        device = _device(told, key, samples, numbers, ranks.get(key))
+        if told.exporter is Exporter.AGENT:
+            health, faults = _stated(states.get(key, ()))
+        else:
+            health, faults = _condition(key, numbers)
+        held = cluster.holders(node, holders.get(key, ()), metrics.holders) if metrics.holders else None
+        found.setdefault(node, []).append(
+            msgspec.structs.replace(device, health=health, problems=list(faults) or None, holders=held)
+        )
     if homeless:
-        example = min(known[homeless[0]], key=_order).labels
+        example = min(known[homeless[0]], key=order).labels
         said = ", ".join(f"{label}={example[label]!r}" for label in NODE_LABELS if example.get(label))
         problems.append(
-            f"{_devices(len(homeless))} of {told.exporter} on no node of this cluster, such as "
+            f"{devices(len(homeless))} of {told.exporter} on no node of this cluster, such as "
             f"{homeless[0][0]} ({said or 'no label names a node'}); expected a node's name in one of "
             f"{', '.join(NODE_LABELS)}, or a pod of the cluster"
         )
+    if metrics.holders is None:
+        problems += _dealt(told.exporter, found, cluster)
     at = _rfc3339(told.at_s)
     objects = (
         NodeDevices(
             metadata=ObjectMeta(name=node),
             observed_at=at,
             window_seconds=WINDOW_S,
-            devices=sorted(devices, key=lambda one: (one.index, one.id)),
+            devices=sorted(there, key=lambda one: (one.index, one.id)),
         )
-        for node, devices in sorted(found.items())
+        for node, there in sorted(found.items())
     )
     return Read(tuple(objects), tuple(problems))
 
 
-class _Numbers:
-    """The values of each device, those that can be; what cannot be is told, a sentence for each measure."""
-
-    def __init__(self, told: Told, problems: list[str]) -> None:
-        self._found: dict[Value, dict[Key, float]] = {}
-        for measure in MEASURES:
-            samples = told.values.get(measure.value, ())
-            self._found[measure.value] = _highest(told.exporter, samples, measure.most)
-            bad = {sample.value for sample in samples if not 0 <= sample.value <= measure.most}
-            if bad:
-                problems.append(_unbelievable(told.exporter, measure, bad, samples))
-
-    def of(self, key: Key, value: Value) -> int | None:
-        """Rounded, in the unit of NodeDevices."""
-        exact = self.exact(key, value)
-        return None if exact is None else int(exact * _UNITS.get(value, 1) + 0.5)
-
-    def exact(self, key: Key, value: Value) -> float | None:
-        return self._found[value].get(key)
+def _dealt(exporter: Exporter, found: dict[str, list[NodeDevice]], cluster: Cluster) -> list[str]:
+    """Gives the devices of each node to the pod that must hold them; says of how many nobody knows whose."""
+    nobody = 0
+    for node, there in found.items():
+        held = cluster.neuron_holder(node, len(there))
+        if held:
+            found[node] = [msgspec.structs.replace(device, holders=held) for device in there]
+        elif held is None:
+            nobody += len(there)
+    if not nobody:
+        return []
+    return [
+        f"{devices(nobody)} of {exporter} measured, and of no pod: it does not say which pod has which, and "
+        "not one pod alone asks for those of the node"
+    ]
 
 
-def _unbelievable(exporter: Exporter, measure: Measure, bad: set[float], samples: tuple[Sample, ...]) -> str:
-    count = len({_key(exporter, sample) for sample in samples if not 0 <= sample.value <= measure.most})
-    # NaN is not in any order.
-    example = "NaN" if any(map(math.isnan, bad)) else f"{max(bad):g}"
-    return (
-        f"{measure.value}, by {exporter}: expected 0 to {measure.most:g} {measure.unit}, found {example}: "
-        f"not used, of {_devices(count)}"
-    )
-
-
-def _highest(exporter: Exporter, samples: Iterable[Sample], most: float) -> dict[Key, float]:
-    found: dict[Key, float] = {}
-    for sample in samples:
-        if 0 <= sample.value <= most:
-            key = _key(exporter, sample)
-            found[key] = max(sample.value, found.get(key, 0.0))
-    return found
+def _ranks(known: Iterable[Key]) -> dict[Key, int]:
+    """The place of each device among those of its host, whose name is before the number."""
+    hosts: dict[str, list[tuple[int, Key]]] = {}
+    for key in known:
+        host, _, number = key[0].rpartition("-")
+        hosts.setdefault(host, []).append((whole(number) or 0, key))
+    return {key: rank for keys in hosts.values() for rank, (_, key) in enumerate(sorted(keys))}
 
 
 def _device(
-    told: Told,
-    key: Key,
-    samples: Iterable[Sample],
-    numbers: _Numbers,
-    states: Iterable[Sample],
-    holders: list[Holder] | None,
+    told: Told, key: Key, samples: Iterable[Sample], numbers: Numbers, rank: int | None
 ) -> NodeDevice:
-    uuid, instance = key
-    labels = {name: text for sample in sorted(samples, key=_order) for name, text in sample.labels.items()}
-    is_dcgm = told.exporter is Exporter.DCGM
-    health, problems = _condition(key, numbers) if is_dcgm else _stated(states)
+    """What it is and what it did; whose it is and how well is for others to say."""
+    metrics = told.metrics
+    labels = {name: text for sample in sorted(samples, key=order) for name, text in sample.labels.items()}
+    *named, instance = key
+    name = "/".join(named)
+    index = whole(labels.get(metrics.index, "").rpartition("-")[2]) or 0
+    if rank is not None:
+        name, index = f"{name.rpartition('-')[0]}-{rank}", rank
+    profile = _profile(labels.get(one, "") for one in metrics.profile)
+    parent = name if instance else labels.get(metrics.parent, "") or named[0] if profile else ""
     return NodeDevice(
-        id=f"{uuid}/gi{instance}" if instance else uuid,
-        index=_whole(labels.get("gpu" if is_dcgm else "index", "")),
-        product=labels.get("modelName" if is_dcgm else "product", ""),
+        id=f"{name}/gi{instance}" if instance else name,
+        index=index,
+        product=labels.get(metrics.product, ""),
         memory_bytes=numbers.of(key, Value.MEMORY_TOTAL) or 0,
-        bus_id=labels.get("pci_bus_id", ""),
-        parent=(uuid if instance else "") if is_dcgm else labels.get("parent", ""),
-        mig_profile=labels.get("GPU_I_PROFILE" if is_dcgm else "mig_profile", ""),
-        health=health,
-        problems=list(problems) or None,
-        holders=holders,
+        bus_id=labels.get(metrics.bus_id, ""),
+        parent=parent,
+        mig_profile=profile,
         window=DeviceWindow(
             utilization_p50=numbers.of(key, Value.P50),
             utilization_p95=numbers.of(key, Value.P95),
             utilization_max=numbers.of(key, Value.MAX),
             memory_peak_bytes=numbers.of(key, Value.MEMORY_PEAK),
             memory_used_bytes=numbers.of(key, Value.MEMORY_USED),
-            power_max_milliwatts=numbers.of(key, Value.POWER_MAX),
+            power_max_milliwatts=numbers.of(key, Value.POWER_MAX, 1000),
             temperature_max_celsius=numbers.of(key, Value.TEMPERATURE_MAX),
             throttled_seconds=numbers.of(key, Value.THROTTLED),
             samples=numbers.of(key, Value.SAMPLES) or 0,
             idle_since=_idle_since(told.at_s, key, numbers),
-            source="DCGM" if is_dcgm else "NVML",
+            source=metrics.source,
         ),
     )
 
 
-def _idle_since(at_s: float, key: Key, numbers: _Numbers) -> str | None:
+def _profile(parts: Iterable[str]) -> str:
+    """How a device was cut, as its resource or label calls it; empty for a whole one."""
+    named = [part.lower() for part in parts if part]
+    return "" if not named or named[0] in _UNCUT else "_".join(named)
+
+
+def _idle_since(at_s: float, key: Key, numbers: Numbers) -> str | None:
     """Since it was used last, or else since it is known; None while it is used."""
     idle_s = numbers.exact(key, Value.IDLE)
     if idle_s is not None:
@@ -230,76 +186,27 @@ def _idle_since(at_s: float, key: Key, numbers: _Numbers) -> str | None:
     return _rfc3339(since_s) if at_s - since_s >= IDLE_STEP_S else None
 
 
-def _condition(key: Key, numbers: _Numbers) -> tuple[Health, tuple[Problem, ...]]:
+def _condition(key: Key, numbers: Numbers) -> tuple[Health, tuple[Problem, ...]]:
     """What the exporter's gauges mean. An XID stays in them as long as the exporter runs: since when, nobody
     knows.
     """
-    health, problems = Health.HEALTHY, []
-    if (xid := numbers.of(key, Value.XID)) and xid not in _APPLICATION_XIDS:
-        health = Health.DEGRADED
-        problems.append(Problem(code=f"Xid{xid}", message="the last XID error; when it came is not known"))
-    if numbers.of(key, Value.REMAP_FAILED):
-        health = Health.UNHEALTHY
-        problems.append(Problem(code="RowRemapFailure", message="a bad memory row could not be replaced"))
-    return health, tuple(problems)
+    found = [(health, problem) for value, problem, health in _FAULTS if numbers.of(key, value)]
+    if (xid := numbers.of(key, Value.XID)) and xid_kind(xid) is not XidKind.APPLICATION:
+        message = f"the last XID error, {xid_meaning(xid)}; when it came is not known"
+        found.insert(0, (Health.DEGRADED, Problem(code=f"Xid{xid}", message=message)))
+    return _worst(health for health, _ in found), tuple(problem for _, problem in found)
 
 
 def _stated(states: Iterable[Sample]) -> tuple[Health, tuple[Problem, ...]]:
     """What the agents say themselves; of several healths the worst."""
     said = {sample.labels.get("health", "") for sample in states}
     codes = sorted({sample.labels.get("code", "") for sample in states} - {""})
-    return (
-        next((one for one in reversed(Health) if one.value in said), Health.HEALTHY),
-        tuple(Problem(code=code) for code in codes),
-    )
+    return _worst(one for one in Health if one.value in said), tuple(Problem(code=code) for code in codes)
 
 
-def _exports(pod: Pod) -> bool:
-    of_daemon_set = any(
-        one.kind == "DaemonSet" and one.controller for one in pod.metadata.owner_references or ()
-    )
-    return of_daemon_set and not any(map(is_extended, _asked(pod)))
-
-
-def _asked(pod: Pod) -> Iterator[str]:
-    for container in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
-        if container.resources:
-            yield from container.resources.requests or ()
-            yield from container.resources.limits or ()
-
-
-def _named(text: str, label: str) -> tuple[str, ...]:
-    """The names that a label's text may be: an instance mostly has a port."""
-    return (text, text.rpartition(":")[0]) if label == "instance" else (text,)
-
-
-def _by_key(exporter: Exporter, samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
-    found: dict[Key, list[Sample]] = {}
-    for sample in samples:
-        found.setdefault(_key(exporter, sample), []).append(sample)
-    return found
-
-
-def _key(exporter: Exporter, sample: Sample) -> Key:
-    if exporter is Exporter.AGENT:
-        return sample.labels.get("uuid", ""), ""
-    return sample.labels.get("UUID", ""), sample.labels.get("GPU_I_ID", "")
-
-
-def _order(sample: Sample) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(sample.labels.items()))
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-
-
-def _series(count: int) -> str:
-    return f"{count:,} series"
-
-
-def _devices(count: int) -> str:
-    return f"{count:,} device{'' if count == 1 else 's'}"
+def _worst(found: Iterable[Health]) -> Health:
+    order_of = list(Health)
+    return max(found, key=order_of.index, default=Health.HEALTHY)
 
 
 def _rfc3339(at_s: float) -> str:

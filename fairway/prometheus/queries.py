@@ -1,18 +1,15 @@
-"""What is asked of Prometheus: a row for each measure, a column for each exporter.
-
-DCGM's exporter up to 4.8 names fields as DCGM 2 and 3 did, and 4.9 as DCGM 4.7 does, some in another unit
-(docs.nvidia.com/datacenter/dcgm, DCGM Exporter Metrics and its release notes): both are asked for. It tells
-of a MIG instance under the UUID of its device and the label GPU_I_ID; DCGM_FI_DEV_GPU_UTIL does not know
-instances, the profiling metrics do.
+"""What is asked of Prometheus: a row for each measure, made for each exporter of its row in `METRICS`.
 
 Every series is summed up by device at each moment before time is looked at: a device that two exporters or
 two replicas of Prometheus tell of counts once, and one that pods take turns with is one device.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from itertools import groupby
 from typing import Final
 
+from fairway.prometheus.exporters import METRICS, Exporter, Gauge, Gauges, Metrics, PodLabels, Value
 from fairway.usage.definitions import THRESHOLDS
 
 WINDOW_S: Final = 300
@@ -25,60 +22,56 @@ _STEP_S: Final = 15
 IDLE_STEP_S: Final = 300
 """The slots that idle time is told in: one in which any sample shows use is not idle."""
 
-
-class Exporter(StrEnum):
-    """Whose metrics; the value is what people call it."""
-
-    AGENT = "Fairway's node agents"
-    DCGM = "DCGM's exporter"
-
-
-class Value(StrEnum):
-    """What a row fills; the value is its name for people."""
-
-    P50 = "median utilisation"
-    P95 = "95th percentile of utilisation"
-    MAX = "highest utilisation"
-    SAMPLES = "samples"
-    MEMORY_USED = "memory used"
-    MEMORY_PEAK = "peak of memory used"
-    MEMORY_TOTAL = "memory"
-    POWER_MAX = "highest power"
-    TEMPERATURE_MAX = "highest temperature"
-    THROTTLED = "time throttled"
-    IDLE = "idle time"
-    BUSY_AT = "last moment of use"
-    FIRST_AT = "first moment known"
-    XID = "last XID error"
-    REMAP_FAILED = "failed row remapping"
+_OWN_LABEL: Final = "fairway_gauge"
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One query. ``most``: more than any device can have, in ``unit``; the least is always 0.
+    """One number. ``most``: more than any device can have, in ``unit``; the least is always 0.
 
-    ``dcgm`` and ``agent``: PromQL, empty where that exporter does not tell.
+    ``queries``: PromQL, by the exporters that tell.
     """
 
     value: Value
     unit: str
     most: float
-    dcgm: str
-    agent: str
+    queries: Mapping[Exporter, str]
 
     def of(self, exporter: Exporter) -> str:
         """The query for the exporter's metrics; empty for none."""
-        return self.dcgm if exporter is Exporter.DCGM else self.agent
+        return self.queries.get(exporter, "")
+
+    def allows(self, value: float) -> bool:
+        """Whether a device can have that number; NaN is none."""
+        return 0 <= value <= self.most
 
 
-def _dcgm(names: str, matchers: str = "", slot_s: int = 0) -> str:
-    """By device or instance, at one moment or in a slot before it; ``names`` is a regular expression."""
-    series = f'{{__name__=~"{names}"{matchers}}}'
-    return f"max by (UUID, GPU_I_ID) ({f'max_over_time({series}[{slot_s}s])' if slot_s else series})"
+def _first(metrics: Metrics, gauges: Gauges, slot_s: int = 0) -> str:
+    """Of each device the first gauge that tells, now or the highest in a slot before; empty for no gauge."""
+    return " or ".join(_gauge(metrics, gauge, slot_s) for gauge in gauges)
 
 
-def _agent(name: str) -> str:
-    return f"max by (uuid) (fairway_node_device_{name})"
+def _gauge(metrics: Metrics, gauge: Gauge, slot_s: int = 0) -> str:
+    keys = metrics.identity if gauge.of_chip else metrics.keys
+    found = [f"max_over_time({one}[{slot_s}s])" if slot_s else one for one in gauge.selectors]
+    if len(found) > 1:
+        # Without the names of metrics, what tells of one device would be one series.
+        found = [f'label_replace({one}, "{_OWN_LABEL}", "{n}", "", "")' for n, one in enumerate(found)]
+    series = " or ".join(found) + " == bool 0" * gauge.is_zero
+    highest = f"max by ({', '.join((*keys, gauge.added) if gauge.added else keys)}) ({series})"
+    if gauge.added:
+        highest = f"sum by ({', '.join(keys)}) ({highest})"
+    if gauge.bits:
+        return _any_bit(highest, gauge.bits)
+    return highest if gauge.factor == 1 else f"{gauge.factor} * {highest}"
+
+
+def _any_bit(number: str, bits: Iterable[int]) -> str:
+    """1 where any of the bits is set in the number, else 0: neighbours are looked at together."""
+    places = enumerate(sorted(bit.bit_length() - 1 for bit in bits))
+    runs = [[place for _, place in run] for _, run in groupby(places, lambda pair: pair[1] - pair[0])]
+    terms = (f"floor({number} / {1 << run[0]}) % {1 << len(run)}" for run in runs)
+    return f"clamp_max({' + '.join(terms)}, 1)"
 
 
 def _within(function: str, expression: str, span_s: int = WINDOW_S, step_s: int = _STEP_S) -> str:
@@ -93,123 +86,99 @@ def _moments(function: str, expression: str) -> str:
     return _within(function, f"timestamp({expression})", LOOK_BACK_S, IDLE_STEP_S)
 
 
-_MIB: Final = 1024 * 1024
-_WHOLE_DEVICE: Final = ', GPU_I_ID=""'
+UTILIZATION: Final = {exporter: _first(metrics, metrics.used) for exporter, metrics in METRICS.items()}
+"""In percent, by device, at one moment."""
 
 
-def _dcgm_used(slot_s: int = 0) -> str:
-    """In percent."""
-    profiled = _dcgm("DCGM_FI_PROF_GR_ENGINE_(ACTIVE|UTIL_RATIO)", "", slot_s)
-    ratio = _dcgm("DCGM_FI_DEV_GPU_UTIL_RATIO", _WHOLE_DEVICE, slot_s)
-    return f"100 * {profiled} or 100 * {ratio} or {_dcgm('DCGM_FI_DEV_GPU_UTIL', _WHOLE_DEVICE, slot_s)}"
+def _asked(exporter: Exporter, metrics: Metrics) -> Mapping[Value, str]:
+    """What an exporter's metrics are asked for, by what it fills."""
+    used, memory = UTILIZATION[exporter], _first(metrics, metrics.memory_used)
+    total = _first(metrics, metrics.memory_total)
+    if metrics.memory_free:
+        total += f" or ({memory}) + ({_first(metrics, metrics.memory_free)})"
+    power, heat = _first(metrics, metrics.power), _first(metrics, metrics.temperature)
+    throttled, idle = _first(metrics, metrics.throttled), _first(metrics, metrics.idle)
+    highest = _first(metrics, metrics.used, IDLE_STEP_S)
+    asked = {
+        Value.P50: _quantile(0.5, used),
+        Value.P95: _quantile(0.95, used),
+        Value.MAX: _within("max_over_time", used),
+        Value.SAMPLES: _within("count_over_time", used),
+        Value.MEMORY_USED: memory,
+        Value.MEMORY_PEAK: memory and _within("max_over_time", memory),
+        Value.MEMORY_TOTAL: total,
+        Value.POWER_MAX: power and _within("max_over_time", power),
+        Value.TEMPERATURE_MAX: heat and _within("max_over_time", heat),
+        Value.THROTTLED: throttled and f"{WINDOW_S} * {_within('avg_over_time', throttled)}",
+        Value.IDLE: idle,
+        Value.BUSY_AT: ""
+        if idle
+        else _moments("max_over_time", f"({highest}) >= {THRESHOLDS.quiet_percent}"),
+        Value.FIRST_AT: "" if idle else _moments("min_over_time", used),
+        **{value: _gauge(metrics, gauge) for value, gauge in metrics.faults.items()},
+    }
+    return {value: query for value, query in asked.items() if query}
 
-
-_DCGM_USED: Final = _dcgm_used()
-_AGENT_USED: Final = f"100 * {_agent('utilization_ratio')}"
-_DCGM_MEMORY: Final = f"{_dcgm('DCGM_FI_DEV_FB_USED_BYTES')} or {_MIB} * {_dcgm('DCGM_FI_DEV_FB_USED')}"
-_DCGM_CAPACITY: Final = " or ".join(
-    (
-        _dcgm("DCGM_FI_DEV_FB_CAPACITY_BYTES"),
-        f"{_MIB} * {_dcgm('DCGM_FI_DEV_FB_TOTAL')}",
-        f"{_MIB} * ({_dcgm('DCGM_FI_DEV_FB_USED')} + {_dcgm('DCGM_FI_DEV_FB_FREE')})",
-    )
-)
-_DCGM_POWER: Final = _dcgm("DCGM_FI_DEV_(POWER_USAGE|BOARD_POWER_WATTS)")
-_DCGM_HEAT: Final = _dcgm("DCGM_FI_DEV_GPU_TEMP(_CELSIUS)?")
-_CLOCKS: Final = _dcgm("DCGM_FI_DEV_CLOCKS?_(EVENT|THROTTLE)_REASONS")
-# Of NVML's nvmlClocksEventReason*: power cap and hardware slowdown (4, 8), heat and power brake (32 to 128).
-_DCGM_THROTTLED: Final = f"clamp_max(floor({_CLOCKS} / 4) % 4 + floor({_CLOCKS} / 32) % 8, 1)"
-_BUSY: Final = f">= {THRESHOLDS.quiet_percent}"
 
 _BYTES: Final = float(2**50)
 # In the year 2242.
 _LAST_MOMENT_S: Final = float(2**33)
 _TEN_YEARS_S: Final = 10 * 365 * 86_400.0
+_MANY: Final = float(2**53)
 
-MEASURES: Final = (
-    Measure(Value.P50, "%", 100.0, _quantile(0.5, _DCGM_USED), _quantile(0.5, _AGENT_USED)),
-    Measure(Value.P95, "%", 100.0, _quantile(0.95, _DCGM_USED), _quantile(0.95, _AGENT_USED)),
-    Measure(
-        Value.MAX, "%", 100.0, _within("max_over_time", _DCGM_USED), _within("max_over_time", _AGENT_USED)
-    ),
-    Measure(
-        Value.SAMPLES,
-        "samples",
-        WINDOW_S,
-        _within("count_over_time", _DCGM_USED),
-        _within("count_over_time", _AGENT_USED),
-    ),
-    Measure(Value.MEMORY_USED, "bytes", _BYTES, _DCGM_MEMORY, _agent("memory_used_bytes")),
-    Measure(
-        Value.MEMORY_PEAK,
-        "bytes",
-        _BYTES,
-        _within("max_over_time", _DCGM_MEMORY),
-        _within("max_over_time", _agent("memory_used_bytes")),
-    ),
-    Measure(Value.MEMORY_TOTAL, "bytes", _BYTES, _DCGM_CAPACITY, _agent("memory_total_bytes")),
-    Measure(
-        Value.POWER_MAX,
-        "W",
-        100_000.0,
-        _within("max_over_time", _DCGM_POWER),
-        _within("max_over_time", _agent("power_watts")),
-    ),
-    Measure(
-        Value.TEMPERATURE_MAX,
-        "degrees Celsius",
-        250.0,
-        _within("max_over_time", _DCGM_HEAT),
-        _within("max_over_time", _agent("temperature_celsius")),
-    ),
-    Measure(
-        Value.THROTTLED,
-        "s",
-        WINDOW_S,
-        f"{WINDOW_S} * {_within('avg_over_time', _DCGM_THROTTLED)}",
-        f"{WINDOW_S} * {_within('avg_over_time', _agent('throttled'))}",
-    ),
-    Measure(Value.IDLE, "s", _TEN_YEARS_S, "", _agent("idle_seconds")),
-    Measure(
-        Value.BUSY_AT,
-        "s",
-        _LAST_MOMENT_S,
-        _moments("max_over_time", f"({_dcgm_used(IDLE_STEP_S)}) {_BUSY}"),
-        "",
-    ),
-    Measure(Value.FIRST_AT, "s", _LAST_MOMENT_S, _moments("min_over_time", _DCGM_USED), ""),
-    Measure(Value.XID, "XID", 100_000.0, _dcgm("DCGM_FI_DEV_XID_ERRORS?"), ""),
-    Measure(Value.REMAP_FAILED, "failures", 1.0, _dcgm("DCGM_FI_DEV_ROW_REMAP_FAILURE"), ""),
+_UNITS: Final = {
+    Value.P50: ("%", 100.0),
+    Value.P95: ("%", 100.0),
+    Value.MAX: ("%", 100.0),
+    Value.SAMPLES: ("samples", float(WINDOW_S)),
+    Value.MEMORY_USED: ("bytes", _BYTES),
+    Value.MEMORY_PEAK: ("bytes", _BYTES),
+    Value.MEMORY_TOTAL: ("bytes", _BYTES),
+    Value.POWER_MAX: ("W", 100_000.0),
+    Value.TEMPERATURE_MAX: ("degrees Celsius", 250.0),
+    Value.THROTTLED: ("s", float(WINDOW_S)),
+    Value.IDLE: ("s", _TEN_YEARS_S),
+    Value.BUSY_AT: ("s", _LAST_MOMENT_S),
+    Value.FIRST_AT: ("s", _LAST_MOMENT_S),
+    Value.XID: ("XID", 100_000.0),
+    Value.REMAP_FAILED: ("failures", 1.0),
+    Value.REMAP_PENDING: ("rows", _MANY),
+    Value.UNCORRECTED: ("errors", _MANY),
+    Value.CALLED_UNHEALTHY: ("verdict", 1.0),
+}
+_ASKED: Final = {exporter: _asked(exporter, metrics) for exporter, metrics in METRICS.items()}
+
+MEASURES: Final = tuple(
+    Measure(value, unit, most, {of: asked[value] for of, asked in _ASKED.items() if value in asked})
+    for value, (unit, most) in _UNITS.items()
 )
 
 NODE_LABELS: Final = ("node", "kubernetes_node", "Hostname", "hostname", "instance")
-"""Which of them names a node differs by set-up: the first that does counts. 4.8.3 writes ``hostname``."""
+"""Which of them names a node differs by set-up: the first that does counts."""
 
-_POD_LABELS: Final = tuple(
-    f"{prefix}{name}" for prefix in ("exported_", "") for name in ("namespace", "pod", "container")
-)
-_PLACES: Final = ", ".join((*NODE_LABELS, *_POD_LABELS))
-_DCGM_SERIES: Final = (
-    '{__name__=~"DCGM_FI_(PROF_GR_ENGINE_(ACTIVE|UTIL_RATIO)|DEV_(GPU_UTIL(_RATIO)?|FB_USED(_BYTES)?))"}'
-)
+EXPORTED: Final = ("exported_", "")
+"""What may stand before the labels of an exporter, where Prometheus has its own of the same name."""
 
-SERIES: Final = {
-    Exporter.AGENT: "fairway_node_device_info",
-    Exporter.DCGM: _DCGM_SERIES,
-}
+
+def _pod_labels(labels: PodLabels) -> list[str]:
+    names = (labels.namespace, labels.pod, labels.container)
+    return [f"{prefix}{name}" for prefix in EXPORTED for name in names if name]
+
+
+def _devices(metrics: Metrics) -> str:
+    # Whoever exports is a pod of the node as well.
+    named = (*NODE_LABELS, *_pod_labels(PodLabels()), *_pod_labels(metrics.holders or PodLabels()))
+    labels = dict.fromkeys((*metrics.keys, *metrics.attributes, *named))
+    return f"count by ({', '.join(labels)}) ({metrics.series})"
+
+
+SERIES: Final = {exporter: metrics.series for exporter, metrics in METRICS.items()}
 """The series by which devices are known."""
 
-DEVICES: Final = {
-    Exporter.AGENT: (
-        f"count by (uuid, index, product, mig_profile, parent, {_PLACES}) ({SERIES[Exporter.AGENT]})"
-    ),
-    Exporter.DCGM: (
-        f"count by (UUID, gpu, modelName, pci_bus_id, GPU_I_ID, GPU_I_PROFILE, {_PLACES}) ({_DCGM_SERIES})"
-    ),
-}
-"""What devices there are, where, and who holds them, which labels of DCGM's series say as well."""
+DEVICES: Final = {exporter: _devices(metrics) for exporter, metrics in METRICS.items()}
+"""What devices there are, where, and who holds them, which the same labels say but those of the agents."""
 
-HOLDERS: Final = f"count by (uuid, {', '.join(_POD_LABELS)}) (fairway_node_device_holder)"
+HOLDERS: Final = f"count by (uuid, {', '.join(_pod_labels(PodLabels()))}) (fairway_node_device_holder)"
 STATES: Final = (
     "max by (uuid, health) (fairway_node_device_health) == 1"
     " or max by (uuid, code) (fairway_node_device_problem) == 1"

@@ -11,7 +11,7 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.listed import listed
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.kube.objects import Node, Pod
-from fairway.moments import moment_s
+from fairway.usage.bound import bound_s
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices
@@ -78,18 +78,9 @@ def cluster_usage(
 
 
 def _holding(pod: Pod, node: str, owners: Owners, now_s: float) -> HoldingPod:
-    owner, since_s = owners.owner(pod), _since_s(pod)
+    owner, since_s = owners.owner(pod), bound_s(pod.metadata, pod.status.conditions)
     age_s = None if since_s is None else max(0, int(now_s - since_s))
     return HoldingPod(pod.metadata.namespace, pod.metadata.name, owner, owners.queue(pod, owner), node, age_s)
-
-
-def _since_s(pod: Pod) -> float | None:
-    """When the pod was bound to its node, or else made."""
-    bound = (
-        one for one in pod.status.conditions or () if one.type == "PodScheduled" and one.status == "True"
-    )
-    since_s = moment_s(next((one.last_transition_time for one in bound), None))
-    return moment_s(pod.metadata.creation_timestamp) if since_s is None else since_s
 
 
 def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:

@@ -178,7 +178,9 @@ class HeldDevices:
                 product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
             )
         advertised = node.allocatable.get(resource, 0)
-        partition, times, name = product.partition, product.advertised_per_device, product.product
+        times, name = product.advertised_per_device, product.product
+        # Of whole hosts that work together the partition is the shape of all of them.
+        partition = "" if product.device_class is DeviceClass.ATOMIC else product.partition
         known = self._lists.get(node.name)
         if known is not None and entry.vendor == _NVIDIA:
             name = name or known.product

@@ -35,6 +35,17 @@ def agent_files(root: Path) -> Iterator[TemplateFile]:
     yield _file("admission", objects_of(root, f"{_AGENT}/admission.yaml"))
     yield _file("daemonset", (_daemonset(root),))
     yield _file("networkpolicy", (policy,), "$.Values.networkPolicy.enabled")
+    monitor = the_object(root, f"{_AGENT}/monitoring/pod-monitor.yaml").add(
+        "/spec/podMetricsEndpoints/0/relabelings/-",
+        When(
+            "$.Values.monitoring.cluster",
+            {"targetLabel": "cluster", "replacement": text_of("", "monitoring.cluster")},
+        ),
+    )
+    watched = "$.Values.monitoring.enabled"
+    yield _file("podmonitor", (monitor,), watched)
+    for name in ("recording-rules", "alerts"):
+        yield _file(name, objects_of(root, f"{_AGENT}/monitoring/{name}.yaml"), watched)
 
 
 def _daemonset(root: Path) -> Source:

@@ -78,6 +78,7 @@ EVERY_AGENT_VALUE: Json = {
         "resources": {"limits": {"memory": "200Mi"}},
     },
     "networkPolicy": {"memberApiServerPorts": [8443]},
+    "monitoring": {"enabled": True, "cluster": "member1"},
     "image": {"pullSecrets": [{"name": "pull"}]},
 }
 

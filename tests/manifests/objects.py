@@ -21,6 +21,7 @@ FOLDERS = (
     "karmada",
     "member",
     "member/node-agent",
+    "member/node-agent/monitoring",
     "monitoring",
 )
 """Everything that `kubectl apply -k` is meant for."""

@@ -11,7 +11,7 @@ import yaml
 
 from manifests.templating.__main__ import outdated, templates
 from tests.manifests import kustomizer, templater, tools
-from tests.manifests.cases import CI, SAME_AS, all_variants, ci_values, folder
+from tests.manifests.cases import CI, EVERY_AGENT_VALUE, SAME_AS, all_variants, ci_values, folder
 from tests.manifests.objects import (
     CHART,
     MANIFESTS,
@@ -96,6 +96,16 @@ def test_monitoring_is_what_kustomize_builds() -> None:
     built = by_key(kustomizer.build(MANIFESTS / "monitoring"))
     rendered = by_key(templater.render({"monitoring": {"enabled": True}}))
     assert {key: rendered.get(key) for key in built} == built
+
+
+def test_the_agents_are_monitored_as_kustomize_builds_it_and_told_apart_by_cluster() -> None:
+    built = by_key(kustomizer.build(folder("member/node-agent/monitoring")))
+    asked = {"target": "member", "nodeAgent": {"enabled": True}, "monitoring": {"enabled": True}}
+    rendered = by_key(templater.render(asked))
+    assert {key: rendered.get(key) for key in built} == built
+    (monitor,) = of_kind(templater.render(EVERY_AGENT_VALUE), "PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["relabelings"][-1] == {"targetLabel": "cluster", "replacement": "member1"}
 
 
 @pytest.mark.parametrize("name", all_variants())

@@ -41,8 +41,14 @@ def _walk(node: object, grouped: frozenset[str]) -> Iterator[Asked]:
             own = frozenset(node.modifier.labels) if node.modifier is not None else frozenset()
             yield from _walk(node.expr, grouped | own)
         case BinaryExpr():
-            yield from _walk(node.lhs, grouped)
-            yield from _walk(node.rhs, grouped)
+            matching = node.modifier.matching if node.modifier is not None else None
+            if matching is None:
+                yield from _walk(node.lhs, grouped)
+                yield from _walk(node.rhs, grouped)
+            else:
+                # Of the other side nothing comes through but whether, or how much of it, there is.
+                yield from _walk(node.lhs, grouped | frozenset(matching.labels))
+                yield from _walk(node.rhs, frozenset(matching.labels))
         case Call():
             for argument in node.args:
                 yield from _walk(argument, grouped)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from fairway.kube.objects import ObjectMeta, OwnerReference
-from node_agent.local_pods import ContainerId, ContainerIds, LocalPods, PodOnNode
+from node_agent.local_pods import ContainerId, LocalPods, PodOnNode, StatusOnNode
 
 
 def owned_by(kind: str, name: str, *, controller: bool | None = None) -> OwnerReference:
@@ -29,7 +29,7 @@ def pod(
         owner_references=list(owners) or None,
     )
     statuses = [[ContainerId(name, id) for name, id in (of or {}).items()] for of in (containers, init)]
-    return PodOnNode(metadata=metadata, status=ContainerIds(*statuses))
+    return PodOnNode(metadata=metadata, status=StatusOnNode(None, *statuses))
 
 
 def pods(*of: PodOnNode) -> LocalPods:

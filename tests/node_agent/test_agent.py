@@ -10,17 +10,19 @@ from dataclasses import dataclass, field, replace
 import aiohttp
 import msgspec
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from fairway.kube.client import KubeClient
-from fairway.kube.node_devices import NODE_DEVICES, DeviceWindow, Holder, NodeDevice, NodeDevices
+from fairway.kube.node_devices import NODE_DEVICES, DeviceWindow, Health, Holder, NodeDevice, NodeDevices
 from fairway.kube.observation import ReflectorMetrics
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings
 from node_agent.agent import serve
 from node_agent.document import document, lasting
+from node_agent.holders import HolderPod
 from node_agent.publisher import Publisher
 from node_agent.publishing import Pace, Publication, Why
-from node_agent.reading import DeviceReading, NodeReading
+from node_agent.reading import DeviceReading, NodeReading, Trouble
 from node_agent.sampling import Sample, Sampler
 from node_agent.settings import ApiSettings, Settings
 from node_agent.sources import Sources
@@ -38,6 +40,7 @@ class Played:
     reading: NodeReading = field(default_factory=eight)
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
     async def read(self) -> NodeReading:
         return self.reading
@@ -298,7 +301,8 @@ async def text_at(url: str) -> str:
 def test_the_process_serves_and_stops() -> None:
     bad = replace(device(0, utilization=0), troubles=(XID79,), throttled=frozenset({"HwSlowdown"}))
     reading = replace(node(bad, device(1)), problem="one call hangs")
-    played = Played(reading, {uuid(0): [holder(), holder("b", "other")]})
+    holders = {uuid(0): [holder(), holder("b", "other")]}
+    played = Played(reading, holders, pods={("vision", "train-0"): HolderPod(1000.0, 2)})
 
     async def scenario(api: FakeApi, url: str) -> None:
         assert "devices ok: one call hangs" in await text_at(f"{url}/readyz")
@@ -311,6 +315,13 @@ def test_the_process_serves_and_stops() -> None:
             f"fairway_node_device_utilization_ratio{{{of}}} 0.0",
             f"fairway_node_device_throttled{{{of}}} 1.0",
             f"fairway_node_device_power_watts{{{of}}} 300.0",
+            f"fairway_node_device_window_utilization_p95_ratio{{{of}}} 0.0",
+            f"fairway_node_device_window_memory_peak_bytes{{{of}}} 1.073741824e+09",
+            f"fairway_node_device_window_throttled_seconds{{{of}}} 0.0",
+            'fairway_node_pod_scheduled_timestamp_seconds{namespace="vision",pod="train-0"} 1000.0',
+            'fairway_node_pod_unknown_devices{namespace="vision",pod="train-0"} 2.0',
+            'fairway_node_pod_unknown_devices{namespace="other",pod="b"} 0.0',
+            "fairway_node_agent_driver_hung 0.0",
             "fairway_node_agent_problem 1.0",
             "fairway_node_agent_devices 2.0",
             "fairway_node_agent_foreign_writes_total 0.0",
@@ -332,6 +343,26 @@ def test_series_are_bounded() -> None:
         assert text.count("fairway_node_device_utilization_ratio{") == 128
 
     running(Played(node(*many), holders), scenario)
+
+
+@pytest.mark.parametrize("name", ['x"} 1\nup{a="b', "x\udc80", "\x00", "x" * 1000, "X Y"])
+def test_a_name_that_nothing_can_have_is_not_shown(name: str) -> None:
+    troubles = (Trouble(name, name, Health.DEGRADED),)
+    reading = node(device(0, product=name, mig_profile=name, parent=name, troubles=troubles))
+    reading = replace(reading, driver_version=name)
+    holders = {uuid(0): [Holder(name, name, "uid-1", name, None, name), Holder("a", "b", "uid-2", name)]}
+
+    async def scenario(api: FakeApi, url: str) -> None:
+        text = await text_at(f"{url}/metrics")
+        while "fairway_node_device_info" not in text:
+            text = await text_at(f"{url}/metrics")
+        samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+        assert "up" not in {one.name for one in samples}
+        texts = {text for one in samples for label, text in one.labels.items() if label != "product"}
+        assert name not in texts
+        assert {one.labels["pod"] for one in samples if "container" in one.labels} <= {"", "b", "x" * 253}
+
+    running(Played(reading, holders), scenario)
 
 
 def test_without_publishing_nothing_is_asked_of_the_server() -> None:

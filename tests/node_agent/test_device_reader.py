@@ -47,6 +47,23 @@ def codes(device: DeviceReading) -> dict[str, Health]:
 # What devices are
 
 
+@pytest.mark.parametrize(
+    ("mask", "reasons"),
+    [
+        (0x004, {"SwPowerCap"}),
+        (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}),
+        # Idling, somebody's choice, sync boost, the board's make: neither heat nor power.
+        (0x713, set()),
+    ],
+)
+def test_only_heat_and_power_throttle(mask: int, reasons: set[str]) -> None:
+    library = simulated.t4()
+    library.gpus[0] = Gpu(clock_reasons=mask)
+    with reads(library) as machine:
+        (t4,) = machine.read().devices
+    assert t4.throttled == reasons
+
+
 def test_a_t4() -> None:
     library = simulated.t4()
     library.gpus[0] = Gpu(

@@ -7,8 +7,10 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from node_agent.document import document, lasting
 from node_agent.flags import GROUPS
+from node_agent.holders import HolderPod
 from node_agent.metrics import AgentMetrics
 from node_agent.sampling import Sample
+from node_agent.window import Windows
 from tests.manifests.objects import MANIFESTS, ROOT
 from tests.node_agent.readings import XID79, device, holder, node, uuid
 
@@ -19,8 +21,12 @@ def sample() -> Sample:
     """A node that has a value for every metric."""
     reading = node(device(utilization=0, energy_millijoules=1, troubles=(XID79,)))
     held = {uuid(0): [holder()]}
-    made = document("n", reading, held, {}, {}, version="1", problem="", wall_s=0).object
-    return Sample(reading, held, made, lasting(made), {uuid(0): 1.0})
+    windows = Windows(5)
+    windows.add(reading.devices, 0)
+    sums = windows.summaries(0, 0)
+    made = document("n", reading, held, sums, {}, version="1", problem="", wall_s=0).object
+    pods = {("vision", "train-0"): HolderPod(1.0)}
+    return Sample(reading, held, made, lasting(made), {uuid(0): 1.0}, pods=pods)
 
 
 def shown() -> dict[str, tuple[str, ...]]:
@@ -41,7 +47,7 @@ def shown() -> dict[str, tuple[str, ...]]:
 
 
 def test_every_metric_is_told_and_no_other() -> None:
-    told = set(re.findall(r"`(fairway_node_[a-z_]+)`", PAGE))
+    told = set(re.findall(r"`(fairway_node_[a-z0-9_]+)`", PAGE))
     assert told == shown().keys()
     common = {"uuid", "index", "product", "mig_profile"}
     for name, labels in shown().items():

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.accelerators.nvidia_codes import XidKind, xid_kind
 from fairway.kube.node_devices import Health
-from node_agent.health import WATCHED_S, HeldXid, Vitals, XidKind, held, troubles, was_reset, xid_kind
+from node_agent.health import WATCHED_S, HeldXid, Vitals, held, troubles, was_reset
 
 WELL = Vitals(uncorrected_ecc=0, row_pending=False, row_failed=False, recovery="", energy_millijoules=500)
 OLD = Vitals(uncorrected_ecc=0, page_pending=False, energy_millijoules=500)
@@ -34,7 +35,7 @@ DEGRADED, UNHEALTHY, LOST = Health.DEGRADED, Health.UNHEALTHY, Health.LOST
             Vitals(throttled=frozenset({"HwSlowdown", "HwPowerBrakeSlowdown", "SwPowerCap"})),
             {"HwSlowdown": DEGRADED, "HwPowerBrakeSlowdown": DEGRADED},
         ),
-        (Vitals(throttled=frozenset({"SwPowerCap", "SwThermalSlowdown", "SyncBoost"})), {}),
+        (Vitals(throttled=frozenset({"SwPowerCap", "SwThermalSlowdown"})), {}),
     ],
 )
 def test_vitals(vitals: Vitals, found: dict[str, Health]) -> None:

@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, WATCHED_XIDS
 from fairway.kube.node_devices import Health
-from node_agent.health import JUDGED_XIDS, RESET_XIDS, WATCHED_XIDS, Vitals, troubles
+from node_agent.health import Vitals, troubles
 from node_agent.nvml import RECOVERY_ACTIONS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "device-health.md").read_text("utf-8")

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given as given_by_hypothesis
 from hypothesis import strategies as st
 
 from fairway.kube.node_devices import Holder, HolderOwner, HolderSource
+from fairway.kube.objects import Condition
 from node_agent.allocations import Allocation, ClaimedDevice, PluginDevice
 from node_agent.cgroups import NoPod, PodContainer
-from node_agent.holders import MOST_HOLDERS, Holdings, holdings
-from node_agent.local_pods import LocalPods
+from node_agent.holders import MOST_HOLDERS, HolderPod, Holdings, holdings
+from node_agent.local_pods import LocalPods, StatusOnNode
 from node_agent.processes import Process, Unseen
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading
 from tests.node_agent.pods import owned_by, pod, pods
@@ -74,6 +76,13 @@ def test_a_holder_has_the_pod_s_uid_and_owner() -> None:
     of = pods(pod("team/train-0", "uid-0", IDS, owners=[owner]))
     holder = Holder("team", "train-0", "uid-0", "main", HolderOwner("apps/v1", "Job", "train"), GIVEN, 0)
     assert found([device(GPU0)], [given("team/train-0", "main", GPU0)], of=of) == Holdings({GPU0: (holder,)})
+
+
+def test_a_holder_s_pod_tells_since_when_and_what_it_was_given_that_nobody_can_read() -> None:
+    bound = Condition("PodScheduled", "True", "", "2026-11-22T12:00:00Z")
+    here = msgspec.structs.replace(pod("team/a", "uid-a", IDS), status=StatusOnNode([bound]))
+    read = found([device(GPU0)], [given("team/a", "main", GPU0, GPU1)], of=pods(here))
+    assert read.pods == {("team", "a"): HolderPod(1795348800.0, 1)}
 
 
 @pytest.mark.parametrize(

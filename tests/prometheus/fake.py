@@ -10,7 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter, Value
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES
 
 Vectors = Mapping[str, Sequence[Sample]]
 """By query."""
@@ -104,15 +105,23 @@ def from_table(vectors: Vectors) -> Callable[[str], Reply]:
     return lambda query: Reply(success(vectors.get(query, ())))
 
 
+def exported(
+    exporter: Exporter, devices: Sequence[Sample], values: Mapping[Value, Sequence[Sample]] | None = None
+) -> dict[str, Sequence[Sample]]:
+    """The answers of a Prometheus that scrapes that exporter."""
+    asked = {measure.value: query for measure in MEASURES if (query := measure.of(exporter))}
+    return {
+        f"count({SERIES[exporter]})": [Sample({}, float(len(devices)))],
+        DEVICES[exporter]: devices,
+        **{query: (values or {}).get(value, ()) for value, query in asked.items()},
+    }
+
+
 def dcgm(
     devices: Sequence[Sample], values: Mapping[Value, Sequence[Sample]] | None = None
 ) -> dict[str, Sequence[Sample]]:
     """The answers of a Prometheus that scrapes DCGM's exporter."""
-    return {
-        f"count({SERIES[Exporter.DCGM]})": [Sample({}, float(len(devices)))],
-        DEVICES[Exporter.DCGM]: devices,
-        **{measure.dcgm: (values or {}).get(measure.value, ()) for measure in MEASURES if measure.dcgm},
-    }
+    return exported(Exporter.DCGM, devices, values)
 
 
 def agents(
@@ -122,10 +131,4 @@ def agents(
     states: Sequence[Sample] = (),
 ) -> dict[str, Sequence[Sample]]:
     """The answers of a Prometheus that scrapes node agents."""
-    return {
-        f"count({SERIES[Exporter.AGENT]})": [Sample({}, float(len(devices)))],
-        DEVICES[Exporter.AGENT]: devices,
-        HOLDERS: holders,
-        STATES: states,
-        **{measure.agent: values.get(measure.value, ()) for measure in MEASURES if measure.agent},
-    }
+    return {**exported(Exporter.AGENT, devices, values), HOLDERS: holders, STATES: states}

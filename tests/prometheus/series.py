@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fairway.accelerators.neuron import NEURON, NEURON_CORE
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.devices import Cluster, Told
-from fairway.prometheus.queries import Exporter, Value
-from tests.builders import PodBuilder
+from fairway.prometheus.cluster import Cluster, placed_pods
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.neuron_nodes import neuron_nodes
+from fairway.prometheus.told import Told
+from tests.builders import PodBuilder, node
 from tests.usage.agents import NOW
 
 AT_S = NOW.timestamp()
@@ -76,5 +79,10 @@ def told(*series: Series) -> Told:
     return Told(Exporter.DCGM, AT_S, tuple(one.sample() for one in series), values=values(series))
 
 
-def cluster(*pods: PodBuilder, nodes: Iterable[str] = ("g1", "g2")) -> Cluster:
-    return Cluster(nodes, [pod.build() for pod in pods])
+def cluster(
+    *pods: PodBuilder, nodes: Iterable[str] = ("g1", "g2"), cores: Mapping[str, int] | None = None
+) -> Cluster:
+    """``cores``: of a Neuron chip, by the nodes that have any."""
+    names, built = tuple(nodes), [pod.build() for pod in pods]
+    has = [node(name).has({NEURON: 1, NEURON_CORE: number}).build() for name, number in (cores or {}).items()]
+    return Cluster(names, placed_pods(built).get, neuron_nodes(has, built))

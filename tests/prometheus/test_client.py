@@ -11,7 +11,8 @@ import pytest
 from fairway.prometheus import client as client_module
 from fairway.prometheus.answer import MOST_SERIES, PrometheusError, Sample
 from fairway.prometheus.client import Found, ask
-from fairway.prometheus.queries import DEVICES, MEASURES, SERIES, Exporter, Value
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.queries import DEVICES, MEASURES, SERIES
 from fairway.prometheus.server import Server, checked_url
 from tests.certs import Authority
 from tests.prometheus.fake import Reply, dcgm, failure, from_table, prometheus, success
@@ -135,7 +136,7 @@ def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_query_that_fails_costs_what_it_would_have_filled() -> None:
-    slow = next(measure.dcgm for measure in MEASURES if measure.value is Value.BUSY_AT)
+    slow = next(one.of(Exporter.DCGM) for one in MEASURES if one.value is Value.BUSY_AT)
 
     def answer(query: str) -> Reply:
         return (
@@ -149,6 +150,14 @@ def test_a_query_that_fails_costs_what_it_would_have_filled() -> None:
     (problem,) = found.problems
     assert problem.startswith("last moment of use, by DCGM's exporter, is not known: Prometheus http://")
     assert found.told[0].values[Value.P95] == (DEVICE.value(97.0),)
+
+
+def test_an_exporter_with_too_many_series_costs_only_itself() -> None:
+    with prometheus(from_table({**TABLE, f"count({SERIES[Exporter.AMD]})": [Sample({}, 1e6)]})) as fake:
+        found = asked(Server(fake.url))
+    assert [told.exporter for told in found.told] == [Exporter.DCGM]
+    (problem,) = found.problems
+    assert "AMD's device-metrics-exporter: 1,000,000 series; expected at most 500,000" in problem
 
 
 def test_warnings_are_told_once() -> None:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fairway.kube.node_devices import Health, NodeDevice
 from fairway.prometheus.answer import Sample
-from fairway.prometheus.devices import Told, node_devices
-from fairway.prometheus.queries import Exporter, Value
+from fairway.prometheus.devices import node_devices
+from fairway.prometheus.exporters import Exporter, Value
+from fairway.prometheus.told import Told
 from tests.builders import PodBuilder, pod
 from tests.prometheus.series import AT_S, BUSY, GIB, Series, cluster, told
 from tests.usage.agents import ago

@@ -4,11 +4,12 @@ import re
 
 import pytest
 
-from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Exporter, Value
+from fairway.prometheus.exporters import METRICS, Exporter, Value
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, Measure
 from tests.monitoring.promql import asked
 
 QUERIES = [
-    *(query for measure in MEASURES for query in (measure.dcgm, measure.agent) if query),
+    *(query for measure in MEASURES for query in measure.queries.values()),
     *SERIES.values(),
     *DEVICES.values(),
     HOLDERS,
@@ -42,11 +43,11 @@ def test_every_query_is_promql(query: str) -> None:
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.value)
-def test_every_measure_is_summed_up_by_device(measure: object) -> None:
-    assert isinstance(measure, type(MEASURES[0]))
-    for exporter, labels in ((Exporter.DCGM, {"UUID", "GPU_I_ID"}), (Exporter.AGENT, {"uuid"})):
-        for one in asked(query) if (query := measure.of(exporter)) else ():
-            assert one.grouped == labels
+def test_every_measure_is_summed_up_by_device(measure: Measure) -> None:
+    for exporter, query in measure.queries.items():
+        metrics = METRICS[exporter]
+        for one in asked(query):
+            assert one.grouped - {"__name__"} in (set(metrics.keys), set(metrics.identity))
 
 
 def test_every_value_has_one_row() -> None:
@@ -57,8 +58,8 @@ def test_every_name_that_the_exporter_has_is_asked_for() -> None:
     patterns = {
         value
         for measure in MEASURES
-        if measure.dcgm
-        for one in asked(measure.dcgm)
+        if measure.of(Exporter.DCGM)
+        for one in asked(measure.of(Exporter.DCGM))
         for name, value in one.matched
         if name == "__name__"
     }

@@ -115,8 +115,127 @@ def series() -> str:
         "fairway_node_device_holder": [
             family("fairway_node_device_holder", {**agent, "namespace": "team", "pod": "worker"}, lambda _: 1)
         ],
+        **other_series(),
     }
     return "".join(f"# TYPE {name} gauge\n{''.join(text)}" for name, text in families.items()) + "# EOF\n"
+
+
+def tpu(vm: str, chip: int, node: str, pod: str = "") -> dict[str, str]:
+    """Labels of GKE's TPU device plugin; without a pod those of the node's own series."""
+    held = {"exported_namespace": "team", "exported_pod": pod, "exported_container": "main"}
+    return {
+        "accelerator_id": f"{vm}-{chip}",
+        "make": "cloud-tpu",
+        "model": "tpu-v6e-slice",
+        "tpu_topology": "2x4",
+        "node": node,
+        "namespace": "kube-system",
+        "pod": f"tpu-device-plugin-{node}",
+        **(held if pod else {}),
+    }
+
+
+def amd(gpu: str, cut: str = "SPX", **more: str) -> dict[str, str]:
+    """Labels of AMD's exporter as its own chart lets Prometheus keep them."""
+    return {
+        "gpu_id": gpu,
+        "hostname": "a1",
+        "serial_number": f"6924-{gpu}",
+        "card_series": "AMD Instinct MI300X",
+        "gpu_partition_id": "0",
+        "gpu_compute_partition_type": cut,
+        "gpu_memory_partition_type": "NPS1",
+        "pod": "trainer",
+        "namespace": "team",
+        "container": "main",
+        **more,
+    }
+
+
+def neuron(core: str, **more: str) -> dict[str, str]:
+    """Labels of AWS's neuron-monitor."""
+    return {
+        "instance_id": "i-1",
+        "instance_name": "",
+        "instance_type": "trn1.32xlarge",
+        "runtime_tag": "367",
+        "neuroncore": core,
+        "node": "n1",
+        "namespace": "neuron",
+        "pod": "neuron-monitor-x",
+        **more,
+    }
+
+
+def gaudi() -> dict[str, str]:
+    """Labels of Intel's exporter."""
+    return {
+        "UUID": "01P0-HL2",
+        "id": "3",
+        "pod_namespace": "team",
+        "pod_name": "reader",
+        "namespace": "gaudi",
+        "pod": "exporter-x",
+        "node": "h1",
+    }
+
+
+def other_series() -> dict[str, list[str]]:
+    """Of exporters of other vendors."""
+
+    def steady(name: str, labels: dict[str, str], level: float) -> str:
+        return family(name, labels, lambda _: level)
+
+    of_core = {"constants": 0, "model_code": 100, "tensors": 900}
+    ecc = {**neuron(""), "event_type": "mem_ecc_uncorrected", "neuron_device_index": "1"}
+    families = [
+        # Host numbers begin at 0 on each host, and those of the runtime run through the slice.
+        ("tensorcore_utilization", tpu("11", 0, "t1", "tpu-worker"), 30),
+        ("tensorcore_utilization", tpu("11", 1, "t1", "tpu-worker"), 0),
+        ("tensorcore_utilization_node", tpu("11", 0, "t1"), 30),
+        ("tensorcore_utilization_node", tpu("11", 1, "t1"), 0),
+        ("tensorcore_utilization_node", tpu("12", 0, "t2"), 0),
+        ("tensorcore_utilization_node", tpu("12", 1, "t2"), 20),
+        ("memory_bandwidth_utilization_node", tpu("12", 0, "t2"), 3),
+        ("memory_bandwidth_utilization_node", tpu("12", 1, "t2"), 45),
+        ("duty_cycle", tpu("11", 4, "t1", "tpu-worker"), 80),
+        ("duty_cycle", tpu("11", 5, "t1", "tpu-worker"), 0),
+        # What remained of a workload before.
+        ("duty_cycle_node", tpu("11", 0, "t1"), 100),
+        ("memory_used", tpu("11", 4, "t1", "tpu-worker"), 16e9),
+        ("memory_total", tpu("11", 4, "t1", "tpu-worker"), 32e9),
+        # Another device plugin of GKE, with names of its own.
+        ("duty_cycle", {**tpu("13", 0, "t2"), "make": "nvidia"}, 100),
+        ("amd_gpu_gfx_activity", amd("0"), 0),
+        ("amd_gpu_gfx_busy_instantaneous", amd("0", xcc_index="0"), 70),
+        ("amd_gpu_gfx_busy_instantaneous", amd("0", xcc_index="1"), 20),
+        ("amd_gpu_used_vram", amd("0"), 1024),
+        ("amd_gpu_total_vram", amd("0"), 196592),
+        ("amd_gpu_package_power", amd("0"), 500.5),
+        ("amd_gpu_junction_temperature", amd("0"), 71),
+        ("amd_gpu_violation_ppt_residency_percentage", amd("0"), 50),
+        ("amd_gpu_violation_hbm_thermal_residency_percentage", amd("0"), 10),
+        ("amd_gpu_health", amd("0"), 1),
+        ("amd_gpu_gfx_activity", amd("1", "CPX"), 90),
+        ("amd_gpu_used_vram", amd("1", "CPX"), 10),
+        ("amd_gpu_health", amd("1", "CPX"), 0),
+        ("neuroncore_utilization_ratio", neuron("0"), 0.8),
+        ("neuroncore_utilization_ratio", neuron("2"), 0.1),
+        ("neuroncore_utilization_ratio", neuron("3", instance="b:8000"), 0.3),
+        ("neuroncore_utilization_ratio", neuron("3"), 0.3),
+        *((f"neuroncore_memory_usage_{kind}", neuron("2"), used) for kind, used in of_core.items()),
+        ("neuroncore_memory_usage_tensors", neuron("3"), 24),
+        ("hardware_ecc_events_total", ecc, 3),
+        ("habanalabs_utilization", gaudi(), 55),
+        ("habanalabs_memory_used_bytes", gaudi(), 8e9),
+        ("habanalabs_memory_total_bytes", gaudi(), 96e9),
+        ("habanalabs_power_mW", gaudi(), 250_500),
+        ("habanalabs_pending_rows_state", gaudi(), 1),
+    ]
+    found: dict[str, list[str]] = {}
+    for name, labels, level in families:
+        found.setdefault(name, []).append(steady(name, labels, level))
+    return found
 
 
 def is_here() -> bool:

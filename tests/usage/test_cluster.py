@@ -89,6 +89,19 @@ def test_an_annotation_that_nothing_was_asked_for_holds_nothing_and_is_no_surpri
     assert (found.uses, found.notes) == ((), ())
 
 
+def test_chips_of_a_host_in_a_slice_are_whole_devices() -> None:
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+    }
+    hosts = [node("n").has({"google.com/tpu": 4}).label(labels)]
+    worker = pod("p").requests({"google.com/tpu": 4}).on("n")
+    uses = usage(hosts, [worker], [agent("n", d("a"), d("b"), d("c"), d("d"))]).uses
+    assert [(use.device.id if use.device else "", use.milli) for use in uses] == [
+        (id_, 1000) for id_ in "abcd"
+    ]
+
+
 def test_a_pod_of_the_same_name_and_another_uid_holds_nothing_of_it() -> None:
     uses = usage(NODES, [P._metadata(uid="new")], [agent("n", d("a", uid="old"), d("b", uid="new"))]).uses
     assert [use.device.id if use.device else "" for use in uses] == ["b", ""]

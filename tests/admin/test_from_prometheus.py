@@ -1,4 +1,4 @@
-"""``fairway top --from-prometheus``: devices measured without node agents, over a socket."""
+"""``--from-prometheus`` of ``fairway top`` and ``report``: devices measured without node agents."""
 
 import json
 from collections.abc import Sequence
@@ -8,9 +8,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from admin.main import cli
-from fairway.prometheus.queries import Value
+from fairway.prometheus.answer import Sample
+from fairway.prometheus.exporters import Exporter, Value
 from tests.admin.dumps import Labelled, gpu_node, gpu_pod, write_dump
-from tests.prometheus.fake import Reply, dcgm, failure, from_table, prometheus
+from tests.builders import node, pod
+from tests.prometheus.fake import Reply, dcgm, exported, failure, from_table, prometheus
 from tests.prometheus.series import AT_S, GIB, Series, values
 from tests.usage.agents import DeviceBuilder, ago
 
@@ -34,8 +36,8 @@ def dump(tmp_path: Path) -> Path:
     return write_dump(tmp_path / "east.json", OBJECTS)
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(cli, ["top", *map(str, args), "-o", "json"])
+def run(*args: object, command: str = "top") -> Result:
+    return CliRunner().invoke(cli, [command, *map(str, args), "-o", "json"])
 
 
 def lines(result: Result) -> dict[str, dict[str, int | None]]:
@@ -113,7 +115,75 @@ def test_each_cluster_has_its_own(dump: Path, tmp_path: Path) -> None:
         (["--prometheus-ca-file", "x"], "--prometheus-ca-file: expected --from-prometheus URL with it"),
     ],
 )
-def test_flags_that_cannot_be_meant(dump: Path, args: list[str], said: str) -> None:
-    result = run(dump, *args)
+@pytest.mark.parametrize("command", ["top", "report"])
+def test_flags_that_cannot_be_meant(dump: Path, args: list[str], said: str, command: str) -> None:
+    result = run(dump, *args, command=command)
     assert result.exit_code == 1
     assert said in result.output
+
+
+def test_an_estimator_has_a_prometheus_of_its_own(dump: Path) -> None:
+    result = run("grpc://localhost:1", "--from-prometheus", "http://p", command="report")
+    assert result.exit_code == 1
+    assert "--from-prometheus: estimator localhost:1 has a setting of its own" in result.output
+
+
+def test_chips_of_tpus_meet_the_pod_that_holds_them(tmp_path: Path) -> None:
+    labels = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+        "cloud.google.com/gke-tpu-topology": "2x4",
+    }
+    host = node("t1").has({"google.com/tpu": 4}).label(labels)
+    worker = pod("worker", "team-t").on("t1").requests({"google.com/tpu": 4})
+    dump = write_dump(tmp_path / "east.json", (("Node", host.object()), ("Pod", worker.object())))
+    chips = [
+        {"accelerator_id": f"7-{number}", "model": "tpu-v6e-slice", "node": "t1"} for number in range(8, 12)
+    ]
+    held = {"namespace": "team-t", "pod": "worker", "container": "main"}
+    table = exported(
+        Exporter.TPU,
+        [Sample({**labels, **held}, 1.0) for labels in chips],
+        {
+            value: [Sample(labels, 60.0) for labels in chips]
+            for value in (Value.P50, Value.P95, Value.SAMPLES)
+        },
+    )
+    with prometheus(from_table(table)) as fake:
+        result = run(dump, "--from-prometheus", fake.url)
+    found = lines(result)["team-t"]
+    assert (found["allocated_milli"], found["measured_milli"], found["used"]) == (4000, 4000, 60)
+    assert f"measured through Prometheus {fake.url}: 4 by GKE's TPU device plugin (runtime)" in notes(result)
+
+
+def report(*args: object) -> Result:
+    return run(*args, command="report")
+
+
+def test_the_report_has_what_is_used_where_no_agent_runs(dump: Path) -> None:
+    broken = Series("GPU-2").with_(gpu="2").doing({Value.REMAP_FAILED: 1.0})
+    every = [IDLER, WORKER, broken]
+    with prometheus(from_table(dcgm([one.sample() for one in every], values(every)))) as fake:
+        result = report(dump, "--from-prometheus", fake.url)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert "1 allocated and idle for an hour; largest gang" in found["headline"]
+    (cluster,) = found["clusters"]
+    usage = cluster["usage"]
+    assert {group["name"][-1]: group["measured_milli"] for group in usage["namespaces"]} == {
+        "team-a": 1000,
+        "team-b": 1000,
+    }
+    assert [(one["device"], one["health"]) for one in usage["sick"]] == [("GPU-2", "Unhealthy")]
+    # What is broken is not free, whoever found it.
+    assert [product["unhealthy"] for product in cluster["summary"]["products"]] == [1]
+    assert f"devices measured through Prometheus {fake.url}: 3 by DCGM's exporter" in usage["notes"]
+
+
+def test_a_report_goes_on_without_a_prometheus_that_fails(dump: Path) -> None:
+    with prometheus(lambda _: Reply(failure("unavailable", "starting up"), 503)) as fake:
+        result = report(dump, "--from-prometheus", fake.url)
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert [cluster["summary"]["cluster"] for cluster in found["clusters"]] == ["east"]
+    assert [one["cluster"] for one in found["failures"]] == [f"east, Prometheus {fake.url}"]
+    assert "allocated and idle" not in found["headline"]
