@@ -12,6 +12,7 @@ import msgspec
 
 from estimator.reasons import shown
 from fairway.accelerators.listed import Listed, is_counted, listed, profile_of
+from fairway.accelerators.nvidia_codes import PLUGIN_IGNORES
 from fairway.kube.node_devices import Health, HolderSource, NodeDevice, NodeDevices, Problem
 from fairway.kube.plausible_devices import instant_s, plausible
 
@@ -19,7 +20,7 @@ _MIB = 2**20
 _NVIDIA = ("GPU-", "MIG-")
 _CODE = re.compile(r"[!-~]{1,63}")
 _ALLOCATED = frozenset((HolderSource.POD_RESOURCES.value, HolderSource.ANNOTATION.value))
-_XID = "Xid"
+_IGNORED = frozenset(f"Xid{xid}" for xid in PLUGIN_IGNORES)
 
 
 class BadDevice(msgspec.Struct, frozen=True, gc=False):
@@ -139,7 +140,7 @@ def _is_bad(device: NodeDevice) -> bool:
 
 
 def _is_xid(problem: Problem) -> bool:
-    return problem.code.startswith(_XID)
+    return problem.code.startswith("Xid") and problem.code not in _IGNORED
 
 
 def _holders(device: NodeDevice) -> tuple[tuple[str, int], ...] | None:
