@@ -21,7 +21,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
 
     ``product``: of all GPUs, empty where they differ. ``counts``: by MIG profile, GPUs that are not cut under
     the empty name; ``gpus``: all GPUs, cut or not.
-    ``are_replicas``: whether kubelet gives replicas of them to pods, None where it has given nothing yet.
+    ``are_replicas``: whether kubelet gives replicas of them to pods, None where nobody tells.
     ``is_partial``: there are more devices than these.
     """
 
@@ -67,6 +67,7 @@ def listed(found: NodeDevices) -> Listed:
     devices = found.devices
     cut = {device.parent for device in devices if device.parent}
     counts = Counter(profile_of(device) for device in devices if is_counted(device, cut))
+    # Only an agent tells of shares; whoever else makes such objects knows just who holds what.
     shares = [
         holder.shares > 0
         for device in devices
@@ -78,7 +79,7 @@ def listed(found: NodeDevices) -> Listed:
         products.pop() if len(products) == 1 else "",
         tuple(sorted(counts.items())),
         sum(not device.parent for device in devices),
-        any(shares) if shares else None,
+        True if any(shares) else False if shares and found.agent.version else None,
         Missing.DEVICES in (found.agent.missing or ()),
     )
 
