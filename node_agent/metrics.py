@@ -135,7 +135,7 @@ def _of_devices(sample: Sample, devices: _Read) -> Iterator[Metric]:
     health = _family("health", "1 for the health that the device is in", "health")
     problems = _family("problem", "1 for each thing that is wrong with the device", "code")
     idle = _family("idle_seconds", "For how long the device has done nothing; absent while it works")
-    throttled = _family("throttled", "Whether heat or the hardware holds the clocks down, by 0 and 1")
+    throttled = _family("throttled", "Whether heat or power holds the clocks down, by 0 and 1")
     for each, reading in devices:
         labels = _labels(each)
         info.add_metric([*labels, each.parent, sample.made.driver.version], 1)

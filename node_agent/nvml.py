@@ -353,7 +353,7 @@ def temperature_celsius(device: Device) -> int | None:
 
 @_asks("nvmlDeviceGetCurrentClocksEventReasons")
 def throttled(device: Device) -> frozenset[str]:
-    """Why heat or the hardware holds its clocks down; by the older name of the call in older drivers."""
+    """Why heat or power holds its clocks down; by the older name of the call in older drivers."""
     try:
         mask = int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(device))
     except _OLDER:

@@ -12,7 +12,6 @@ import msgspec
 
 from estimator.reasons import shown
 from fairway.accelerators.listed import Listed, is_counted, listed, profile_of
-from fairway.accelerators.nvidia_codes import PLUGIN_IGNORES
 from fairway.kube.node_devices import Health, HolderSource, NodeDevice, NodeDevices, Problem
 from fairway.kube.plausible_devices import instant_s, plausible
 
@@ -20,7 +19,8 @@ _MIB = 2**20
 _NVIDIA = ("GPU-", "MIG-")
 _CODE = re.compile(r"[!-~]{1,63}")
 _ALLOCATED = frozenset((HolderSource.POD_RESOURCES.value, HolderSource.ANNOTATION.value))
-_IGNORED = frozenset(f"Xid{xid}" for xid in PLUGIN_IGNORES)
+# At all other XIDs NVIDIA's device plugin takes a device for unhealthy.
+_IGNORED = frozenset(f"Xid{xid}" for xid in (13, 31, 43, 45, 68, 109))
 
 
 class BadDevice(msgspec.Struct, frozen=True, gc=False):

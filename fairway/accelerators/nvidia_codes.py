@@ -69,20 +69,17 @@ WATCHED_XIDS = {
 }
 
 THROTTLE_REASONS = {
+    0x04: "SwPowerCap",
     0x08: "HwSlowdown",
     0x20: "SwThermalSlowdown",
     0x40: "HwThermalSlowdown",
     0x80: "HwPowerBrakeSlowdown",
 }
-"""NVML's ``nvmlClocksEventReason*`` that heat or the hardware is behind, by bit.
+"""NVML's ``nvmlClocksEventReason*`` that heat or power is behind, by bit.
 
 Clocks that idling (0x01), somebody's choice (0x02, 0x100), other devices (0x10) or the board's make (0x200,
-0x400) keep down are not throttled: nobody can do anything about them. Nor is a device at its power cap
-(0x04), which is where one under full load belongs.
+0x400) keep down are not throttled: nobody can do anything about them.
 """
-
-PLUGIN_IGNORES = frozenset({13, 31, 43, 45, 68, 109})
-"""The XIDs at which NVIDIA's device plugin does not take a device for unhealthy; at all others it does."""
 
 
 def xid_kind(xid: int) -> XidKind:

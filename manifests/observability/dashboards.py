@@ -299,7 +299,7 @@ NODE: Final = Dashboard(
                     "Clocks held down",
                     [(f"{_here('device_window_throttled_seconds')} / {WINDOW_S}", _LEGEND)],
                     *(12, 8, "percentunit"),
-                    text=f"Part of {WINDOW_S // 60} minutes in which heat or hardware held the clocks down.",
+                    text=f"Part of {WINDOW_S // 60} minutes in which heat or power held the clocks down.",
                     most=1,
                 ),
                 _drawn("Idle for", "device_idle_seconds", "s", "Absent while it works."),

@@ -50,12 +50,13 @@ def codes(device: DeviceReading) -> dict[str, Health]:
 @pytest.mark.parametrize(
     ("mask", "reasons"),
     [
+        (0x004, {"SwPowerCap"}),
         (0x068, {"HwSlowdown", "SwThermalSlowdown", "HwThermalSlowdown"}),
-        # Idling, somebody's choice, the power cap, sync boost, the board's make: as it should be.
-        (0x717, set()),
+        # Idling, somebody's choice, sync boost, the board's make: neither heat nor power.
+        (0x713, set()),
     ],
 )
-def test_only_heat_and_the_hardware_throttle(mask: int, reasons: set[str]) -> None:
+def test_only_heat_and_power_throttle(mask: int, reasons: set[str]) -> None:
     library = simulated.t4()
     library.gpus[0] = Gpu(clock_reasons=mask)
     with reads(library) as machine:
@@ -66,7 +67,7 @@ def test_only_heat_and_the_hardware_throttle(mask: int, reasons: set[str]) -> No
 def test_a_t4() -> None:
     library = simulated.t4()
     library.gpus[0] = Gpu(
-        used=3 * GIB, busy=40, power=61_000, energy=77, temperature=55, clock_reasons=0x24, page_pending=0
+        used=3 * GIB, busy=40, power=61_000, energy=77, temperature=55, clock_reasons=4, page_pending=0
     )
     with reads(library) as machine:
         reading = machine.read()
@@ -75,7 +76,7 @@ def test_a_t4() -> None:
     assert (t4.product, t4.memory_bytes, t4.bus_id, t4.numa_node) == ("Tesla T4", 16 * GIB, "0000:10:00.0", 0)
     assert (t4.utilization_percent, t4.memory_used_bytes, t4.source) == (40, 3 * GIB, "NVML")
     assert (t4.power_milliwatts, t4.energy_millijoules, t4.temperature_celsius) == (61_000, 77, 55)
-    assert t4.throttled == {"SwThermalSlowdown"}
+    assert t4.throttled == {"SwPowerCap"}
     assert (t4.links, t4.clique, t4.mig_enabled, t4.troubles) == (frozenset(), "", False, ())
     assert set(reading.unread) == {
         "nvmlDeviceGetFieldValues: Not Supported",

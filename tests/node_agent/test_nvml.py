@@ -168,7 +168,8 @@ def test_amounts_that_are_not_available_are_none() -> None:
     ("mask", "reasons"),
     [
         (0, set()),
-        (0x001 | 0x002 | 0x004 | 0x100, set()),
+        (0x001 | 0x002 | 0x100, set()),
+        (0x004, {"SwPowerCap"}),
         (0x001 | 0x008 | 0x040, {"HwSlowdown", "HwThermalSlowdown"}),
         (0x080 | 0x020, {"HwPowerBrakeSlowdown", "SwThermalSlowdown"}),
         (1 << 40, set()),
