@@ -17,6 +17,7 @@ from admin.doctor_command import doctor
 from admin.exits import Exit
 from admin.explain_command import explain
 from admin.install_command import install
+from admin.notify_command import notify
 from admin.queue_commands import pending, queue, queues
 from admin.report_command import report
 from admin.top_command import top
@@ -54,6 +55,7 @@ def cli() -> None:
 for command in (
     report,
     top,
+    notify,
     explain,
     what_if,
     queues,

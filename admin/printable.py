@@ -56,6 +56,11 @@ def milli_text(milli: int) -> str:
     return f"{whole:,}.{part:03}".rstrip("0").rstrip(".")
 
 
+def counted_devices(milli: int) -> str:
+    """``8 devices``, ``0.5 devices``."""
+    return f"{milli_text(milli)} device{'' if milli == 1000 else 's'}"
+
+
 def timestamp(now: datetime) -> str:
     """``2026-03-14T09:26:53Z``, of a moment in UTC."""
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -25,6 +25,8 @@ SKIP: Final = "fairway.dev/skip"
 """Label or annotation, with any value: Fairway leaves the workload alone."""
 MANAGED: Final = "fairway.dev/managed"
 """Label of a namespace, ``true``: all its workloads are held, those without accelerators too."""
+NOTIFY: Final = "fairway.dev/notify"
+"""Label of a namespace, ``true``: owners of its workloads are told by Events what these leave unused."""
 
 # What the dispatcher writes on bindings.
 ADMISSION: Final = "fairway.dev/admission"

@@ -16,6 +16,8 @@ _SUFFIXES: Final = (".yaml", ".yml")
 DISPATCHER: Final = "dispatcher"
 ESTIMATOR: Final = "estimator"
 WEBHOOK: Final = "webhook"
+NOTIFY: Final = "notify"
+"""What tells owners is no part of an installation: whoever wants it applies it."""
 EXAMPLE_CLUSTER: Final = "member1"
 """The cluster that packaged manifests of one cluster are written for."""
 
@@ -53,10 +55,10 @@ def packaged() -> Package:
     base = root / "base"
     return Package(
         crds=tuple(_below(root / "crds")),
-        karmada=tuple(_below(root / "karmada", without=("interpreters", "crds"))),
+        karmada=tuple(_below(root / "karmada", without=("interpreters", "crds", NOTIFY))),
         interpreters=tuple(_below(root / "karmada" / "interpreters")),
-        member=tuple(_below(root / "member", without=("node-agent",))),
-        host=tuple(_below(base, without=("estimator", "estimator-per-member", "estimator-for-many"))),
+        member=tuple(_below(root / "member", without=("node-agent", NOTIFY))),
+        host=tuple(_below(base, without=("estimator", "estimator-per-member", "estimator-for-many", NOTIFY))),
         estimators=tuple(_below(base / "estimator")),
         per_member=tuple(_below(base / "estimator-per-member")),
         for_many=tuple(_below(base / "estimator-for-many")),

@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from admin.listings.usage import percent, tenths, usage_listing
-from admin.printable import counted, milli_text, moment
+from admin.printable import counted, counted_devices, milli_text, moment
 from admin.terminal.console import listed, shown, title
 from admin.top import Note, Top
 from fairway.usage.definitions import idle_time
@@ -47,11 +47,6 @@ def said(sums: Group) -> str:
     if rest:
         parts.append(f"{milli_text(rest)} not measured")
     return ", ".join(parts)
-
-
-def counted_devices(milli: int) -> str:
-    """``8 devices``, ``0.5 devices``."""
-    return f"{milli_text(milli)} device{'' if milli == 1000 else 's'}"
 
 
 def _notes(notes: Sequence[Note]) -> list[RenderableType]:

@@ -100,9 +100,9 @@ class Series:
         }
 
 
-def event_name(regarding: Regarding) -> str:
-    """Unique, and not longer than names may be."""
-    return f"{regarding.name[:200].rstrip('.-')}.{uuid.uuid4().hex[:16]}"
+def event_name(regarding: Regarding, unique: str = "") -> str:
+    """Not longer than names may be; ``unique``: what tells it from others about this object, else chance."""
+    return f"{regarding.name[:200].rstrip('.-')}.{(unique or uuid.uuid4().hex)[:16]}"
 
 
 def cut_reason(reason: str) -> str:
@@ -116,6 +116,13 @@ def cut_message(message: str) -> str:
     if len(encoded) <= _MAX_MESSAGE:
         return encoded.decode()
     return encoded[: _MAX_MESSAGE - 3].decode("utf-8", "ignore") + "..."
+
+
+def single(
+    regarding: Regarding, type: EventType, reason: str, message: str, at_s: float, name: str
+) -> Series:
+    """An event that is told once, with a name that is known before."""
+    return Series(regarding, cut_reason(reason), type, cut_message(message), at_s, at_s, 0.0, name)
 
 
 def _time(wall_s: float) -> str:

@@ -1,7 +1,7 @@
 """Whom a pod belongs to: the controller behind it, and the queue that it came through."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.objects import Deployment, ObjectMeta, Pod, ReplicaSet
@@ -12,10 +12,15 @@ _HASH = "pod-template-hash"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A workload by kind and name; a pod that nobody controls is its own."""
+    """A workload by kind and name; a pod that nobody controls is its own.
+
+    ``uid``: empty where the object itself has not been seen; like ``api_version`` it is no part of the name.
+    """
 
     kind: str
     name: str
+    api_version: str = field(default="", compare=False)
+    uid: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -44,14 +49,15 @@ class Owners:
         """
         found = _controller(pod.metadata)
         if found is None:
-            return Owner("Pod", pod.metadata.name)
+            return Owner("Pod", pod.metadata.name, "v1", pod.metadata.uid)
         if found.kind != "ReplicaSet":
             return found
         behind = self._replica_sets.get((pod.metadata.namespace, found.name))
         if behind is not None:
             return _controller(behind) or found
         name, _, end = found.name.rpartition("-")
-        return Owner("Deployment", name) if name and end == (pod.metadata.labels or {}).get(_HASH) else found
+        hashed = (pod.metadata.labels or {}).get(_HASH)
+        return Owner("Deployment", name, found.api_version) if name and end == hashed else found
 
     def queue(self, pod: Pod, owner: Owner) -> str:
         """The LocalQueue that the pod, its Deployment or the namespace names; empty where none does."""
@@ -64,9 +70,8 @@ class Owners:
 
 
 def _controller(metadata: ObjectMeta) -> Owner | None:
-    return next(
-        (Owner(one.kind, one.name) for one in metadata.owner_references or () if one.controller), None
-    )
+    owners = (one for one in metadata.owner_references or () if one.controller)
+    return next((Owner(one.kind, one.name, one.api_version, one.uid) for one in owners), None)
 
 
 def _stated(metadata: ObjectMeta, key: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from manifests.templating.host import host_files
+from manifests.templating.notify import notify_files
 from manifests.templating.planes import plane_files
 
 ROOT: Final = Path(__file__).parents[1]
@@ -14,7 +15,7 @@ BY_HAND: Final = frozenset({"NOTES.txt", "checks.yaml"})
 
 def templates(root: Path) -> dict[str, str]:
     """Every generated template by its file's name. Raises SourceError."""
-    return {file.name: file.text for file in (*host_files(root), *plane_files(root))}
+    return {file.name: file.text for file in (*host_files(root), *plane_files(root), *notify_files(root))}
 
 
 def outdated(root: Path) -> list[str]:

@@ -14,6 +14,7 @@ SAME_AS = {
     "estimator-per-member": "overlays/estimator-per-member",
     "estimator-for-many": "overlays/estimator-for-many",
     "member": "member",
+    "notify": "overlays/notify",
 }
 """By file of values: the folder that kustomize builds the same objects of."""
 
@@ -57,6 +58,14 @@ EVERY_VALUE: Json = {
         "extraArgs": ["--on-doubt=zero"],
         "resources": {"requests": {"cpu": "1"}},
     },
+    "notify": {
+        "enabled": True,
+        "schedule": "0 6 * * *",
+        "members": ["a", "b-1"],
+        "karmadaKubeconfigSecret": "e",
+        "extraArgs": ["--limit=5"],
+        "resources": {},
+    },
     "networkPolicy": {"metricsNamespace": "", "karmadaApiServerPort": 32443, "memberApiServerPorts": [8443]},
     "monitoring": {"enabled": True},
     "log": {"format": "text", "verbosity": 4},
@@ -94,6 +103,7 @@ VARIANTS: dict[str, Json] = {
         "dispatcher": {"visibilityTlsSecret": "fairway-dispatcher-tls"},
         "webhook": {"tlsSecret": "fairway-webhook-tls"},
     },
+    "told in members alone": {"notify": {"enabled": True, "members": ["a"], "karmadaKubeconfigSecret": ""}},
     "policies": {"target": "karmada", "policies": {"enabled": True}},
     "no interpreters": {"target": "karmada", "interpreters": {"enabled": False}},
     "every value of the node agents": EVERY_AGENT_VALUE,

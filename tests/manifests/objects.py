@@ -21,6 +21,9 @@ FOLDERS = (
     "karmada",
     "member",
     "member/node-agent",
+    "member/notify",
+    "karmada/notify",
+    "overlays/notify",
     "member/node-agent/monitoring",
     "monitoring",
 )

@@ -80,6 +80,16 @@ def test_target_member_has_the_node_agents_where_they_are_asked_for() -> None:
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
+@pytest.mark.parametrize("target", ["karmada", "member"])
+def test_who_tells_owners_has_its_roles_where_it_is_asked_for(target: str) -> None:
+    before, with_it = (
+        by_key(templater.render({"target": target, "notify": {"enabled": enabled}}))
+        for enabled in (False, True)
+    )
+    built = without_namespaces(kustomizer.build(folder(f"{target}/notify")))
+    assert {key: one for key, one in with_it.items() if key not in before} == by_key(built)
+
+
 def test_elsewhere_karmada_has_the_services_too() -> None:
     services = list(of_kind(templater.render(ci_values("estimator-elsewhere")), "Service"))
     assert by_key(services) == by_key(kustomizer.build(MANIFESTS / "overlays" / "estimator-elsewhere"))
@@ -247,6 +257,7 @@ CONTRADICTING: list[tuple[Json, str]] = [
         {"estimator": {"certificates": {"certificate": "karmada.key"}}},
         "certificate and key are both karmada.key",
     ),
+    ({"notify": {"enabled": True}}, "notify.enabled, but notify.members is empty: expected the names"),
     (
         {"webhook": {"url": "http://a"}},
         "webhook.url is http://a: expected an address that begins with https://",

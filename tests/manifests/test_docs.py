@@ -63,6 +63,9 @@ def test_no_secret_is_told_that_nobody_mounts() -> None:
     ):
         for deployment in of_kind(templater.render(values), "Deployment"):
             secrets |= secrets_of(deployment)
+    for cron_job in of_kind(templater.render({"notify": {"enabled": True, "members": ["a"]}}), "CronJob"):
+        secrets |= secrets_of(cron_job["spec"]["jobTemplate"] | {"metadata": cron_job["metadata"]})
+    secrets = {secret.replace("fairway-notify-a", "fairway-notify-<cluster>") for secret in secrets}
     assert documented().keys() == secrets - {"karmada-system/a-kubeconfig"}
 
 

@@ -84,7 +84,9 @@ def test_the_notes_name_the_secrets_that_are_mounted(kubectl: tuple[str, ...], n
     assert "Next:" in notes
     for member in ci_values(name).get("estimator", {}).get("members", ()):
         assert f"karmada-system/{member}-kubeconfig: {member}-kubeconfig" in notes
-    if name != "member":
+    for member in ci_values(name).get("notify", {}).get("members", ()):
+        assert f"fairway-system/fairway-notify-{member}: kubeconfig" in notes
+    if name not in ("member", "notify"):
         assert "fairway-system/fairway-karmada-webhook: kubeconfig" in notes
 
 

@@ -14,8 +14,8 @@ from sandbox.fakeapi import FakeApi, Seen
 from sandbox.fakeapi.authorization import Attributes, Authorization, attributes
 from tests.certs import Authority
 from tests.dispatcher.scenarios.world import World, run
-from tests.rbac import dispatching, reading, roles
-from tests.rbac.roles import DISPATCHER, ESTIMATOR, WEBHOOK
+from tests.rbac import dispatching, notifying, reading, roles
+from tests.rbac.roles import DISPATCHER, ESTIMATOR, NOTIFY, WEBHOOK
 from webhook.certificate_secret import CertificateSecret, SecretName
 from webhook.configuration import COLLECTION, NAME
 from webhook.permissions import PERMISSIONS
@@ -85,6 +85,13 @@ def webhook() -> Requests:
             return _of(api.seen, WEBHOOK)
 
     return asyncio.run(scenario())
+
+
+@cache
+def notify(side: str) -> Requests:
+    """On a ``member`` or on ``karmada``."""
+    requests = notifying.everything()
+    return _of(requests[side], NOTIFY)
 
 
 def webhook_client(api: FakeApi) -> KubeClient:

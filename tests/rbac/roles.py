@@ -7,8 +7,9 @@ import yaml
 from sandbox.fakeapi.authorization import Authorization
 from sandbox.fakeapi.store import Obj
 
-WEBHOOK, DISPATCHER, ESTIMATOR = (
-    f"system:serviceaccount:fairway-system:fairway-{name}" for name in ("webhook", "dispatcher", "estimator")
+WEBHOOK, DISPATCHER, ESTIMATOR, NOTIFY = (
+    f"system:serviceaccount:fairway-system:fairway-{name}"
+    for name in ("webhook", "dispatcher", "estimator", "notify")
 )
 KARMADA_FILES = ("webhook", "dispatcher", "visibility", "estimator", "templates", "users")
 
@@ -31,6 +32,11 @@ def karmada() -> Authorization:
 def member() -> Authorization:
     """What the estimators may do in a member cluster."""
     return Authorization(member_objects())
+
+
+def notify(side: str) -> Authorization:
+    """What `fairway notify` may do in a ``member`` or on ``karmada``."""
+    return Authorization(_objects(f"{side}/notify/rbac.yaml"))
 
 
 def _objects(file: str) -> list[Obj]:

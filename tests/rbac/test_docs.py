@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from admin.notify.permissions import KARMADA as NOTIFY_KARMADA
+from admin.notify.permissions import MEMBER as NOTIFY_MEMBER
 from estimator.permissions import KARMADA, MEMBER
 from fairway.kube.permissions import ANY_RESOURCE, Permission
 from node_agent.permissions import PERMISSIONS as NODE_AGENT
@@ -20,7 +22,9 @@ def row(permission: Permission) -> str:
     return f"| {resource} | {', '.join(permission.verbs)} | {permission.lost} |"
 
 
-@pytest.mark.parametrize("permissions", [DISPATCHER, WEBHOOK, MEMBER, KARMADA, NODE_AGENT])
+@pytest.mark.parametrize(
+    "permissions", [DISPATCHER, WEBHOOK, MEMBER, KARMADA, NODE_AGENT, NOTIFY_MEMBER, NOTIFY_KARMADA]
+)
 def test_every_permission_has_its_row(permissions: tuple[Permission, ...]) -> None:
     rows = "\n".join(row(one) for one in permissions)
     assert rows in PAGE

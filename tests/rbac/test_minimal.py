@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from admin.notify import permissions as notify_permissions
 from estimator import permissions as estimator_permissions
 from fairway.kube.permissions import Permission, permission_for
 from queue_dispatcher import permissions as dispatcher_permissions
 from sandbox.fakeapi.authorization import Attributes, Authorization, Rule
 from tests.rbac import recorded, roles
 from tests.rbac.recorded import Requests
-from tests.rbac.roles import DISPATCHER, ESTIMATOR, WEBHOOK
+from tests.rbac.roles import DISPATCHER, ESTIMATOR, NOTIFY, WEBHOOK
 from webhook import permissions as webhook_permissions
 
 
@@ -40,12 +41,19 @@ def without(authorization: Authorization, atom: Rule) -> Authorization:
 def test_the_roles_suffice() -> None:
     assert unmet(recorded.karmada(), roles.karmada()) == []
     assert unmet({ESTIMATOR: recorded.member()}, roles.member()) == []
+    for side in ("member", "karmada"):
+        assert unmet({NOTIFY: recorded.notify(side)}, roles.notify(side)) == []
 
 
 def test_nothing_can_be_taken_away() -> None:
     karmada, member = recorded.karmada(), {ESTIMATOR: recorded.member()}
     unused = [a for a in atoms(roles.karmada()) if not unmet(karmada, without(roles.karmada(), a))]
     unused += [a for a in atoms(roles.member()) if not unmet(member, without(roles.member(), a))]
+    for side in ("member", "karmada"):
+        requests = {NOTIFY: recorded.notify(side)}
+        unused += [
+            a for a in atoms(roles.notify(side)) if not unmet(requests, without(roles.notify(side), a))
+        ]
     assert list(map(name, unused)) == []
 
 
@@ -63,6 +71,12 @@ def test_what_has_a_name_is_allowed_under_that_name_only() -> None:
                 assert not authorization.allows(user, replace(one, name="another"))
                 if one.namespace:
                     assert not authorization.allows(user, replace(one, namespace="karmada-system"))
+    for side in ("member", "karmada"):
+        records = [one for one in recorded.notify(side) if one.resource == "configmaps" and one.name]
+        assert {one.verb for one in records} == {"get", "update"}
+        for one in records:
+            assert not roles.notify(side).allows(NOTIFY, replace(one, name="another"))
+            assert not roles.notify(side).allows(NOTIFY, replace(one, namespace="team"))
 
 
 @pytest.mark.parametrize(
@@ -72,8 +86,17 @@ def test_what_has_a_name_is_allowed_under_that_name_only() -> None:
         (DISPATCHER, roles.karmada(), dispatcher_permissions.PERMISSIONS),
         (ESTIMATOR, roles.karmada(), estimator_permissions.KARMADA),
         (ESTIMATOR, roles.member(), estimator_permissions.MEMBER),
+        (NOTIFY, roles.notify("karmada"), notify_permissions.KARMADA),
+        (NOTIFY, roles.notify("member"), notify_permissions.MEMBER),
     ],
-    ids=["webhook", "dispatcher", "estimator on karmada", "estimator in members"],
+    ids=[
+        "webhook",
+        "dispatcher",
+        "estimator on karmada",
+        "estimator in members",
+        "notify on karmada",
+        "notify in members",
+    ],
 )
 def test_each_program_knows_what_it_loses_without(
     user: str, authorization: Authorization, permissions: tuple[Permission, ...]
@@ -103,5 +126,7 @@ def _grants(manifest: str, rule: Rule) -> bool:
         "manifests/karmada/rbac/estimator.yaml": "fairway-estimator",
         "manifests/karmada/rbac/templates.yaml": "fairway-template-reader",
         "manifests/member/rbac.yaml": "fairway-estimator",
+        "manifests/karmada/notify/rbac.yaml": "fairway-notify",
+        "manifests/member/notify/rbac.yaml": "fairway-notify",
     }
     return rule.source.partition(" ")[2] == names[manifest]

@@ -247,14 +247,14 @@ def test_the_estimator(api: RealApi, tmp_path: Path) -> None:
             await program.ready()
             assert "may not" not in program.log
         async with (
-            without(api, "ClusterRole", "fairway-member", "resourceslices"),
+            without(api, "ClusterRole", "fairway-member", "deviceclasses"),
             without(api, "ClusterRole", "fairway-template-reader", "deployments"),
             running(tmp_path, "estimator", *flags) as program,
         ):
             await program.ready()
-            await program.says(denied("fairway-member", "list", "resourceslices.resource.k8s.io"))
+            await program.says(denied("fairway-member", "list", "deviceclasses.resource.k8s.io"))
             await program.says(denied("fairway-estimator", "list", "deployments.apps"))
-            labels = 'api="m",resource="resourceslices.resource.k8s.io",verb="list"'
+            labels = 'api="m",resource="deviceclasses.resource.k8s.io",verb="list"'
             await program.measures(f"fairway_permission_denied{{{labels}}} 1")
 
     asyncio.run(scenario())

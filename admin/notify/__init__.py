@@ -1,0 +1,1 @@
+"""Owners of workloads are told, by Events, what these leave unused."""

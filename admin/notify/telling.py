@@ -1,0 +1,250 @@
+"""Tells owners on one API server: claims, creates the Events, and writes down that it has.
+
+Nothing is written about a workload that another run has told, is telling, or may have told when it was ended;
+see `admin.notify.record`.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from admin.notify.notices import Target
+from admin.notify.record import (
+    CONFIG_MAPS,
+    RECORDS,
+    ConfigMap,
+    Entry,
+    Standing,
+    claimed,
+    data,
+    entries,
+    event_id,
+    noted,
+    record_of,
+    settled,
+    standing,
+)
+from fairway.kube.backoff import Backoff
+from fairway.kube.client import KubeClient
+from fairway.kube.errors import (
+    Conflict,
+    KubeError,
+    NotFound,
+    NotSent,
+    Refused,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from fairway.kube.event_series import event_name, single
+from fairway.kube.objects import ApiObject
+
+COMPONENT: Final = "fairway-notify"
+_ATTEMPTS: Final = 4
+_PASSING: Final = (Unreachable, TooManyRequests, ServerError)
+
+Change = Callable[[dict[str, Entry]], dict[str, Entry]]
+
+
+class Teller:
+    """Of one API server. ``namespace`` has the records; ``now_s``: when this run began, since the epoch."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        now_s: float,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._now_s = now_s
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        # Uids of those whose Event may be there though nobody said so.
+        self._doubtful: set[str] = set()
+
+    async def standings(self) -> Callable[[Target], Standing]:
+        """Who may be told, as the records have it now. Raises KubeError."""
+        known: dict[str, Entry] = {}
+        for name in RECORDS:
+            found = await self._read(name)
+            known |= entries(found.data if found else None, self._now_s)
+
+        def of(target: Target) -> Standing:
+            return standing(known.get(target.regarding.uid), self._now_s, lasts=target.notice.lasts)
+
+        return of
+
+    async def note(self, targets: Iterable[Target]) -> dict[str, str]:
+        """Write down that what is said of them was seen. By uid: why it was not, empty where it was."""
+        outcomes: dict[str, str] = {}
+        gone = ""
+        for name, some in _by_record(targets):
+            uids = [target.regarding.uid for target in some]
+            try:
+                if not gone:
+                    await self._changed(name, partial(noted, uids=uids, now_s=self._now_s))
+                outcomes |= dict.fromkeys(uids, gone)
+            except KubeError as error:
+                outcomes |= dict.fromkeys(uids, self._unwritten(name, error))
+                gone = outcomes[uids[0]] if isinstance(error, Unreachable) else ""
+        return outcomes
+
+    async def tell(self, targets: Iterable[Target]) -> dict[str, str]:
+        """Create their Events. By uid: why one was not told, empty where it was, by this run or another.
+
+        Those of which nothing was found out because the API server went away are among the failures.
+        """
+        told: dict[str, str] = {}
+        gone = ""
+        for name, some in _by_record(targets):
+            if not gone:
+                found, gone = await self._tell_record(name, some)
+                told |= found
+            else:
+                told |= {target.regarding.uid: gone for target in some}
+        return told
+
+    async def _tell_record(self, name: str, targets: list[Target]) -> tuple[dict[str, str], str]:
+        """As `tell`, of one record; and why nothing more can be written at all."""
+        uids = [target.regarding.uid for target in targets]
+        ours: dict[str, Entry] = {}
+
+        def claim(kept: dict[str, Entry]) -> dict[str, Entry]:
+            found = claimed(kept, uids, self._now_s)
+            ours.clear()
+            ours.update({uid: found[uid] for uid in uids if uid in found and found[uid] != kept.get(uid)})
+            return found
+
+        try:
+            known = await self._changed(name, claim)
+        except KubeError as error:
+            told = self._unwritten(name, error)
+            return dict.fromkeys(uids, told), told if isinstance(error, Unreachable) else ""
+        outcomes: dict[str, str] = {}
+        done: dict[str, Entry] = {}
+        given_back: dict[str, Entry] = {}
+        gone = ""
+        for target in targets:
+            uid = target.regarding.uid
+            entry = known.get(uid)
+            if entry is None:
+                outcomes[uid] = f"not told: {name} of {self._namespace} is full; tomorrow there is room again"
+            elif standing(entry, self._now_s) is Standing.TOLD:
+                outcomes[uid] = ""
+            elif gone:
+                outcomes[uid] = gone
+            else:
+                try:
+                    await self._create(target, entry)
+                    outcomes[uid], done[uid] = "", entry
+                except KubeError as error:
+                    outcomes[uid] = f"not told: {error}"
+                    if isinstance(error, Unreachable):
+                        gone = outcomes[uid]
+                    if uid in ours and uid not in self._doubtful:
+                        given_back[uid] = entry
+        if done or given_back:
+            try:
+                await self._changed(name, lambda kept: settled(kept, done, given_back))
+            except KubeError as error:
+                # Their claims stand: they are told, or lost until tomorrow, and never told twice.
+                gone = gone or f"not told: {error}"
+        return outcomes, gone
+
+    def _unwritten(self, name: str, error: KubeError) -> str:
+        if isinstance(error, NotFound):
+            cure = f"make namespace {self._namespace}, or name another (--record-namespace)"
+            return f"not told: {error}: {cure}"
+        return f"not told, because {name} of {self._namespace} could not be written: {error}"
+
+    async def _create(self, target: Target, entry: Entry) -> None:
+        """Raises KubeError. An Event that is there already was created by this claim."""
+        regarding, said = target.regarding, target.notice
+        name = event_name(regarding, event_id(regarding.uid, entry))
+        event = single(regarding, said.type, said.reason, said.message, self._now_s, name)
+
+        async def create() -> None:
+            try:
+                await self._client.post(event.collection, event.new(COMPONENT, COMPONENT), ApiObject)
+            except Conflict:
+                return
+            except KubeError as error:
+                if not _is_certain(error):
+                    self._doubtful.add(regarding.uid)
+                raise
+
+        await self._patiently(create)
+
+    async def _changed(self, name: str, change: Change) -> Mapping[str, Entry]:
+        """The entries after the change, which is written against what was read. Raises KubeError."""
+        result: Mapping[str, Entry] = {}
+
+        async def attempt() -> None:
+            nonlocal result
+            found = await self._read(name)
+            kept = entries(found.data if found else None, self._now_s)
+            result = change(kept)
+            if found is None:
+                await self._client.post(
+                    f"/api/v1/namespaces/{self._namespace}/configmaps",
+                    self._body(name, result, ""),
+                    ConfigMap,
+                )
+            elif data(result) != (found.data or {}):
+                path = CONFIG_MAPS.object_path(name, self._namespace)
+                version = found.metadata.resource_version
+                await self._client.put(path, self._body(name, result, version), ConfigMap)
+
+        await self._patiently(attempt, Conflict)
+        return result
+
+    def _body(self, name: str, kept: Mapping[str, Entry], version: str) -> dict[str, object]:
+        metadata = {"name": name, "namespace": self._namespace}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {**metadata, "resourceVersion": version} if version else metadata,
+            "data": data(kept),
+        }
+
+    async def _read(self, name: str) -> ConfigMap | None:
+        try:
+            return await self._client.get_json(
+                CONFIG_MAPS.object_path(name, self._namespace), CONFIG_MAPS.type
+            )
+        except NotFound:
+            return None
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[None]], *passing: type[KubeError]) -> None:
+        """Try a few times what may be over the next time. Raises KubeError."""
+        backoff = Backoff(self._rng)
+        while True:
+            try:
+                return await attempt()
+            except KubeError as error:
+                if not isinstance(error, (*_PASSING, *passing)):
+                    raise
+                asked_s = error.retry_after_s if isinstance(error, Refused) else None
+                wait_s = backoff.next_s(asked_s)
+                if backoff.failures >= _ATTEMPTS:
+                    raise
+                await self._sleep(wait_s)
+
+
+def _by_record(targets: Iterable[Target]) -> list[tuple[str, list[Target]]]:
+    """The targets by the record that has their entries; none is without any."""
+    found: dict[str, list[Target]] = {}
+    for target in targets:
+        found.setdefault(record_of(target.regarding.uid), []).append(target)
+    return sorted(found.items())
+
+
+def _is_certain(error: KubeError) -> bool:
+    """Whether the request surely changed nothing."""
+    return isinstance(error, NotSent) or (isinstance(error, Refused) and not isinstance(error, ServerError))
