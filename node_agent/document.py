@@ -79,7 +79,7 @@ def document(
     problem: str,
     wall_s: float,
 ) -> Document:
-    """The object as of ``wall_s``. ``problem``: why not all holders are known."""
+    """The object as of ``wall_s``. ``problem``: what the agent lacks, beside what the reading does."""
     cut: list[str] = []
     devices = _within(reading.devices, cut)
     links = {each.id: each.links for each in devices if not each.parent}
