@@ -15,10 +15,10 @@ from admin.exits import Exit
 if TYPE_CHECKING:
     from admin.document import Report
     from admin.estimates import Rules
-    from admin.prometheus_flags import Servers
     from admin.remote import Tls
     from admin.sources import Source
     from fairway.accelerators.catalogue import Catalogue
+    from fairway.prometheus.flags import Servers
 
 Command = Callable[..., None]
 

@@ -29,6 +29,7 @@ from benchmarks import (
     memory,
     node_agent_read,
     node_devices,
+    prometheus_look,
     summary,
     webhook,
 )
@@ -52,6 +53,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "summary": summary.measure,
     "devices": device_latency.measure,
     "node_devices": node_devices.measure,
+    "prometheus_look": prometheus_look.measure,
     "cycle": cycle.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
@@ -68,6 +70,7 @@ _OF_OUR_OWN = (
     "summary",
     "devices",
     "node_devices",
+    "prometheus_look",
     "cycle",
     "webhook",
     "many_clusters",

@@ -23,10 +23,13 @@ from estimator.settings import (
     ClusterSource,
     LiveCluster,
     OnDoubt,
+    PrometheusSettings,
     Settings,
     TopologyOverride,
 )
 from estimator.shards import parse_shard, shards_text
+from fairway.prometheus import flags as prometheus_flags
+from fairway.prometheus.answer import PrometheusError
 from fairway.selectors import is_label_key
 from fairway.service.addresses import MAX_PORT
 from fairway.service.certificates import TlsFiles
@@ -69,6 +72,13 @@ def _parse_stale_after_s(text: str) -> float:
     seconds = parse_duration_s(text)
     if seconds <= 0:
         raise ValueError("expected a duration above 0, such as 90s, 2m, 1h30m")
+    return seconds
+
+
+def _parse_interval_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if not 15 <= seconds <= 300:
+        raise ValueError("expected a duration from 15s to 5m, such as 1m")
     return seconds
 
 
@@ -191,6 +201,37 @@ _TOLERATION: Final = Flag(
     "auto|on|off",
 )
 
+_FROM_PROMETHEUS: Final = Flag(
+    prometheus_flags.FLAG[2:],
+    str,
+    "",
+    "A Prometheus that scrapes DCGM's exporter, or node agents, of a live cluster: devices that it says do "
+    "not work leave the room, on nodes that no NodeDevices object tells of. Without CLUSTER= for every "
+    "cluster. May be repeated.",
+    "[CLUSTER=]URL",
+)
+_PROMETHEUS_TOKEN: Final = Flag(
+    prometheus_flags.TOKEN[2:],
+    str,
+    "",
+    "File with the bearer token for it, re-read each time; sent over https only. May be repeated.",
+    "[CLUSTER=]FILE",
+)
+_PROMETHEUS_CA: Final = Flag(
+    prometheus_flags.CA[2:],
+    str,
+    "",
+    "File with the CA that signed its certificate, PEM, re-read each time. May be repeated.",
+    "[CLUSTER=]FILE",
+)
+_PROMETHEUS_INTERVAL: Final = Flag(
+    "prometheus-interval",
+    _parse_interval_s,
+    "1m",
+    "How often it is asked, more or less by a fifth; 15s to 5m.",
+    "DURATION",
+)
+
 _VERBOSITY: Final = verbosity_flag()
 
 GROUPS: Final = (
@@ -198,6 +239,9 @@ GROUPS: Final = (
     FlagGroup("gRPC server", (_SERVER_PORT, _CERTIFICATE, _KEY, _CLIENT_CA, _SKIP_VERIFY)),
     FlagGroup(
         "Answers", (_GATES, _ON_DOUBT, _STALE_AFTER, _KARMADA_KUBECONFIG, CATALOGUE, _TOPOLOGY, _TOLERATION)
+    ),
+    FlagGroup(
+        "Devices by Prometheus", (_FROM_PROMETHEUS, _PROMETHEUS_TOKEN, _PROMETHEUS_CA, _PROMETHEUS_INTERVAL)
     ),
     *process_groups(_HEALTH, _VERBOSITY),
     FlagGroup("Accepted for compatibility, without effect", tuple(flag for flag, _ in INERT)),
@@ -254,6 +298,7 @@ def help_text(width: int) -> str:
 def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
     stock = StockCluster(line.value(_CLUSTER_NAME), line.value(_KUBECONFIG), line.value(_MASTER))
     clusters = cluster_sources(stock, line.values(_CLUSTER), line.values(_SNAPSHOT))
+    prometheus = _prometheus(line, clusters)
     shard = line.value(_SHARD)
     if shard is not None:
         clusters = tuple(source for source in clusters if shard.serves(source.name))
@@ -272,7 +317,22 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         notices=_notices(line, clusters),
         karmada=karmada_kubeconfig(line, _KARMADA_KUBECONFIG, is_file),
         accelerators=_accelerators(line, is_file),
+        prometheus=prometheus,
     )
+
+
+def _prometheus(line: CommandLine, clusters: tuple[ClusterSource, ...]) -> PrometheusSettings:
+    """Of all clusters that are named, whichever of them this process serves."""
+    urls, tokens, cas = (line.values(flag) for flag in (_FROM_PROMETHEUS, _PROMETHEUS_TOKEN, _PROMETHEUS_CA))
+    try:
+        # What a file tells is of another moment than what a Prometheus is asked about.
+        live = [source.name for source in clusters if isinstance(source, LiveCluster)]
+        servers = prometheus_flags.servers_of(urls, tokens, cas, live)
+    except PrometheusError as error:
+        raise FlagError(str(error)) from None
+    if line.values(_FROM_PROMETHEUS) and not servers:
+        raise FlagError(f"--{_FROM_PROMETHEUS.name}: expected a live cluster beside --snapshot")
+    return PrometheusSettings(servers, line.value(_PROMETHEUS_INTERVAL))
 
 
 def _accelerators(line: CommandLine, is_file: Callable[[Path], bool]) -> AcceleratorSettings:

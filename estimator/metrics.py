@@ -47,12 +47,24 @@ CAPACITY_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
 
 
 @dataclass(frozen=True, slots=True)
+class PrometheusReading:
+    """What a cluster's Prometheus tells: age of its last good word, and what of it is heeded.
+
+    ``nodes``: those that it tells of; ``broken``: the devices on them that do not work.
+    """
+
+    staleness_s: float
+    nodes: int
+    broken: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterReading:
     """One cluster's mirror now.
 
     ``synced``: complete and fresh enough to answer from. ``staleness_s``: age of the last news of it.
     ``resources``: columns, one for each resource name seen. ``watch_lag_s``: per watched resource, how long
-    ago its watch was last heard of.
+    ago its watch was last heard of. ``prometheus``: None where none is asked.
     """
 
     synced: bool
@@ -61,6 +73,7 @@ class ClusterReading:
     pods: int
     resources: int
     watch_lag_s: Mapping[str, float] = field(default_factory=dict)
+    prometheus: PrometheusReading | None = None
 
 
 class EstimatorMetrics:
@@ -108,6 +121,9 @@ class EstimatorMetrics:
             "Objects, or parts of them, that could not be understood and were left out",
             *("cluster", "resource"),
         )
+        self._prometheus_failures = declared.counter(
+            f"{_OWN}prometheus_failures_total", "Times that a Prometheus told nothing of devices", "cluster"
+        )
         self._capacity = declared.histogram(
             "fairway_capacity_request_duration_seconds",
             "Duration of calls of fairway.capacity.v1",
@@ -148,6 +164,10 @@ class EstimatorMetrics:
     def bad_object(self, cluster: str, resource: str) -> None:
         """An object, or a part of it, was not understood; the rest counts."""
         self._bad_objects(self._known(cluster), resource).inc()
+
+    def prometheus_failed(self, cluster: str) -> None:
+        """A Prometheus of the cluster was asked about devices in vain."""
+        self._prometheus_failures(self._known(cluster)).inc()
 
     def reflector(self, cluster: str) -> ReflectorMetrics:
         """The counters that a cluster's reflectors use, each naming its resource."""
@@ -195,15 +215,24 @@ class _Readings(Collector):
             gauge("cluster_pods", "Pods mirrored"),
             gauge("cluster_resources", "Resource columns, one for each resource name seen"),
         )
+        told = (
+            gauge("prometheus_staleness_seconds", "Age of the last word of Prometheus on devices"),
+            gauge("prometheus_nodes", "Nodes of whose devices Prometheus tells"),
+            gauge("prometheus_broken_devices", "Devices that do not work, as Prometheus tells"),
+        )
         lag = gauge("watch_lag_seconds", "Time since the watch of a resource was last heard of", "resource")
         for cluster, read in self.clusters.items():
             now = read()
             values = (float(now.synced), now.staleness_s, now.nodes, now.pods, now.resources)
             for family, value in zip(families, values, strict=True):
                 family.add_metric([cluster], value)
+            if now.prometheus is not None:
+                said = (now.prometheus.staleness_s, now.prometheus.nodes, now.prometheus.broken)
+                for family, value in zip(told, said, strict=True):
+                    family.add_metric([cluster], value)
             for resource, lag_s in now.watch_lag_s.items():
                 lag.add_metric([cluster, resource], lag_s)
-        yield from (*families, lag)
+        yield from (*families, *told, lag)
 
 
 def _certificate_metrics(now: CertificateReading) -> Iterator[Metric]:

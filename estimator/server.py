@@ -51,6 +51,7 @@ from fairway.service.version import release
 if TYPE_CHECKING:
     from estimator.karmada.source import KarmadaSource
     from estimator.live_source import LiveSource
+    from estimator.prometheus_source import PrometheusSource
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +111,7 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
         async with program.work() as work:
             for member in members:
                 work.begin(member.name, member.run())
+                work.begin(f"{member.name}/prometheus", member.follow_prometheus())
             if templates is not None:
                 work.begin("templates", templates.run())
             # The first gang shall not wait for its solver to be loaded.
@@ -140,6 +142,7 @@ class _Member:
         self._cluster = cluster
         self._settings = settings
         self._live: LiveSource | None = None
+        self._prometheus: PrometheusSource | None = None
         metrics.watch_cluster(cluster.name, self._reading)
 
     async def run(self) -> None:
@@ -160,6 +163,24 @@ class _Member:
                 at_once=_needed_at_once(self._settings.gates),
             )
             await self._live.run()
+
+    async def follow_prometheus(self) -> None:
+        """Ask the cluster's Prometheus of its devices until cancelled, where there is one."""
+        settings = self._settings.prometheus
+        servers = settings.servers.get(self.name, ())
+        if not servers:
+            return
+        kind_of_source = await asyncio.to_thread(_prometheus_source)
+        self._prometheus = kind_of_source(
+            self.member,
+            servers,
+            settings.every_s,
+            self._report,
+            lambda: self._metrics.prometheus_failed(self.name),
+            clock=time.monotonic,
+            wall_clock=time.time,
+        )
+        await self._prometheus.run()
 
     @property
     def denied(self) -> tuple[Denial, ...]:
@@ -183,6 +204,7 @@ class _Member:
             pods=len(mirror.pods.keys()),
             resources=len(mirror.columns.resource_names),
             watch_lag_s=self._live.watch_lag_s() if self._live else {},
+            prometheus=None if self._prometheus is None else self._prometheus.reading(),
         )
 
     def _report(self, resource: str, key: str, problem: str) -> None:
@@ -262,6 +284,12 @@ def _sources() -> "tuple[type[LiveSource], type[KarmadaSource]]":
     from estimator.live_source import LiveSource
 
     return LiveSource, KarmadaSource
+
+
+def _prometheus_source() -> "type[PrometheusSource]":
+    from estimator.prometheus_source import PrometheusSource
+
+    return PrometheusSource
 
 
 async def _listen(

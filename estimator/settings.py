@@ -1,11 +1,13 @@
 """Everything a running estimator was told, checked and immutable. ``estimator.flags`` makes it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from estimator.feature_gates import Gates
 from estimator.fit.device_tolerations import TolerationMode
+from fairway.prometheus.server import Server
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
 
@@ -54,6 +56,14 @@ class AcceleratorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PrometheusSettings:
+    """Which Prometheus tells of the devices of which live cluster, by its name, and how often it is asked."""
+
+    servers: Mapping[str, tuple[Server, ...]] = field(default_factory=dict)
+    every_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class ApiSettings:
     """The pace of requests to each member API server: ``qps`` a second on average, ``burst`` at once.
 
@@ -86,3 +96,4 @@ class Settings:
     notices: tuple[str, ...]
     karmada: Path | None = None
     accelerators: AcceleratorSettings = AcceleratorSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()

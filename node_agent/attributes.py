@@ -12,7 +12,9 @@ _SWITCH = ""
 class Attributes:
     """What a device is. ``peers``: bus ids at the other ends of its NVLinks, empty for one that is not told.
 
-    ``gpm``: whether it counts how busy its MIG instances are; ``read_at_s``: when all that was read.
+    ``fabric``: what is wrong with its fabric. ``links``: how many NVLinks it has, ``links_up``: that work,
+    ``links_most_up``: how many did at most since the driver was loaded. ``gpm``: whether it counts how busy
+    its MIG instances are; ``read_at_s``: when all that was read.
     """
 
     product: str
@@ -20,7 +22,11 @@ class Attributes:
     bus_id: str
     numa_node: int | None
     clique: str
+    fabric: str
     peers: frozenset[str]
+    links: int
+    links_up: int
+    links_most_up: int
     gpm: bool
     read_at_s: float
 
@@ -29,34 +35,47 @@ def read_attributes(
     asking: Asking, device: nvml.Device, now_s: float, before: Attributes | None
 ) -> Attributes:
     """Asks for each of them; product and place stay as ``before`` where they are not told this time."""
+    fabric = asking.ask(nvml.fabric, device) or nvml.Fabric()
+    peers, links, up = _links(device)
     return Attributes(
         product=asking.ask(nvml.name, device) or (before.product if before else ""),
         minor=asking.ask(nvml.minor, device),
         bus_id=asking.ask(nvml.bus_id, device) or (before.bus_id if before else ""),
         numa_node=asking.ask(nvml.numa_node, device),
-        clique=asking.ask(nvml.clique, device) or "",
-        peers=_peers(device),
+        clique=fabric.clique,
+        fabric=fabric.problem,
+        peers=peers,
+        links=links,
+        links_up=up,
+        links_most_up=max(up, before.links_most_up if before else 0),
         gpm=asking.ask(nvml.gpm_supported, device) or False,
         read_at_s=now_s,
     )
 
 
-def _peers(device: nvml.Device) -> frozenset[str]:
-    """A link whose other end is not told leads to a switch that is outside of the node."""
+def _links(device: nvml.Device) -> tuple[frozenset[str], int, int]:
+    """Where its links lead, how many there are, and how many work.
+
+    A link whose other end is not told leads to a switch that is outside of the node.
+    """
     peers = set()
+    present = up = 0
     for link in range(nvml.MAX_LINKS):
         try:
-            if not nvml.link_is_up(device, link):
-                continue
+            is_up = nvml.link_is_up(device, link)
         except (nvml.NothingThere, nvml.NotTold):
             break  # links are numbered without gaps
+        present += 1
+        if not is_up:
+            continue
+        up += 1
         try:
             peer = nvml.link_peer(device, link)
         except (nvml.NothingThere, nvml.NotTold):
             peer = _SWITCH
         if peer is not None:
             peers.add(peer)
-    return frozenset(peers)
+    return frozenset(peers), present, up
 
 
 def mig_profile(asking: Asking, device: nvml.Device, instance: nvml.Device) -> str:

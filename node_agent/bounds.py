@@ -1,4 +1,4 @@
-"""What NodeDevices may hold at most, as data: the same bounds as in the schema of its definition.
+"""What NodeDevices may hold at most: texts, the whole object, numbers as in `fairway.kube.device_bounds`.
 
 The API server refuses an object whole for one field beyond them, so what is more is cut before it is sent.
 """
@@ -7,19 +7,19 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-MOST_DEVICES: Final = 128
-MOST_HOLDERS: Final = 128
-MOST_PROBLEMS: Final = 16
+from fairway.kube.device_bounds import MOST_BYTES as MOST_BYTES
+from fairway.kube.device_bounds import MOST_CELSIUS as MOST_CELSIUS
+from fairway.kube.device_bounds import MOST_DEVICES as MOST_DEVICES
+from fairway.kube.device_bounds import MOST_HOLDERS as MOST_HOLDERS
+from fairway.kube.device_bounds import MOST_INDEX as MOST_INDEX
+from fairway.kube.device_bounds import MOST_ISLAND as MOST_ISLAND
+from fairway.kube.device_bounds import MOST_MILLIWATTS as MOST_MILLIWATTS
+from fairway.kube.device_bounds import MOST_PERCENT as MOST_PERCENT
+from fairway.kube.device_bounds import MOST_PROBLEMS as MOST_PROBLEMS
+from fairway.kube.device_bounds import MOST_SHARES as MOST_SHARES
+
 MOST_OBJECT_BYTES: Final = 1_000_000
 """etcd takes 1.5 MB, and the server keeps who set which field beside what we send."""
-
-MOST_INDEX: Final = 1023
-MOST_ISLAND: Final = MOST_DEVICES - 1
-MOST_SHARES: Final = 1024
-MOST_PERCENT: Final = 100
-MOST_BYTES: Final = 1 << 50
-MOST_MILLIWATTS: Final = 10_000_000
-MOST_CELSIUS: Final = 300
 
 
 def measured(value: int | None, most: int) -> int | None:

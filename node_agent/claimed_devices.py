@@ -8,14 +8,12 @@ address.
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from fairway.dra.identity import OWN
 from fairway.kube.device_kinds import RESOURCE_SLICES
 from fairway.kube.objects import object_key
 from fairway.kube.resource import ResourceKind
 from fairway.kube.resource_slices import ResourceSlice, SliceDevice
 from node_agent.allocations import ClaimedDevice
-
-# A name without a domain is of the driver's own.
-_ATTRIBUTES = ("uuid", "resource.kubernetes.io/pciBusID", "pciBusID", "pcieBusID")
 
 
 def slices_of(node: str) -> tuple[ResourceKind[ResourceSlice], ...]:
@@ -64,7 +62,7 @@ class ClaimedDevices:
 
 def _id(driver: str, device: SliceDevice) -> str:
     attributes = device.attributes or (device.basic.attributes if device.basic is not None else None) or {}
-    for name in _ATTRIBUTES:
+    for name in OWN:
         attribute = attributes.get(name) or attributes.get(f"{driver}/{name}")
         if attribute is not None and attribute.string_value:
             return attribute.string_value

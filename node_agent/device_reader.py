@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from fairway.kube.node_devices import Health
-from node_agent import health, links, nvml
+from node_agent import health, link_health, links, nvml
 from node_agent.asking import Asking
 from node_agent.attributes import Attributes, mig_profile, read_attributes
 from node_agent.health import HeldXid, Vitals
@@ -375,17 +375,31 @@ class _Pass:
             self._lose(name, why, device, self._known.vitals[name] if silent else Vitals(lost=why))
 
     def _link_devices(self) -> None:
-        """NVLinks lead to bus ids: whose those are is known when all devices are.
+        """NVLinks lead to bus ids: whose those are, and which ought to be up, is known when all devices are.
 
-        Devices that are lost, or cut into instances, have no partners.
+        Devices that are lost, cut into instances, or apart from the fabric have no partners.
         """
         devices = {name: device for name, device in self._devices.items() if not device.parent}
         whole = {name for name in self._attributes if not devices[name].mig_enabled}
-        reached = links.reached(
-            {name: self._attributes[name].peers for name in whole},
-            {name: device.bus_id for name, device in devices.items()},
-        )
+        bus_ids = {name: device.bus_id for name, device in devices.items()}
+        states = {name: _link_state(self._attributes[name], set(bus_ids.values())) for name in sorted(whole)}
+        troubles = link_health.link_troubles(states)
+        joined = {
+            name for name in whole if not link_health.stands_apart(states[name], troubles.get(name, ()))
+        }
+        reached = links.reached({name: self._attributes[name].peers for name in joined}, bus_ids)
         for name, device in devices.items():
-            others = reached[name] & whole if name in whole else frozenset()
-            if device.links != others:
-                self._devices[name] = replace(device, links=others)
+            others = reached[name] & joined if name in joined else frozenset()
+            told = (*device.troubles, *troubles.get(name, ()))
+            self._devices[name] = replace(device, links=others, troubles=told)
+
+
+def _link_state(attributes: Attributes, bus_ids: set[str]) -> link_health.LinkState:
+    return link_health.LinkState(
+        attributes.product,
+        attributes.fabric,
+        attributes.links,
+        attributes.links_up,
+        attributes.links_most_up,
+        not attributes.peers <= bus_ids,
+    )

@@ -244,21 +244,48 @@ def memory(device: Device) -> Memory:
     return Memory(int(told.total), int(told.used))
 
 
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """``problem``: ``FabricNotReady``, ``FabricFailed``, ``FabricDegraded``, or empty.
+
+    ``clique``: ``<cluster UUID>.<clique>`` as the label nvidia.com/gpu.clique; empty outside of one.
+    """
+
+    problem: str = ""
+    clique: str = ""
+
+
 @_asks("nvmlDeviceGetGpuFabricInfoV")
-def clique(device: Device) -> str:
-    """``<cluster UUID>.<clique>`` of a fabric that is up, as the label nvidia.com/gpu.clique; else empty."""
+def fabric(device: Device) -> Fabric:
+    """How the device stands in the NVLink fabric."""
     told = pynvml.c_nvmlGpuFabricInfo_v2_t()
     try:
         pynvml.nvmlDeviceGetGpuFabricInfoV(device, ctypes.byref(told))
     except _OLDER:
         told = pynvml.c_nvmlGpuFabricInfo_t()
         pynvml.nvmlDeviceGetGpuFabricInfo(device, ctypes.byref(told))
+    if told.state == pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED:
+        return Fabric()
+    if told.state != pynvml.NVML_GPU_FABRIC_STATE_COMPLETED:
+        return Fabric("FabricNotReady")
+    if told.status != pynvml.NVML_SUCCESS:
+        return Fabric("FabricFailed")
     cluster = bytes(told.clusterUuid).hex()
-    up = told.state == pynvml.NVML_GPU_FABRIC_STATE_COMPLETED and told.status == pynvml.NVML_SUCCESS
-    if not up or not int(cluster, 16):
-        return ""
     groups = (cluster[:8], cluster[8:12], cluster[12:16], cluster[16:20], cluster[20:])
-    return f"{'-'.join(groups)}.{int(told.cliqueId)}"
+    clique = f"{'-'.join(groups)}.{int(told.cliqueId)}" if int(cluster, 16) else ""
+    return Fabric("FabricDegraded" if _is_degraded(int(getattr(told, "healthMask", 0))) else "", clique)
+
+
+def _is_degraded(mask: int) -> bool:
+    """Of the fabric's health: less bandwidth, routes that do not work, or a wrong configuration."""
+    bandwidth = mask >> pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_DEGRADED_BW & 0b11
+    routes = mask >> pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY & 0b11
+    configuration = mask >> pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION & 0b1111
+    return bool(
+        bandwidth == pynvml.NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE
+        or routes == pynvml.NVML_GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE
+        or configuration > pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE
+    )
 
 
 @_asks("nvmlDeviceGetNvLinkState")

@@ -20,7 +20,6 @@ from admin.notify.workloads import Workload, asking, workloads
 from admin.observing import observe
 from admin.printable import timestamp
 from admin.progress import Seen
-from admin.prometheus_flags import Servers
 from admin.sources import EstimatorSource, LiveSource, Source, SourceError
 from admin.top import Note
 from admin.usage import measured, usage_of
@@ -30,6 +29,7 @@ from fairway.kube.errors import Denied, KubeError
 from fairway.kube.member_kinds import Namespace
 from fairway.kube.permissions import Permission
 from fairway.names import NOTIFY
+from fairway.prometheus.flags import Servers
 from fairway.service.version import release
 from fairway.usage.use import ClusterUsage
 

@@ -247,4 +247,4 @@ def _labels(of: str) -> tuple[str, ...]:
 
 
 def _contradicts(label: str, stated: str, found: str) -> str:
-    return f"label {label} says {shown(stated)!r}, the agent found {shown(found)!r}: the label counts"
+    return f"label {label} says {shown(stated)!r}, the devices say {shown(found)!r}: the label counts"

@@ -103,6 +103,17 @@ def lasting(report: DeviceReport) -> DeviceReport:
     return DeviceReport(listed=counts, bad=bad, is_nvidia=report.is_nvidia)
 
 
+def both(measured: DeviceReport | None, outliving: DeviceReport | None) -> DeviceReport | None:
+    """What somebody else measures on the node, and what is still believed of an agent that is silent."""
+    if measured is None or outliving is None:
+        return measured or outliving
+    known = {device.id for device in measured.bad}
+    bad = (*measured.bad, *(device for device in outliving.bad if device.id not in known))
+    ids = {device.id for device in bad}
+    aside = tuple(device for device in measured.aside if device.id not in ids)
+    return msgspec.structs.replace(measured, bad=bad, aside=aside)
+
+
 def _out_of_use(
     devices: Iterable[NodeDevice], whole: dict[str, NodeDevice], cut: set[str], is_nvidia: bool
 ) -> tuple[tuple[BadDevice, ...], tuple[BadDevice, ...]]:

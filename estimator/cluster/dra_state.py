@@ -7,10 +7,11 @@ goes costs one node, and a cluster without such devices nothing at all.
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairway.dra.devices import DeviceId, PoolId
 from fairway.dra.extended import classes_by_resource
+from fairway.dra.identity import hardware_ids
 from fairway.dra.in_use import Holding, held_by
 from fairway.dra.pools import Pool, by_node, pool_of, within_reach
 from fairway.dra.requests import Claim
@@ -69,6 +70,7 @@ class DraState:
         self._wide = Wider()
         self._stocks: dict[str, NodeStock] = {}
         self._elsewhere: NodeStock | None = None
+        self._broken: dict[str, frozenset[str]] = {}
 
     @property
     def is_used(self) -> bool:
@@ -119,6 +121,24 @@ class DraState:
             del self._pools[pool].held[holding.device]
         self._forget(pool)
 
+    def set_broken(self, node: str, ids: frozenset[str]) -> None:
+        """The node's own devices of these hardware ids do not work, and all others of it do."""
+        if ids == self._broken.get(node, frozenset()):
+            return
+        if ids:
+            self._broken[node] = ids
+        else:
+            del self._broken[node]
+        self._stocks.pop(node, None)
+
+    def knows(self, node: str, hardware_id: str) -> bool:
+        """Whether the device of this id is one of the node's own here, or may be once all has been read."""
+        if self.classes and not self.is_complete:
+            return True
+        self._settle()
+        pools = self._near.get(node, {}).values()
+        return any(hardware_id in hardware_ids(device) for pool in pools for device in pool.devices)
+
     def stocks(self) -> Mapping[str, NodeStock]:
         """What each node has that has any devices of its own. Not to be written or kept."""
         self._settle()
@@ -139,7 +159,7 @@ class DraState:
         twin.classes = dict(self.classes)
         twin.templates, twin.claims = dict(self.templates), dict(self.claims)
         twin._pools, twin._changed, twin._near, twin._wider = {}, set(), {}, {}
-        twin._stocks, twin._elsewhere, twin._wide = {}, None, Wider()
+        twin._stocks, twin._elsewhere, twin._wide, twin._broken = {}, None, Wider(), {}
         if self.is_used:
             twin._stocks, twin._elsewhere = dict(self.stocks()), self.elsewhere()
             twin._wide = self._wide
@@ -191,4 +211,9 @@ class DraState:
             for holdings in self._pools[pool].held.values()
             for holding in holdings
         )
-        return NodeStock(node, own, wider, held_by(held))
+        in_use = held_by(held)
+        if ids := self._broken.get(node):
+            devices = (device for pool in own for device in pool.devices)
+            broken = frozenset(one.id for one in devices if not ids.isdisjoint(hardware_ids(one)))
+            in_use = replace(in_use, broken=broken)
+        return NodeStock(node, own, wider, in_use)

@@ -8,6 +8,9 @@ apart. Of an object that has not been seen to change, as after a start, it count
 states, and from when it was first seen where that lies in the future. An agent that lives changes it within
 five minutes, whatever its clock.
 
+Where no agent writes about a node, or only a stale one has, what a Prometheus tells of it
+(`estimator.cluster.measured_devices`) stands in for its object: same rules, and never beside it.
+
 Time comes in with `NodeDevicesMirror.tick` alone; before the first one nothing is stale.
 """
 
@@ -18,14 +21,13 @@ from math import inf
 
 from estimator.cluster.broken_devices import broken_devices, filled_labels
 from estimator.cluster.columns import NodeColumns
-from estimator.cluster.device_reports import DeviceReport, device_report, lasting
+from estimator.cluster.device_reports import DeviceReport, both, device_report, lasting
 from estimator.cluster.kind_mirror import KindMirror, discard
+from estimator.cluster.measured_devices import STALE_AFTER_S, MeasuredDevices
 from estimator.cluster.report import Report
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import object_key
-from fairway.usage.definitions import THRESHOLDS
 
-STALE_AFTER_S = float(THRESHOLDS.stale_s)
 _DIGITS = re.compile(r"\d+")
 
 _STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"
@@ -65,6 +67,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told: dict[str, str] = {}
         self._now_s: float | None = None
         self._boots: dict[str, str] = {}
+        self._heeded: dict[str, DeviceReport] = {}
+        self.measured = MeasuredDevices(self._apply, report)
 
     @property
     def stale(self) -> frozenset[str]:
@@ -95,6 +99,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             for age in self._ages.values():
                 age.alive_s = min(age.alive_s, now_s)
         self._now_s = now_s
+        self.measured.tick(now_s)
         oldest_s = now_s - STALE_AFTER_S
         silent = {name for name, age in self._ages.items() if age.alive_s < oldest_s}
         changed, self._stale = silent ^ self._stale, silent
@@ -111,7 +116,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
     def node_changed(self, name: str, boot_id: str) -> None:
         """The node of this name appeared or changed; ``boot_id`` is empty where it does not say it."""
         self._boots[name] = boot_id
-        if name in self._values:
+        if name in self._values or self.measured.on(name) is not None:
             self._apply(name)
 
     def node_gone(self, name: str) -> None:
@@ -138,25 +143,34 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._told_stale.discard(name)
 
     def _remember(self, key: str, value: DeviceReport) -> None:
-        for device in value.bad:
-            for pod, _ in device.holders or ():
-                self.watched.setdefault(pod, {})[key] = None
         self._apply(key)
 
-    def _forget(self, key: str, value: DeviceReport) -> None:
-        pods = {pod for device in value.bad for pod, _ in device.holders or ()}
-        for pod in pods:
-            discard(self.watched, pod, key)
+    def _heed(self, name: str, measured: DeviceReport | None) -> DeviceReport | None:
+        """Whose word counts now; the pods on broken devices are looked at from now on."""
+        report = both(measured, self._outliving(name)) if name in self._stale else self._values.get(name)
+        if report is None:
+            report = measured
+        before = self._heeded.pop(name, None)
+        if report is not None and report.bad:
+            self._heeded[name] = report
+        if before is not report:
+            for key in _pods(before):
+                discard(self.watched, key, name)
+            for key in _pods(report):
+                self.watched.setdefault(key, {})[name] = None
+        return report
 
     def _apply(self, name: str) -> None:
-        """Put into the columns what the last object says of the node as it is now."""
-        report = self._values.get(name)
-        problems = [] if report is None else list(report.problems)
-        if report is not None and name in self._stale:
-            report = self._outliving(name)
+        """Put into the columns what is said of the node as it is now."""
+        own = self._values.get(name)
+        measured = None if own is not None and name not in self._stale else self.measured.on(name)
+        report = self._heed(name, measured)
+        told = own if measured is None else measured
+        problems = [] if told is None else list(told.problems)
         bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
+        self._columns.dra.set_broken(name, frozenset(one.id for one in report.bad) if report else frozenset())
         stated = self._columns.stated(name)
         if stated is not None and report is None:
             self._columns.set_found(name, {}, {})
@@ -165,10 +179,11 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             broken = broken_devices(report, stated, lambda pod: self._held_on(pod, name))
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
-            # Where a sharing scheme knows the devices by their ids, no resource need stand for them.
-            if not all(self._is_shared(name, one.id) or self._is_shared(name, one.gpu) for one in report.bad):
+            # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
+            if not all(self._is_known(name, one.id) or self._is_known(name, one.gpu) for one in report.bad):
                 problems += broken.problems
-        self._tell(name, "; ".join(problems))
+        source = "nodedevices" if measured is None else "prometheus"
+        self._tell(source, name, "; ".join(problems))
 
     def _outliving(self, name: str) -> DeviceReport | None:
         """What is still believed of an agent that is silent: as long as its node runs as it did then."""
@@ -186,8 +201,9 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
                     ids |= opened
         return frozenset(ids)
 
-    def _is_shared(self, name: str, device: str) -> bool:
-        return any(table.has_device(name, device) for table in self._columns.devices)
+    def _is_known(self, name: str, device: str) -> bool:
+        in_tables = any(table.has_device(name, device) for table in self._columns.devices)
+        return in_tables or self._columns.dra.knows(name, device)
 
     def _tell_stale(self) -> None:
         """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
@@ -198,14 +214,19 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             but = _OUTLIVING if any(map(self._outliving, news)) else ""
             self._report("nodedevices", news[0], _STALE + but + others)
 
-    def _tell(self, name: str, told: str) -> None:
-        """One report of an object, whatever is wrong with it, and again when something else is."""
+    def _tell(self, source: str, name: str, told: str) -> None:
+        """One report of a node, whatever is wrong with it, and again when something else is."""
         # Another number of the same thing is no news: an agent writes every five minutes.
         news = _DIGITS.sub("", told)
         if news == self._told.get(name, ""):
             return
         if news:
             self._told[name] = news
-            self._report("nodedevices", name, told)
+            self._report(source, name, told)
         else:
             del self._told[name]
+
+
+def _pods(report: DeviceReport | None) -> frozenset[str]:
+    """Those on its broken devices."""
+    return frozenset(pod for device in (report.bad if report else ()) for pod, _ in device.holders or ())

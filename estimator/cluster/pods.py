@@ -23,6 +23,7 @@ from fairway.accelerators.schemes import MARKS
 from fairway.kube.objects import Pod, object_key
 from fairway.moments import moment_s
 from fairway.pod_terms import PodTerm, host_ports, pod_term, required_terms
+from fairway.prometheus.cluster import Placed
 from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, pod_request
 from fairway.selectors import SelectorError
 from fairway.workloads import job_set
@@ -112,6 +113,14 @@ class PodMirror:
         if held is None or held.node != node:
             return frozenset()
         return frozenset(use.device for table, uses in held.devices if table.scheme.opens for use in uses)
+
+    def placed(self, named: tuple[str, str]) -> Placed | None:
+        """Where the pod of a namespace and name is, None for no pod; one look-up, from any thread."""
+        held = self._pods.get("/".join(named))
+        if held is None:
+            return None
+        of_daemon_set = held.controller is not None and held.controller[2] == "DaemonSet"
+        return Placed(held.node, of_daemon_set and not any(map(is_extended, held.footprint)))
 
     def _hold(self, held: _Held) -> None:
         self._columns.hold(held.node, held.footprint, held.group)

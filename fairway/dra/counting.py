@@ -6,11 +6,12 @@ would, until a pod finds nothing; what a different choice of devices could reach
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.dra.allocation import Allocation, Budget
 from fairway.dra.bounds import by_value, free_slots, most, rounds
 from fairway.dra.candidates import Bundle, settle
+from fairway.dra.devices import DeviceId
 from fairway.dra.in_use import InUse
 from fairway.dra.ledger import Ledger, ledger_of
 from fairway.dra.parts import apart, independent, likeness, only_option
@@ -74,7 +75,7 @@ def count_copies(
     value = upper
     for part in parts:
         value = min(value, _count(part, ledger, value, budget, {} if known is None else known))
-    reasons += _reasons(settled.bundles, ledger_of(node, in_use), node, value, limit)
+    reasons += _reasons(settled.bundles, ledger_of(node, in_use), node, in_use.broken, value, limit)
     if value < upper:
         reasons.append(
             f"the search ended after {value}, its steps being used up"
@@ -100,7 +101,8 @@ def allocate(
     if settled.unknown or not all(allocation.place_one() for _ in range(pods)):
         return None
     held = {node.devices[place].id: taken for place, taken in ledger.shares.items()}
-    return InUse(in_use.whole | {node.devices[place].id for place in ledger.whole}, {**in_use.shares, **held})
+    whole = {node.devices[place].id for place in ledger.whole} - in_use.broken
+    return replace(in_use, whole=in_use.whole | whole, shares={**in_use.shares, **held})
 
 
 def _count(part: tuple[Bundle, ...], ledger: Ledger, limit: int, budget: Budget, known: Known) -> int:
@@ -158,7 +160,12 @@ def _beyond_node(bundles: tuple[Bundle, ...], node: NodeDevices) -> bool:
 
 
 def _reasons(
-    bundles: tuple[Bundle, ...], ledger: Ledger, node: NodeDevices, value: int, limit: int
+    bundles: tuple[Bundle, ...],
+    ledger: Ledger,
+    node: NodeDevices,
+    broken: frozenset[DeviceId],
+    value: int,
+    limit: int,
 ) -> list[str]:
     reasons: list[str] = []
     attaching = False
@@ -170,9 +177,11 @@ def _reasons(
             elif value < limit and not option.admin:
                 free = len(free_slots(ledger, option.candidates, limit))
                 asked = "all" if option.count is None else str(option.count)
+                sick = sum(node.devices[c.place].id in broken for c in option.candidates) if broken else 0
                 reasons.append(
                     f"claim {bundle.claim}: request {option.name} asks for {asked}; of {len(node.devices)} "
                     f"devices {len(option.candidates)} match and {free} of them are free"
+                    + (f", {sick} unhealthy" if sick else "")
                 )
     if attaching and value:
         reasons.append("some devices are attached only once a pod has them, which delays it and may fail")

@@ -20,11 +20,13 @@ class InUse:
     """What is held of a cluster's devices.
 
     ``whole``: devices that nobody else can have. ``shares``: of the devices that several hold, how much of
-    each capacity is taken, by full name in nano-units.
+    each capacity is taken, by full name in nano-units. ``broken``: devices that do not work: nobody shall
+    have them, though nobody need hold them, so that they take no counters.
     """
 
     whole: frozenset[DeviceId] = frozenset()
     shares: Mapping[DeviceId, Mapping[str, int]] = field(default_factory=dict)
+    broken: frozenset[DeviceId] = frozenset()
 
     def free_counters(self, pools: Iterable[Pool]) -> dict[CounterId, int]:
         """What is left of the pools' counters, in nano-units; below zero where more is held than exists."""

@@ -88,6 +88,6 @@ class Ledger:
 def ledger_of(node: NodeDevices, in_use: InUse) -> Ledger:
     """What is free on the node, given what claims hold in the whole cluster."""
     places = list(enumerate(node.devices))
-    whole = {place for place, device in places if device.id in in_use.whole}
+    whole = {place for place, one in places if one.id in in_use.whole or one.id in in_use.broken}
     shares = {place: dict(in_use.shares[one.id]) for place, one in places if one.id in in_use.shares}
     return Ledger(node.devices, in_use.free_counters(node.pools), whole, shares, set(shares))

@@ -198,6 +198,7 @@ class NodeStock:
             return (
                 device.id.driver,
                 device.id in in_use.whole,
+                device.id in in_use.broken,
                 None if shares is None else tuple(sorted(shares.items())),
                 device.shared,
                 device.attaches_later,

@@ -1,35 +1,34 @@
-"""A NodeDevices object as far as it can be true: what cannot be is clamped or left out, and said.
+"""A NodeDevices object as far as it can be true: what cannot be is left out, and said.
 
 Whoever may write the object may write anything into it that its schema allows, and a schema may be older or
-not installed. Pure, and cheap where nothing is wrong, which is nearly always: the object itself comes back.
+not installed. What no device can have says nothing of the device, so it counts as not told: 900 % is neither
+busy nor idle. Everybody who reads the object reads it through here. Pure, and cheap where nothing is wrong,
+which is nearly always: the object itself comes back.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from fairway.kube.node_devices import DeviceWindow, Health, NodeDevice, NodeDevices
+from fairway.kube.device_bounds import (
+    MOST_DEVICES,
+    MOST_HOLDERS,
+    MOST_SHARES,
+    MOST_WINDOW_S,
+    OF_DEVICE,
+    OF_WINDOW,
+)
+from fairway.kube.node_devices import DeviceWindow, Health, Holder, NodeDevice, NodeDevices
 from fairway.moments import moment_s
-
-MOST_DEVICES = 128
-"""The most devices of one node that are read: sixteen GPUs with seven MIG instances each."""
-MOST_HOLDERS = 256
 
 _ID = re.compile(r"[!-~]{1,128}")
 _SHOWN = 63
 _SHOWN_PROBLEMS = 5
 _KNOWN_HEALTH = frozenset(Health)
-_PERCENTAGES = ("utilization_p50", "utilization_p95", "utilization_max")
-_AMOUNTS = (
-    "memory_peak_bytes",
-    "memory_used_bytes",
-    "power_max_milliwatts",
-    "temperature_max_celsius",
-    "throttled_seconds",
-    "samples",
-)
-_MOST = 2**53
+# Of these None means that it is not told, of the others 0.
+_OPTIONAL = frozenset(OF_WINDOW) - {"samples"} | {"island"}
+_USED = ("memory_peak_bytes", "memory_used_bytes")
 
 
 def plausible(found: NodeDevices) -> tuple[NodeDevices, tuple[str, ...]]:
@@ -39,6 +38,9 @@ def plausible(found: NodeDevices) -> tuple[NodeDevices, tuple[str, ...]]:
     if found.observed_at and instant_s(found.observed_at) is None:
         problems.append(f"observedAt: {_time_expected(found.observed_at)}: taken as never")
         found = msgspec.structs.replace(found, observed_at="")
+    if not 0 <= found.window_seconds <= MOST_WINDOW_S:
+        problems.append(_beyond("windowSeconds", MOST_WINDOW_S, found.window_seconds))
+        found = msgspec.structs.replace(found, window_seconds=0)
     if len(devices) != len(found.devices) or any(
         one is not other for one, other in zip(devices, found.devices, strict=True)
     ):
@@ -78,40 +80,69 @@ def _device(device: NodeDevice, where: str, problems: list[str]) -> NodeDevice:
     if device.health not in _KNOWN_HEALTH:
         expected = ", ".join(Health)
         problems.append(
-            f"{where}.health: expected {expected}, found {_shown(device.health)}: taken as Healthy"
+            f"{where}.health: expected {expected}, found {_shown(device.health)}: taken as {Health.DEGRADED}"
         )
-        device = msgspec.structs.replace(device, health=Health.HEALTHY)
-    if not 0 <= device.memory_bytes <= _MOST:
-        problems.append(
-            f"{where}.memoryBytes: expected no less than 0, found {device.memory_bytes}: not used"
-        )
-        device = msgspec.structs.replace(device, memory_bytes=0)
-    if device.holders is not None and len(device.holders) > MOST_HOLDERS:
-        count = len(device.holders)
-        problems.append(f"{where}.holders: lists {count}; only the first {MOST_HOLDERS} are read")
-        device = msgspec.structs.replace(device, holders=device.holders[:MOST_HOLDERS])
+        device = msgspec.structs.replace(device, health=Health.DEGRADED)
+    if wrong := _told_too_much(device, OF_DEVICE, where, problems):
+        device = msgspec.structs.replace(device, **wrong)
+    if device.holders:
+        holders = _holders(device.holders, where, problems)
+        if holders is not device.holders:
+            device = msgspec.structs.replace(device, holders=holders)
     if device.window is not None:
-        window = _window(device.window, f"{where}.window", problems)
+        window = _window(device.window, device.memory_bytes, f"{where}.window", problems)
         if window is not device.window:
             device = msgspec.structs.replace(device, window=window)
     return device
 
 
-def _window(window: DeviceWindow, where: str, problems: list[str]) -> DeviceWindow:
-    for names, most in ((_PERCENTAGES, 100), (_AMOUNTS, _MOST)):
-        for name in names:
-            value: int | None = getattr(window, name)
-            if value is not None and not 0 <= value <= most:
-                kept = min(max(0, value), most)
-                expected = f"0 to {most}" if most == 100 else "no less than 0, and less than 2^53"
-                problems.append(
-                    f"{where}.{_camel(name)}: expected {expected}, found {value}: taken as {kept}"
-                )
-                window = msgspec.structs.replace(window, **{name: kept})
+def _holders(holders: list[Holder], where: str, problems: list[str]) -> list[Holder]:
+    if len(holders) > MOST_HOLDERS:
+        problems.append(f"{where}.holders: lists {len(holders)}; only the first {MOST_HOLDERS} are read")
+        holders = holders[:MOST_HOLDERS]
+    for index, holder in enumerate(holders):
+        if not 0 <= holder.shares <= MOST_SHARES:
+            problems.append(_beyond(f"{where}.holders[{index}].shares", MOST_SHARES, holder.shares))
+            known = msgspec.structs.replace(holder, shares=0)
+            holders = [*holders[:index], known, *holders[index + 1 :]]
+    return holders
+
+
+def _window(window: DeviceWindow, memory_bytes: int, where: str, problems: list[str]) -> DeviceWindow:
+    wrong: dict[str, int | str | None] = {**_told_too_much(window, OF_WINDOW, where, problems)}
+    for name in _USED:
+        used: int | None = getattr(window, name)
+        if name not in wrong and used is not None and used > memory_bytes > 0:
+            problems.append(_beyond(f"{where}.{_camel(name)}", memory_bytes, used))
+            wrong[name] = None
+    median, high = window.utilization_p50, window.utilization_p95
+    if median is not None and high is not None and median > high and not wrong.keys() & _PERCENTILES:
+        problems.append(f"{where}: expected utilizationP50 up to P95, found {median} and {high}: not used")
+        wrong |= dict.fromkeys(_PERCENTILES)
     if window.idle_since is not None and instant_s(window.idle_since) is None:
         problems.append(f"{where}.idleSince: {_time_expected(window.idle_since)}: taken as not idle")
-        window = msgspec.structs.replace(window, idle_since=None)
-    return window
+        wrong["idle_since"] = None
+    return msgspec.structs.replace(window, **wrong) if wrong else window
+
+
+_PERCENTILES = frozenset({"utilization_p50", "utilization_p95"})
+
+
+def _told_too_much(
+    told: NodeDevice | DeviceWindow, most: Mapping[str, int], where: str, problems: list[str]
+) -> dict[str, int | None]:
+    """The fields that are beyond their bounds, with what says that they are not told."""
+    found: dict[str, int | None] = {}
+    for name, bound in most.items():
+        value: int | None = getattr(told, name)
+        if value is not None and not 0 <= value <= bound:
+            problems.append(_beyond(f"{where}.{_camel(name)}", bound, value))
+            found[name] = None if name in _OPTIONAL else 0
+    return found
+
+
+def _beyond(where: str, most: int, found: int) -> str:
+    return f"{where}: expected 0 to {most}, found {found}: not used"
 
 
 def _time_expected(found: str) -> str:

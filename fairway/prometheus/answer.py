@@ -5,6 +5,7 @@ https://prometheus.io/docs/prometheus/latest/querying/api: a vector, or an error
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +14,8 @@ MOST_SERIES = 500_000
 """More devices, instances and holders than a cluster has, twice told."""
 
 _SHOWN = 200
+_SERIES, _END = b'{"metric":', b'"]}]'
+_PIECE_BYTES = 64 << 10
 
 
 class PrometheusError(Exception):
@@ -53,27 +56,38 @@ class _Answer(msgspec.Struct, rename="camel"):
     warnings: list[str] | None = None
 
 
-def vector(where: str, body: bytes) -> Vector:
-    """The vector of a successful answer. Raises PrometheusError."""
+def vector(where: str, body: bytes | bytearray, most_series: int = MOST_SERIES) -> Vector:
+    """The vector of a successful answer. Raises PrometheusError.
+
+    Whatever its length it is decoded in pieces, each of which holds the interpreter for less than a
+    millisecond: an event loop may run beside it.
+    """
     try:
-        answer = msgspec.json.decode(body, type=_Answer)
+        envelope, pieces = _pieces(body)
+        answer = msgspec.json.decode(envelope, type=_Answer)
         data = answer.data or _Data()
         if answer.status != "success" or data.result_type != "vector":
             found = answer.error or data.result_type or "nothing"
             raise PrometheusError(f"{where}: expected a vector, found {_shown(found)}")
-        found_samples = msgspec.json.decode(data.result, type=list[_Sample])
+        samples: list[Sample] = []
+        # Most texts come again and again, in tens of thousands of series.
+        known: dict[str, str] = {}
+        for piece in pieces if pieces is not None else (data.result,):
+            decoded = msgspec.json.decode(piece, type=list[_Sample])
+            for one in decoded:
+                labels = {name: known.setdefault(text, text) for name, text in one.metric.items()}
+                samples.append(Sample(labels, _number(one.value[1])))
+            if len(samples) > most_series:
+                raise PrometheusError(too_many(where, body.count(_SERIES) or len(decoded), most_series))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PrometheusError(
             f"{where}: {_what(body)} ({error}); expected JSON of Prometheus's HTTP API: is the URL, with its "
             "path prefix, that of Prometheus itself?"
         ) from error
-    if len(found_samples) > MOST_SERIES:
-        raise PrometheusError(too_many(where, len(found_samples)))
-    samples = tuple(Sample(one.metric, _number(one.value[1])) for one in found_samples)
-    return Vector(samples, tuple(_shown(text) for text in answer.warnings or ()))
+    return Vector(tuple(samples), tuple(_shown(text) for text in answer.warnings or ()))
 
 
-def refusal(where: str, status: int, body: bytes, location: str = "") -> PrometheusError:
+def refusal(where: str, status: int, body: bytes | bytearray, location: str = "") -> PrometheusError:
     """What an answer that is no success says; ``location``: where it redirects to."""
     try:
         said = msgspec.json.decode(body, type=_Answer).error
@@ -85,10 +99,10 @@ def refusal(where: str, status: int, body: bytes, location: str = "") -> Prometh
     return PrometheusError(f"{where}: {status}: {_shown(said or _what(body))}; {remedy}")
 
 
-def too_many(where: str, count: float) -> str:
+def too_many(where: str, count: float, most: int = MOST_SERIES) -> str:
     """Why an answer of so many series is not taken."""
     return (
-        f"{where}: {count:,.0f} series; expected at most {MOST_SERIES:,}: give the Prometheus of one "
+        f"{where}: {count:,.0f} series; expected at most {most:,}: give the Prometheus of one "
         "cluster, or drop labels that change with every scrape"
     )
 
@@ -108,6 +122,27 @@ _REMEDIES = {
 }
 
 
+def _pieces(body: bytes | bytearray) -> tuple[bytes | bytearray, Iterator[bytes | bytearray] | None]:
+    """The answer without its series, and these as arrays; the whole of it and none where it is written
+    otherwise than Prometheus, and what speaks its API, writes it.
+
+    Within a text a quote is escaped: what looks like the start of a series is one.
+    """
+    start, end = body.find(_SERIES), body.rfind(_END)
+    if start < 0 or end < start:
+        return body, None
+    end += len(_END) - 1
+    return body[:start] + body[end:], _cut(body, start, end)
+
+
+def _cut(body: bytes | bytearray, start: int, end: int) -> Iterator[bytes | bytearray]:
+    while start < end:
+        cut = body.find(b"," + _SERIES, start + _PIECE_BYTES, end)
+        stop = end if cut < 0 else cut
+        yield b"[" + body[start:stop] + b"]"
+        start = stop + 1
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -115,7 +150,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _what(body: bytes) -> str:
+def _what(body: bytes | bytearray) -> str:
     text = body[:4096].decode(errors="replace").strip()
     if not text:
         return "an empty answer"

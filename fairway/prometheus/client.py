@@ -23,13 +23,34 @@ from fairway.prometheus.answer import (
     too_many,
     vector,
 )
-from fairway.prometheus.exporters import Exporter
+from fairway.prometheus.exporters import Exporter, Value
 from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES
 from fairway.prometheus.server import Server
 from fairway.prometheus.told import Told
 
-DEADLINE_S = 120.0
-MOST_BYTES = 256 << 20
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked, and within which bounds: all measures, by a command that somebody waits for.
+
+    ``positive``: those of ``values`` of which 0 says nothing and is not sent. ``is_whole``: a query that
+    fails is an error, for those who would take a gap for health.
+    """
+
+    values: frozenset[Value] = frozenset(Value)
+    positive: frozenset[Value] = frozenset()
+    deadline_s: float = 120.0
+    most_series: int = MOST_SERIES
+    most_bytes: int = 256 << 20
+    is_whole: bool = False
+
+    def query(self, value: Value, exporter: Exporter) -> str:
+        """What is asked for this of the exporter's metrics; empty for nothing."""
+        asked = next((one.of(exporter) for one in MEASURES if one.value is value), "")
+        return f"({asked}) > 0" if asked and value in self.positive else asked
+
+
+EVERYTHING = Wanted()
 
 _AT_ONCE = 2
 _OK = 200
@@ -44,17 +65,15 @@ class Found:
     problems: tuple[str, ...]
 
 
-async def ask(
-    server: Server, at_s: float, seen: Callable[[str], None], deadline_s: float = DEADLINE_S
-) -> Found:
+async def ask(server: Server, at_s: float, seen: Callable[[str], None], wanted: Wanted = EVERYTHING) -> Found:
     """Everything that is told of devices at the moment ``at_s``. Raises PrometheusError.
 
     ``seen`` is told what is being read.
     """
     credentials, tls = await asyncio.to_thread(_shown_to, server)
-    until_s = asyncio.get_running_loop().time() + deadline_s
+    until_s = asyncio.get_running_loop().time() + wanted.deadline_s
     async with open_session() as session:
-        client = _Client(server, session, credentials, tls, at_s, until_s)
+        client = _Client(server, session, credentials, tls, at_s, until_s, wanted)
         found = [await _asked(client, exporter, seen) for exporter in Exporter]
     told = tuple(one for one in found if one is not None)
     if not told and client.problems:
@@ -74,8 +93,8 @@ async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], No
     if not series > 0:
         return None
     seen(f"{series:,.0f} series of {exporter}")
-    if series > MOST_SERIES:
-        client.problems.append(too_many(f"{client.server}, {exporter}", series))
+    if series > client.wanted.most_series:
+        client.problems.append(too_many(f"{client.server}, {exporter}", series, client.wanted.most_series))
         return None
     devices = (await client.vector(DEVICES[exporter])).samples
     gate = asyncio.Semaphore(_AT_ONCE)
@@ -85,10 +104,14 @@ async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], No
             try:
                 return (await client.vector(query)).samples
             except PrometheusError as error:
+                if client.wanted.is_whole:
+                    raise PrometheusError(f"{error} (asked for {about}, by {exporter})") from error
                 client.problems.append(f"{about}, by {exporter}, is not known: {error}")
                 return ()
 
-    queries = {measure.value: query for measure in MEASURES if (query := measure.of(exporter))}
+    queries = {
+        value: query for value in client.wanted.values if (query := client.wanted.query(value, exporter))
+    }
     values = dict(zip(queries, await asyncio.gather(*map(one, queries, queries.values())), strict=True))
     if exporter is not Exporter.AGENT:
         return Told(exporter, client.at_s, devices, values=values)
@@ -107,9 +130,11 @@ class _Client:
         tls: ssl.SSLContext | None,
         at_s: float,
         until_s: float,
+        wanted: Wanted,
     ) -> None:
         self.server, self.at_s = server, at_s
         self.problems: list[str] = []
+        self.wanted = wanted
         self._session, self._credentials, self._tls, self._until_s = session, credentials, tls, until_s
 
     async def vector(self, query: str) -> Vector:
@@ -137,21 +162,20 @@ class _Client:
             raise PrometheusError(str(error)) from error
         if response.status != _OK:
             raise refusal(where, response.status, body, response.headers.get("Location", ""))
-        found = await asyncio.to_thread(vector, where, body)
+        found = await asyncio.to_thread(vector, where, body, self.wanted.most_series)
         self.problems += (f"{where} warns: {text}" for text in found.warnings)
         return found
 
-    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        parts, size = [], 0
+    async def _body(self, response: aiohttp.ClientResponse) -> bytearray:
+        body, most = bytearray(), self.wanted.most_bytes
         async for part in response.content.iter_any():
-            parts.append(part)
-            size += len(part)
-            if size > MOST_BYTES:
+            body += part
+            if len(body) > most:
                 raise PrometheusError(
-                    f"{self.server}: an answer of more than {MOST_BYTES >> 20} MiB; expected less: give the "
+                    f"{self.server}: an answer of more than {most >> 20} MiB; expected less: give the "
                     "Prometheus of one cluster"
                 )
-        return b"".join(parts)
+        return body
 
 
 def _shown_to(server: Server) -> tuple[Credentials, ssl.SSLContext | None]:

@@ -188,12 +188,14 @@ def _idle_since(at_s: float, key: Key, numbers: Numbers) -> str | None:
 
 def _condition(key: Key, numbers: Numbers) -> tuple[Health, tuple[Problem, ...]]:
     """What the exporter's gauges mean. An XID stays in them as long as the exporter runs: since when, nobody
-    knows.
+    knows. But one that only a reset ends is not over, since a reset ends the exporter as well: it uses the
+    device.
     """
     found = [(health, problem) for value, problem, health in _FAULTS if numbers.of(key, value)]
     if (xid := numbers.of(key, Value.XID)) and xid_kind(xid) is not XidKind.APPLICATION:
         message = f"the last XID error, {xid_meaning(xid)}; when it came is not known"
-        found.insert(0, (Health.DEGRADED, Problem(code=f"Xid{xid}", message=message)))
+        health = Health.UNHEALTHY if xid_kind(xid) is XidKind.RESET else Health.DEGRADED
+        found.insert(0, (health, Problem(code=f"Xid{xid}", message=message)))
     return _worst(health for health, _ in found), tuple(problem for _, problem in found)
 
 

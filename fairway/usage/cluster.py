@@ -11,6 +11,7 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.listed import listed
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.kube.objects import Node, Pod
+from fairway.kube.plausible_devices import plausible
 from fairway.usage.bound import bound_s
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
@@ -44,7 +45,7 @@ def cluster_usage(
     """
     told = measured(objects.agents or (), now_s, limits)
     fresh = (agent for agent in objects.agents or () if agent.metadata.name in told.found)
-    lists = {agent.metadata.name: listed(agent) for agent in fresh}
+    lists = {agent.metadata.name: listed(plausible(agent)[0]) for agent in fresh}
     holdings = HeldDevices(objects.nodes, catalogue, lists)
     dealer = Dealer(told.found)
     notes: list[str] = []

@@ -1,17 +1,12 @@
-"""What a node's agent tells of its devices, checked: numbers that no device can have are told, not used."""
+"""What a node's agent tells of its devices, as far as it can be true (`fairway.kube.plausible_devices`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fairway.accelerators.devices import Read
 from fairway.kube.node_devices import DeviceWindow, Health, Holder, HolderSource, NodeDevice, NodeDevices
-from fairway.moments import moment_s
+from fairway.kube.plausible_devices import instant_s, plausible
 from fairway.usage.definitions import THRESHOLDS, Thresholds
-
-MOST_DEVICES = 1024
-"""More devices and instances than a node can have; the rest of a longer list is not read."""
-
-_MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,56 +63,34 @@ def measured(
     problems: list[str] = []
     for agent in agents:
         node = agent.metadata.name
-        at_s = moment_s(agent.observed_at)
+        at_s = instant_s(agent.observed_at)
         if at_s is None or abs(now_s - at_s) > limits.stale_s:
             problems.append(f"NodeDevices {node}: {_age(at_s, now_s)}; its devices are not measured")
             continue
         if agent.agent.problem:
             problems.append(f"NodeDevices {node}: its agent says: {agent.agent.problem[:200]}")
-        if len(agent.devices) > MOST_DEVICES:
-            problems.append(
-                f"NodeDevices {node}: devices: expected at most {MOST_DEVICES}, found {len(agent.devices)}; "
-                "the rest is not read"
-            )
-        devices: dict[str, Measured] = {}
-        for device in agent.devices[:MOST_DEVICES]:
-            if not device.id or device.id in devices:
-                problems.append(f"NodeDevices {node}: devices: expected ids, each once; {_shown(device.id)}")
-                continue
-            devices[device.id] = _device(node, device, agent.window_seconds, now_s, problems)
-        found[node] = tuple(devices.values())
+        known, told = plausible(agent)
+        problems += (f"NodeDevices {node}: {one}" for one in told)
+        found[node] = tuple(_device(node, one, known.window_seconds, now_s) for one in known.devices)
     return Read(found, tuple(problems))
 
 
-def _device(node: str, device: NodeDevice, window_s: int, now_s: float, problems: list[str]) -> Measured:
-    health = next((health for health in Health if health == device.health), None)
-    where = f"NodeDevices {node}: device {_shown(device.id)}"
-    if health is None:
-        known = ", ".join(Health)
-        problems.append(f"{where}: health: expected one of {known}, found {_shown(device.health)}")
+def _device(node: str, device: NodeDevice, window_s: int, now_s: float) -> Measured:
     window = device.window or DeviceWindow()
     p50, p95 = window.utilization_p50, window.utilization_p95
     if not window.samples or p50 is None or p95 is None:
         p50 = p95 = None
-    elif not 0 <= p50 <= p95 <= 100:
-        found = f"{p50} and {p95}"
-        problems.append(f"{where}: utilisation: expected 0 to 100, p50 up to p95, found {found}: not used")
-        p50 = p95 = None
-    memory = max(0, device.memory_bytes)
     peak = window.memory_peak_bytes if window.memory_peak_bytes is not None else window.memory_used_bytes
-    if peak is not None and (peak < 0 or (memory and peak > memory)):
-        problems.append(f"{where}: memory used: expected 0 to {memory} bytes, found {peak}: not used")
-        peak = None
-    idle_at_s = moment_s(window.idle_since)
+    idle_at_s = instant_s(window.idle_since)
     return Measured(
         device.id,
         node,
         device.index,
         device.product,
-        memory,
+        device.memory_bytes,
         device.parent,
         device.mig_profile,
-        health or Health.DEGRADED,
+        Health(device.health),
         tuple(f"{one.code}: {one.message}" if one.message else one.code for one in device.problems or ()),
         _holders(device.holders or ()),
         p50,
@@ -125,7 +98,7 @@ def _device(node: str, device: NodeDevice, window_s: int, now_s: float, problems
         peak,
         None if idle_at_s is None else max(0, int(now_s - idle_at_s)),
         window.throttled_seconds,
-        max(0, window_s),
+        window_s,
     )
 
 
@@ -152,7 +125,3 @@ def _age(at_s: float | None, now_s: float) -> str:
         return "observedAt: expected a moment as RFC 3339"
     minutes = int(abs(now_s - at_s)) // 60
     return f"written {minutes} minutes ago" if at_s < now_s else f"its clock is {minutes} minutes ahead"
-
-
-def _shown(text: str) -> str:
-    return repr(text[:_MOST_SHOWN])

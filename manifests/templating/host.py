@@ -40,6 +40,7 @@ _TEMPLATES: Final = "$.Values.estimator.karmadaKubeconfigSecret"
 _PER_MEMBER: Final = all_of(target("host"), mode("per-member"))
 _FOR_MANY: Final = all_of(target("host"), mode("for-many"))
 _OWN_URL: Final = 'printf "https://fairway-webhook.%s.svc:443" $.Release.Namespace'
+_PROMETHEUS: Final = "index $.Values.estimator.fromPrometheus $member"
 _OTHER_PORT: Final = Written("{{ $.Values.estimator.external.port }}")
 _OTHER_ADDRESS: Final = Written(
     '"--estimator={{ $member }}={{ $.Values.estimator.external.host }}'
@@ -114,7 +115,9 @@ def _program(name: str, root: Path, deployment: Source, metrics_rule: int) -> It
 
 
 def _per_member(root: Path) -> Iterator[TemplateFile]:
-    deployment = _estimator(the_object(root, "base/estimator-per-member/deployment.yaml"))
+    deployment = the_object(root, "base/estimator-per-member/deployment.yaml")
+    asked = Written(f'"--from-prometheus={{{{ {_PROMETHEUS} }}}}"')
+    deployment = _estimator(deployment.add(f"{CONTAINER}/args/-", When(_PROMETHEUS, asked)))
     service = _service(the_object(root, "base/estimator-per-member/service.yaml"))
     disruption = the_object(root, "base/estimator-per-member/poddisruptionbudget.yaml")
     yield _file("estimator-per-member-deployment", deployment, _PER_MEMBER, EACH_MEMBER)
@@ -131,6 +134,8 @@ def _for_many(root: Path) -> Iterator[TemplateFile]:
     deployment = the_object(root, "base/estimator-for-many/deployment.yaml")
     for place, value in additions_of(root, f"{_MEMBER_FOLDER}/estimator.yaml"):
         deployment = deployment.add(place, Each(EACH_MEMBER, each_member(value)))
+    asked = Written(f'"--from-prometheus={{{{ $member }}}}={{{{ {_PROMETHEUS} }}}}"')
+    deployment = deployment.add(f"{CONTAINER}/args/-", Each(EACH_MEMBER, When(_PROMETHEUS, asked)))
     disruption = the_object(root, "base/estimator-for-many/poddisruptionbudget.yaml")
     service = _service(the_object(root, "base/estimator-for-many/service.yaml"))
     of_member = _service(the_object(root, f"{_MEMBER_FOLDER}/service.yaml"))
@@ -148,6 +153,9 @@ def _of_all_estimators(root: Path) -> Iterator[TemplateFile]:
     runs_here = all_of(target("host"), any_of(mode("per-member"), mode("for-many")))
     policy = to_karmada(metrics_from(the_object(root, "base/estimator/networkpolicy.yaml"), 1), 1)
     policy = member_ports(policy, 2)
+    port: Node = {"protocol": "TCP", "port": Written("{{ $port }}")}
+    ports: Node = Each("$port := $.Values.networkPolicy.prometheusPorts", port)
+    policy = policy.add("/spec/egress/-", When("$.Values.networkPolicy.prometheusPorts", {"ports": [ports]}))
     elsewhere = objects_of(root, "overlays/estimator-elsewhere/services.yaml")[0]
     elsewhere = elsewhere.put("/spec/externalName", text_of("", "estimator.external.host"))
     elsewhere = elsewhere.put("/spec/ports/0/targetPort", _OTHER_PORT)

@@ -14,6 +14,7 @@ from estimator.settings import (
     SnapshotCluster,
     TopologyOverride,
 )
+from fairway.prometheus.server import Server
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings, Text
@@ -70,6 +71,10 @@ OURS = {
     "catalogue": "",
     "topology": "",
     "extended-resource-toleration": "auto",
+    "from-prometheus": "",
+    "prometheus-token-file": "",
+    "prometheus-ca-file": "",
+    "prometheus-interval": "1m",
 }
 
 
@@ -367,3 +372,42 @@ def test_help_shows_every_flag_within_the_width(argv: list[str]) -> None:
 def test_version_is_shown_as_the_stock_estimator_shows_it() -> None:
     parsed = parse(["version"], version="fairway 1.2.3")
     assert parsed == Text("karmada-scheduler-estimator version: fairway 1.2.3")
+
+
+class TestPrometheus:
+    """Which Prometheus measures which cluster; files are read when it is asked."""
+
+    def test_one_for_all_and_one_of_its_own(self) -> None:
+        argv = ("--cluster=a=/a", "--cluster=b=/b", "--from-prometheus=http://p:9090/")
+        found = settings(*argv, "--from-prometheus=b=https://q", "--prometheus-token-file=b=/t").prometheus
+        assert found.every_s == 60
+        assert found.servers == {
+            "a": (Server("http://p:9090"),),
+            "b": (Server("http://p:9090", Path("/t")), Server("https://q", Path("/t"))),
+        }
+
+    def test_a_shard_leaves_those_of_others_alone(self) -> None:
+        argv = ("--cluster=a=/a", "--cluster=b=/b", "--from-prometheus=a=http://p")
+        for shard in ("0/2", "1/2"):
+            assert set(settings(*argv, f"--shard={shard}").prometheus.servers) == {"a"}
+
+    @pytest.mark.parametrize(
+        ("argv", "said"),
+        [
+            (("--from-prometheus=p:9090",), "--from-prometheus 'p:9090': expected http(s)://HOST"),
+            (
+                ("--from-prometheus=c=http://p",),
+                "--from-prometheus c=...: no cluster of this name; there is a",
+            ),
+            (
+                ("--prometheus-token-file=/t",),
+                "--prometheus-token-file: expected --from-prometheus URL with it",
+            ),
+            (("--prometheus-interval=1s",), "expected a duration from 15s to 5m"),
+        ],
+    )
+    def test_what_cannot_be_meant(self, argv: tuple[str, ...], said: str) -> None:
+        assert said in error("--cluster=a=/a", *argv)
+
+    def test_a_file_has_none(self) -> None:
+        assert "expected a live cluster" in error("--snapshot=a=/d.json", "--from-prometheus=http://p")

@@ -13,6 +13,7 @@ from estimator.capacity.replicas import max_replicas
 from estimator.capacity.survey.survey import survey
 from estimator.capacity.topology.domains import domains_of
 from estimator.capacity.topology.levels import CLIQUE, topology_levels
+from estimator.cluster.device_reports import device_report
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.quantity import MAX_INT64
@@ -490,6 +491,27 @@ class TestStaleAgents:
         write(mirror, agent("a").gpus(8).observed(at(602)))
         assert not mirror.columns.broken
 
+    def test_it_outlives_beside_what_a_prometheus_tells_instead(self) -> None:
+        complaints = Complaints()
+        mirror = cluster(eight().booted("b1"), report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, agent("a").gpus(8).bad(0).bad(1, "RowRemapFailed").booted("b1"))
+        mirror.node_devices.tick(NOW_S + 601)
+        # It knows of one of them, and of one that has failed since; of XIDs it knows not what follows.
+        told = (
+            agent("a").gpus(8).bad(0, health="Degraded").bad(1, "RowRemapFailure").bad(2, "RowRemapFailure")
+        )
+        mirror.node_devices.measured.hear("a", device_report(told.build())[0])
+        assert free(mirror) == 5
+        assert mirror.columns.broken.on(0)[GPU].why == (
+            "RowRemapFailure on GPU-a-1",
+            "RowRemapFailure on GPU-a-2",
+            "Xid79 on GPU-a-0, told before its agent fell silent",
+        )
+        upsert(mirror, eight().booted("b2"))
+        assert free(mirror) == 6
+        assert len(complaints) == 1
+
     def test_nothing_else_of_a_silent_agent_is_heeded(self) -> None:
         mirror = cluster(eight().booted("b1"), report=lambda *_: None)
         mirror.node_devices.tick(NOW_S + 601)
@@ -529,7 +551,7 @@ class TestLabels:
                 {},
                 "nvidia.com/gpu.product",
                 "NVIDIA-A100-SXM4-40GB",
-                "label nvidia.com/gpu.product says 'NVIDIA-A100-SXM4-40GB', the agent found "
+                "label nvidia.com/gpu.product says 'NVIDIA-A100-SXM4-40GB', the devices say "
                 "'NVIDIA H100 80GB HBM3': the label counts",
             ),
             ({"nvidia.com/gpu.memory": "81559"}, {}, "nvidia.com/gpu.memory", "81559", ""),
@@ -538,14 +560,14 @@ class TestLabels:
                 {},
                 "nvidia.com/gpu.memory",
                 "40960",
-                "label nvidia.com/gpu.memory says '40960', the agent found '81920 MiB': the label counts",
+                "label nvidia.com/gpu.memory says '40960', the devices say '81920 MiB': the label counts",
             ),
             (
                 {CLIQUE: "c1.8"},
                 {"clique": "c1.7"},
                 CLIQUE,
                 "c1.8",
-                f"label {CLIQUE} says 'c1.8', the agent found 'c1.7': the label counts",
+                f"label {CLIQUE} says 'c1.8', the devices say 'c1.7': the label counts",
             ),
         ],
     )
@@ -710,8 +732,8 @@ class TestBadInput:
             (
                 agent("a").gpus(8).having(1, window={"utilizationP50": 900, "samples": -1}),
                 8,
-                "devices[1].window.utilizationP50: expected 0 to 100, found 900: taken as 100; devices[1]."
-                "window.samples: expected no less than 0, and less than 2^53, found -1: taken as 0",
+                "devices[1].window.utilizationP50: expected 0 to 100, found 900: not used; devices[1]."
+                "window.samples: expected 0 to 301, found -1: not used",
             ),
             (
                 agent("a").gpus(10_000).bad(9_000),
@@ -730,7 +752,7 @@ class TestBadInput:
                 ONE_BAD.having(0, health="Sick"),
                 8,
                 "devices[0].health: expected Healthy, Degraded, Unhealthy, Lost, found 'Sick': taken as "
-                "Healthy",
+                "Degraded",
             ),
             (
                 ONE_BAD.having(0, window={"idleSince": "noon"}),
@@ -741,18 +763,18 @@ class TestBadInput:
                 agent("a").gpus(8, memoryBytes=-1),
                 8,
                 "; ".join(
-                    f"devices[{n}].memoryBytes: expected no less than 0, found -1: not used" for n in range(5)
+                    f"devices[{n}].memoryBytes: expected 0 to {2**50}, found -1: not used" for n in range(5)
                 )
                 + "; 3 more problems",
             ),
             (
                 ONE_BAD.held(0, *(f"default/p{number}" for number in range(300))),
                 7,
-                "devices[0].holders: lists 300; only the first 256 are read",
+                "devices[0].holders: lists 300; only the first 128 are read",
             ),
         ],
     )
-    def test_it_is_clamped_and_told_in_one_report(self, sick: AgentBuilder, left: int, told: str) -> None:
+    def test_it_is_left_out_and_told_in_one_report(self, sick: AgentBuilder, left: int, told: str) -> None:
         complaints = Complaints()
         mirror = cluster(eight(), report=complaints)
         write(mirror, sick, sick)

@@ -16,6 +16,9 @@ from estimator.feature_gates import Gates
 from estimator.member import MemberCluster
 from estimator.pb import estimator_pb2 as pb
 from estimator.service import SERVICE
+from estimator.settings import PrometheusSettings
+from fairway.prometheus.exporters import Value
+from fairway.prometheus.server import Server
 from fairway.service.program import StartError
 from sandbox.fakeapi import FakeApi
 from tests.builders import requirements
@@ -31,6 +34,8 @@ from tests.estimator.serving import (
     snapshot,
     write_dump,
 )
+from tests.prometheus.fake import dcgm, from_table, prometheus
+from tests.prometheus.series import Series, values
 
 ONE_GPU = {"nvidia.com/gpu": "1"}
 ONE_CPU = {"cpu": "1"}
@@ -81,6 +86,23 @@ class TestAnswers:
                     await until_value(caller, request, 0)
 
         asyncio.run(scenario())
+
+    def test_without_the_devices_that_prometheus_says_are_broken(self) -> None:
+        gpus = [
+            Series(f"GPU-{number}", values={Value.REMAP_FAILED: float(not number)}).with_(Hostname="a")
+            for number in range(8)
+        ]
+        table = dcgm([gpu.sample() for gpu in gpus], values(gpus))
+
+        async def scenario(url: str) -> None:
+            async with FakeApi() as api:
+                await fill(api)
+                asked = PrometheusSettings({"m": (Server(url),)}, 0.05)
+                async with estimator(live("m", api.url), prometheus=asked) as caller:
+                    await until_value(caller, replicas_request("m", ONE_GPU), 12)
+
+        with prometheus(from_table(table)) as fake:
+            asyncio.run(scenario(fake.url))
 
     def test_of_a_cluster_without_nodes_it_is_0_and_no_doubt(self, tmp_path: Path) -> None:
         file = write_dump(tmp_path / "m.json", [])

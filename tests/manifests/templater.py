@@ -222,6 +222,7 @@ def _or(*values: Json) -> Json:
 
 _FUNCTIONS: Mapping[str, Callable[..., Json]] = {
     "eq": lambda a, b: a == b,
+    "index": lambda table, key: table.get(key),
     "ne": lambda a, b: a != b,
     "and": _and,
     "or": _or,

@@ -6,7 +6,7 @@ What the rules record has the labels that it has where they are evaluated over a
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
 
-from estimator.metrics import ClusterReading, EstimatorMetrics
+from estimator.metrics import ClusterReading, EstimatorMetrics, PrometheusReading
 from fairway.service.certificates import CertificateReading
 from fairway.service.lifecycle import StallReading
 from fairway.service.metrics import PermissionMetrics
@@ -55,7 +55,9 @@ def shown() -> dict[str, frozenset[str]]:
     """The label names of each series, by the name that PromQL knows."""
     registries = [CollectorRegistry() for _ in range(3)]
     estimator = EstimatorMetrics(registries[0], ["east"], version="1")
-    estimator.watch_cluster("east", lambda: ClusterReading(True, 1.0, 2, 3, 4, {"pods": 1.0}))
+    estimator.watch_cluster(
+        "east", lambda: ClusterReading(True, 1.0, 2, 3, 4, {"pods": 1.0}, PrometheusReading(1.0, 2, 3))
+    )
     estimator.watch_stalls(lambda: _STALLS)
     estimator.watch_certificates(lambda: _CERTIFICATES)
     dispatcher = DispatcherMetrics(registries[1], version="1")

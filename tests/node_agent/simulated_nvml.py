@@ -83,6 +83,8 @@ class Gpu:
     processes: list[Process] = field(default_factory=list)
     links: list[str | None] = field(default_factory=list)
     fabric: tuple[bytes, int, int] | None = None
+    fabric_status: int = 0
+    fabric_health: int = 0
     gpm: bool = False
     mig: bool | None = None
     instances: list[Instance] = field(default_factory=list)
@@ -208,6 +210,9 @@ class SimulatedNvml:
             return NOT_SUPPORTED
         cluster, info._obj.cliqueId, info._obj.state = fabric
         info._obj.clusterUuid[:] = cluster
+        info._obj.status = self._at(handle).fabric_status
+        if hasattr(info._obj, "healthMask"):
+            info._obj.healthMask = self._at(handle).fabric_health
         return OK
 
     _nvmlDeviceGetGpuFabricInfo = _nvmlDeviceGetGpuFabricInfoV

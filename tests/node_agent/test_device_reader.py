@@ -3,7 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+import pynvml
 import pytest
 
 from fairway.kube.node_devices import Health
@@ -135,6 +137,72 @@ def test_devices_joined_by_bridges_and_one_that_is_cut() -> None:
 def test_links_to_the_processor_join_no_devices() -> None:
     with reads(SimulatedNvml(*(Gpu(index, links=[simulated.CPU] * 3) for index in range(4)))) as machine:
         assert {device.links for device in machine.read().devices} == {frozenset()}
+
+
+def island_sizes(machine: Reads) -> list[int]:
+    """How many other devices each device reaches by NVLink, a minute later than before."""
+    machine.now_s += 60
+    return [len(device.links) for device in machine.read().devices]
+
+
+def test_a_gpu_that_is_not_registered_with_the_fabric_is_out_until_it_is() -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        for state, found, links in (
+            (pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS, {"FabricNotReady": Health.UNHEALTHY}, 0),
+            (pynvml.NVML_GPU_FABRIC_STATE_COMPLETED, {}, 7),
+        ):
+            library.gpus[0].fabric = (bytes(16), 0, state)
+            assert island_sizes(machine) == [links] + [6 + (links > 0)] * 7
+            assert codes(machine.device()) == found
+
+
+def test_a_gpu_that_failed_to_register_works_alone() -> None:
+    library = simulated.gb200()
+    library.gpus[1].fabric_status = pynvml.NVML_ERROR_UNKNOWN
+    with reads(library) as machine:
+        assert island_sizes(machine) == [2, 0, 2, 2]
+        assert codes(machine.device(library.gpus[1].uuid)) == {"FabricFailed": Health.DEGRADED}
+        assert [bool(device.clique) for device in machine.read().devices] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_gpu_whose_link_to_a_switch_is_down_is_in_no_island(later: bool) -> None:
+    library = simulated.h100x8()
+    with reads(library) as machine:
+        if later:
+            assert island_sizes(machine) == [7] * 8
+        library.gpus[2].links[5] = None
+        assert island_sizes(machine) == [6, 6, 0, 6, 6, 6, 6, 6]
+        assert codes(machine.device(library.gpus[2].uuid)) == {"NvLinkDown": Health.DEGRADED}
+        (trouble,) = machine.device(library.gpus[2].uuid).troubles
+        assert trouble.message == "1 of 18 NVLinks are down"
+        library.gpus[2].links[5] = simulated.SWITCH
+        assert island_sizes(machine) == [7] * 8
+
+
+def test_a_bridge_that_comes_off_is_told_and_one_that_was_never_there_is_not() -> None:
+    bus_ids = [f"0000:{0x10 + index:02x}:00.0" for index in range(3)]
+    library = SimulatedNvml(
+        Gpu(0, links=[bus_ids[1]] * 4 + [None] * 8),
+        Gpu(1, links=[bus_ids[0]] * 4 + [None] * 8),
+        Gpu(2, links=[None] * 12, fabric=(bytes(16), 0, pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED)),
+    )
+    with reads(library) as machine:
+        assert island_sizes(machine) == [1, 1, 0]
+        assert [codes(device) for device in machine.read().devices] == [{}, {}, {}]
+        for gpu in library.gpus[:2]:
+            gpu.links[0] = None
+        assert island_sizes(machine) == [1, 1, 0]
+        down = {"NvLinkDown": Health.DEGRADED}
+        assert [codes(device) for device in machine.read().devices] == [down, down, {}]
+
+
+@pytest.mark.parametrize("gpu", [{"links": []}, {"links": [simulated.SWITCH], "mig": True}])
+def test_a_gpu_without_links_and_one_that_is_cut_wait_for_no_fabric(gpu: dict[str, Any]) -> None:
+    state = pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS
+    with reads(SimulatedNvml(Gpu(fabric=(bytes(16), 0, state), **gpu))) as machine:
+        assert codes(machine.device()) == {}
 
 
 # MIG

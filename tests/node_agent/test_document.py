@@ -1,5 +1,6 @@
 """From a reading to the object: what it says, what lasts of it, and what is cut."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.kube.node_devices import AgentReport, DeviceWindow, Health, Holder, HolderOwner, NodeDevices
+from fairway.kube.device_bounds import MOST_WINDOW_S, OF_DEVICE, OF_WINDOW
+from fairway.kube.node_devices import (
+    AgentReport,
+    DeviceWindow,
+    Health,
+    Holder,
+    HolderOwner,
+    NodeDevice,
+    NodeDevices,
+)
 from node_agent import bounds
 from node_agent.document import Document, Owner, Troubles, document, encoded, lasting
 from node_agent.reading import NodeReading, Trouble
@@ -232,22 +242,18 @@ def test_the_bounds_are_those_of_the_schema() -> None:
     assert "|".join(holder_schema["source"]["enum"]) == bounds.HOLDER_SOURCE.pattern
     assert "|".join(window["source"]["enum"]) == bounds.WINDOW_SOURCE.pattern
     assert device_schema["health"]["enum"] == [each.value for each in Health]
-    most = {name: each["maximum"] for name, each in {**device_schema, **window}.items() if "maximum" in each}
-    assert most == {
-        "index": bounds.MOST_INDEX,
-        "numaNode": bounds.MOST_INDEX,
-        "island": bounds.MOST_ISLAND,
-        "memoryBytes": bounds.MOST_BYTES,
-        "memoryPeakBytes": bounds.MOST_BYTES,
-        "memoryUsedBytes": bounds.MOST_BYTES,
-        "utilizationP50": bounds.MOST_PERCENT,
-        "utilizationP95": bounds.MOST_PERCENT,
-        "utilizationMax": bounds.MOST_PERCENT,
-        "powerMaxMilliwatts": bounds.MOST_MILLIWATTS,
-        "temperatureMaxCelsius": bounds.MOST_CELSIUS,
-        "throttledSeconds": 300,
-        "samples": 301,
-    }
+    device_most, window_most = (
+        {name: each["maximum"] for name, each in of.items() if "maximum" in each}
+        for of in (device_schema, window)
+    )
+    assert device_most == {**by_name_in_json(OF_DEVICE, NodeDevice), "numaNode": bounds.MOST_INDEX}
+    assert window_most == by_name_in_json(OF_WINDOW, DeviceWindow)
+    assert top["windowSeconds"]["maximum"] == MOST_WINDOW_S
+
+
+def by_name_in_json(most: Mapping[str, int], of: type[msgspec.Struct]) -> dict[str, int]:
+    names = {each.name: each.encode_name for each in msgspec.structs.fields(of)}
+    return {names[name]: bound for name, bound in most.items()}
 
 
 @given(st.text(max_size=300), st.integers(-(2**70), 2**70))

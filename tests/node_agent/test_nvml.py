@@ -133,21 +133,41 @@ def test_memory_is_asked_for_as_the_driver_knows_it(
 
 
 @pytest.mark.parametrize(
-    ("cluster", "clique", "state", "read"),
+    ("cluster", "clique", "state", "status", "read"),
     [
-        (bytes(range(16)), 4, 3, "00010203-0405-0607-0809-0a0b0c0d0e0f.4"),
-        (bytes(range(16)), 4, 2, ""),
-        (bytes(16), 0, 3, ""),
+        (bytes(range(16)), 4, 3, 0, nvml.Fabric("", "00010203-0405-0607-0809-0a0b0c0d0e0f.4")),
+        (bytes(range(16)), 4, 3, 999, nvml.Fabric("FabricFailed")),
+        (bytes(range(16)), 4, 2, 0, nvml.Fabric("FabricNotReady")),
+        (bytes(range(16)), 4, 1, 0, nvml.Fabric("FabricNotReady")),
+        (bytes(16), 0, 3, 0, nvml.Fabric()),
+        (bytes(16), 0, 0, 0, nvml.Fabric()),
     ],
 )
 @pytest.mark.parametrize("missing", [set(), {"nvmlDeviceGetGpuFabricInfoV"}])
 def test_a_clique_is_told_once_the_fabric_is_up(
-    cluster: bytes, clique: int, state: int, read: str, missing: set[str]
+    cluster: bytes, clique: int, state: int, status: int, read: nvml.Fabric, missing: set[str]
 ) -> None:
-    library = SimulatedNvml(Gpu(fabric=(cluster, clique, state)))
+    library = SimulatedNvml(Gpu(fabric=(cluster, clique, state), fabric_status=status))
     library.missing = missing
     with installed(library):
-        assert nvml.clique(first(library)) == read
+        assert nvml.fabric(first(library)) == read
+
+
+@pytest.mark.parametrize(
+    ("mask", "is_told"),
+    [
+        (0, False),
+        (0b10 | 0b10 << 4 | 1 << 8 | 0b10 << 12, False),
+        (0b01, True),
+        (0b01 << 4, True),
+        (5 << 8, True),
+    ],
+)
+def test_a_fabric_that_is_not_as_it_should_be_is_told(mask: int, is_told: bool) -> None:
+    library = SimulatedNvml(Gpu(fabric=(bytes(range(16)), 4, 3), fabric_health=mask))
+    with installed(library):
+        read = nvml.fabric(first(library))
+    assert (read.problem == "FabricDegraded", read.clique[-2:]) == (is_told, ".4")
 
 
 @pytest.mark.parametrize(("told", "read"), [(0, 0), (100, 100), (101, None), (900, None), (0xFFFFFFFF, None)])

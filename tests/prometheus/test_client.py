@@ -1,16 +1,17 @@
 """Asking a Prometheus: what is sent, what is taken, and what each way to fail says."""
 
 import asyncio
+import json
 import ssl
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fairway.prometheus import client as client_module
-from fairway.prometheus.answer import MOST_SERIES, PrometheusError, Sample
-from fairway.prometheus.client import Found, ask
+from fairway.prometheus.answer import MOST_SERIES, PrometheusError, Sample, vector
+from fairway.prometheus.client import Found, Wanted, ask
 from fairway.prometheus.exporters import Exporter, Value
 from fairway.prometheus.queries import DEVICES, MEASURES, SERIES
 from fairway.prometheus.server import Server, checked_url
@@ -23,13 +24,16 @@ TABLE = dcgm([DEVICE.sample()], values([DEVICE]))
 COUNT = f"count({SERIES[Exporter.DCGM]})"
 
 
-def asked(server: Server, deadline_s: float = 20) -> Found:
-    return asyncio.run(ask(server, AT_S, lambda _: None, deadline_s))
+WANTED = Wanted(deadline_s=20)
 
 
-def refused(answer: Callable[[str], Reply], **options: float) -> str:
+def asked(server: Server, wanted: Wanted = WANTED) -> Found:
+    return asyncio.run(ask(server, AT_S, lambda _: None, wanted))
+
+
+def refused(answer: Callable[[str], Reply], wanted: Wanted = WANTED) -> str:
     with prometheus(answer) as fake, pytest.raises(PrometheusError) as raised:
-        asked(Server(fake.url), **options)
+        asked(Server(fake.url), wanted)
     assert fake.url in str(raised.value)
     return str(raised.value)
 
@@ -126,13 +130,47 @@ def test_a_prometheus_that_is_gone_or_slow() -> None:
 
     with prometheus(slow) as fake:
         with pytest.raises(PrometheusError, match="no answer in time"):
-            asked(Server(fake.url), 0.05)
+            asked(Server(fake.url), Wanted(deadline_s=0.05))
         never.set()
 
 
-def test_an_answer_without_end_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "MOST_BYTES", 1 << 20)
-    assert "an answer of more than 1 MiB" in refused(constant(b" " * (2 << 20)))
+def test_an_answer_without_end_is_not_read() -> None:
+    wanted = replace(WANTED, most_bytes=1 << 20)
+    assert "an answer of more than 1 MiB" in refused(constant(b" " * (2 << 20)), wanted)
+
+
+def compact(samples: list[Sample]) -> bytes:
+    """As Prometheus itself writes it."""
+    return json.dumps(json.loads(success(samples)), separators=(",", ":")).encode()
+
+
+def test_a_long_answer_is_read_in_pieces_that_are_no_shorter_for_it() -> None:
+    odd = ',{"metric":{"a":"b"}},"]}]'
+    samples = [Sample({"UUID": f"GPU-{number}", "modelName": odd}, float(number)) for number in range(3000)]
+    body = compact(samples)
+    assert len(body) > 4 * (64 << 10)
+    assert vector("here", body).samples == tuple(samples)
+    for few in (samples[:1], []):
+        assert vector("here", compact(few)).samples == tuple(few)
+    with pytest.raises(PrometheusError, match="3,000 series; expected at most 500: give"):
+        vector("here", body, 500)
+    with pytest.raises(PrometheusError, match="expected JSON of Prometheus's HTTP API"):
+        vector("here", body.replace(b'"GPU-2000"', b"GPU"))
+
+
+def test_who_would_take_a_gap_for_health_gets_all_or_nothing() -> None:
+    wanted = Wanted(frozenset({Value.XID, Value.REMAP_FAILED}), deadline_s=20, is_whole=True)
+    with prometheus(from_table(TABLE)) as fake:
+        asked(Server(fake.url), wanted)
+    of_measures = {wanted.query(value, Exporter.DCGM) for value in wanted.values}
+    counts = {f"count({series})" for series in SERIES.values()}
+    assert {one.params["query"] for one in fake.asked} == of_measures | counts | {DEVICES[Exporter.DCGM]}
+    sick = wanted.query(Value.REMAP_FAILED, Exporter.DCGM)
+
+    def answer(query: str) -> Reply:
+        return Reply(failure("timeout", "slow"), 503) if query == sick else from_table(TABLE)(query)
+
+    assert "(asked for failed row remapping, by DCGM's exporter)" in refused(answer, wanted)
 
 
 def test_a_query_that_fails_costs_what_it_would_have_filled() -> None:

@@ -112,7 +112,7 @@ def test_a_device_that_changes_hands_is_one_device(devices: dict[str, NodeDevice
 
 def test_health(devices: dict[str, NodeDevice]) -> None:
     said = {uuid: (one.health, [each.code for each in one.problems or ()]) for uuid, one in devices.items()}
-    assert said["GPU-2"] == ("Degraded", ["Xid79"])
+    assert said["GPU-2"] == ("Unhealthy", ["Xid79"])
     assert said["GPU-8"] == ("Degraded", ["Xid63"])
     assert said["GPU-0"] == ("Healthy", [])
 

@@ -127,18 +127,15 @@ def test_an_agent_that_is_silent_or_out_of_time_is_told_and_not_used(
 @pytest.mark.parametrize(
     ("device", "told"),
     [
-        (
-            d("a").doing(900, 950),
-            "utilisation: expected 0 to 100, p50 up to p95, found 900 and 950: not used",
-        ),
-        (d("a").doing(-1, 5), "utilisation: expected 0 to 100, p50 up to p95, found -1 and 5: not used"),
-        (d("a").doing(50, 40), "utilisation: expected 0 to 100, p50 up to p95, found 50 and 40: not used"),
-        (d("a").doing(5, 40, 81), "memory used: expected 0 to"),
+        (d("a").doing(5, 900), "window.utilizationP95: expected 0 to 100, found 900: not used"),
+        (d("a").doing(-1, 5), "window.utilizationP50: expected 0 to 100, found -1: not used"),
+        (d("a").doing(50, 40), "window: expected utilizationP50 up to P95, found 50 and 40: not used"),
+        (d("a").doing(5, 40, 81), "window.memoryPeakBytes: expected 0 to 85899345920, found"),
         (
             d("a").with_(health="Fine"),
-            "health: expected one of Healthy, Degraded, Unhealthy, Lost, found 'Fine'",
+            "health: expected Healthy, Degraded, Unhealthy, Lost, found 'Fine': taken as Degraded",
         ),
-        (d(""), "devices: expected ids, each once; ''"),
+        (d(""), "devices[0].id: expected a UUID, found '': left out"),
     ],
 )
 def test_numbers_that_no_device_can_have_are_told(device: DeviceBuilder, told: str) -> None:
@@ -150,9 +147,7 @@ def test_numbers_that_no_device_can_have_are_told(device: DeviceBuilder, told: s
 
 def test_a_list_without_end_is_read_to_a_bound() -> None:
     found = usage(NODES, [P], [agent("n", *(d(f"d{n}", "nobody") for n in range(10_000)))])
-    assert found.notes == (
-        "NodeDevices n: devices: expected at most 1024, found 10000; the rest is not read",
-    )
+    assert found.notes == ("NodeDevices n: devices: lists 10000; only the first 128 are read",)
 
 
 @pytest.mark.parametrize(
