@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 
-_BY_SUFFIX = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".html": "html", ".htm": "html"}
+_BY_SUFFIX = {
+    ".json": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".html": "html",
+    ".htm": "html",
+    ".csv": "csv",
+}
 _FILE = click.Path(path_type=Path)
 
 
@@ -213,7 +220,18 @@ class GivenServers:
 
 def from_prometheus(command: Command) -> Command:
     """``--from-prometheus`` and what belongs to it; the command gets them as ``prometheus``."""
+    return from_prometheus_for(
+        "Also what this Prometheus measures, by DCGM's exporter, those of TPU, AMD, Neuron and Gaudi, or "
+        "node agents that it scrapes. Repeatable."
+    )(command)
 
+
+def from_prometheus_for(said: str) -> Callable[[Command], Command]:
+    """The same for another purpose, which ``said`` explains."""
+    return lambda command: _from_prometheus(command, said)
+
+
+def _from_prometheus(command: Command, said: str) -> Command:
     @wraps(command)
     def call(
         prometheus: tuple[str, ...], token_files: tuple[str, ...], ca_files: tuple[str, ...], **rest: object
@@ -221,19 +239,13 @@ def from_prometheus(command: Command) -> Command:
         command(prometheus=GivenServers(prometheus, token_files, ca_files), **rest)
 
     options = (
-        (
-            "--from-prometheus",
-            "prometheus",
-            "URL",
-            "Also what this Prometheus measures, by DCGM's exporter, those of TPU, AMD, Neuron and Gaudi, or "
-            "node agents that it scrapes. Repeatable.",
-        ),
+        ("--from-prometheus", "prometheus", "URL", said),
         ("--prometheus-token-file", "token_files", "FILE", "The bearer token for it."),
         ("--prometheus-ca-file", "ca_files", "FILE", "The CA that signed its certificate, PEM."),
     )
     decorated: Command = call
-    for flag, name, value, said in reversed(options):
-        option = click.option(flag, name, multiple=True, metavar=f"[CLUSTER=]{value}", help=said)
+    for flag, name, value, text in reversed(options):
+        option = click.option(flag, name, multiple=True, metavar=f"[CLUSTER=]{value}", help=text)
         decorated = option(decorated)
     return decorated
 

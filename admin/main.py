@@ -16,6 +16,7 @@ from admin.completion_command import completion
 from admin.doctor_command import doctor
 from admin.exits import Exit
 from admin.explain_command import explain
+from admin.hours_command import hours
 from admin.install_command import install
 from admin.notify_command import notify
 from admin.queue_commands import pending, queue, queues
@@ -55,6 +56,7 @@ def cli() -> None:
 for command in (
     report,
     top,
+    hours,
     notify,
     explain,
     what_if,

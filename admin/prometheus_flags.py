@@ -17,3 +17,16 @@ def servers_of(
         return flags.servers_of(urls, token_files, ca_files, names)
     except PrometheusError as error:
         raise SourceError(str(error)) from None
+
+
+def of_one_cluster_each(servers: Servers) -> Servers:
+    """The servers, of whom each tells of one cluster: hours are told without a node. Raises SourceError."""
+    clusters: dict[str, str] = {}
+    for cluster, asked in servers.items():
+        for server in asked:
+            if clusters.setdefault(server.url, cluster) != cluster:
+                raise SourceError(
+                    f"--from-prometheus {server.url}: expected that of one cluster, found it for "
+                    f"{clusters[server.url]} and {cluster}: name one each, as {cluster}=URL"
+                )
+    return servers

@@ -62,7 +62,7 @@ async def measured(
     from admin.measuring import measured_by
 
     dump = observed.dump
-    found = await measured_by(servers, observed, _as_of_s(observed, dump, now_s), seen)
+    found = await measured_by(servers, observed, as_of_s(observed, dump, now_s), seen)
     if found.agents:
         dump = replace(dump, unread=dump.unread - {NodeDevices}).with_others(NodeDevices, found.agents)
     return replace(observed, dump=dump), found.notes, found.failures
@@ -74,10 +74,10 @@ def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterU
     agents = None if NodeDevices in dump.unread else dump.of(NodeDevices)
     owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), dump.of(Namespace))
     objects = Objects(dump.nodes, dump.pods, agents, owners)
-    return cluster_usage(observed.name, objects, catalogue, _as_of_s(observed, dump, now_s))
+    return cluster_usage(observed.name, objects, catalogue, as_of_s(observed, dump, now_s))
 
 
-def _as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
+def as_of_s(observed: Observed, dump: Dump, now_s: float) -> float:
     """When the objects were read: of a file, whose date a copy changes, when the last agent in it wrote."""
     if not observed.age_s:
         return now_s

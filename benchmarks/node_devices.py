@@ -31,6 +31,7 @@ from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Node, Pod, object_key
 
 _GPUS, _ONE_BROKEN_IN = 8, 100
+_DAYS, _TEAMS = 31, 2
 _GIB = 2**30
 _MEMORY_MIB, _RATIO = Target(25.0), Target(1.05)
 _TURNS = 20
@@ -143,6 +144,17 @@ def _node(number: int) -> Obj:
     return {"metadata": {"name": name, "labels": labels}, "status": {"allocatable": has, "capacity": has}}
 
 
+def _day(number: int) -> Obj:
+    sums = {
+        "allocatedSeconds": 345_600,
+        "measuredSeconds": 345_600,
+        "usedSeconds": 234_567,
+        "idleSeconds": 4321,
+    }
+    teams = [{"namespace": f"team-{team}", **sums} for team in range(_TEAMS)]
+    return {"date": f"2026-01-{number:02}", "observedSeconds": 86_395, "teams": teams}
+
+
 _AT, _LATER = b'"2026-01-05T08:00:00Z"', b'"2026-01-05T08:05:00Z"'
 
 
@@ -170,5 +182,6 @@ def _objects(scale: Scale) -> Iterator[bytes]:
             "metadata": {"name": cluster.node_name(number)},
             "observedAt": _AT.decode().strip('"'),
             "devices": devices,
+            "days": [_day(number) for number in range(1, _DAYS + 1)],
         }
         yield json.dumps(written, separators=(",", ":")).encode()

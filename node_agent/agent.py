@@ -63,6 +63,7 @@ async def serve(
             clock=time.monotonic,
             wall_clock=time.time,
             sleep=asyncio.sleep,
+            boot_id=found.boot_id,
         )
         metrics = AgentMetrics(
             program.registry,

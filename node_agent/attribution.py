@@ -50,7 +50,7 @@ class Attribution:
         self._pods_are_read = pods_are_read
         self._clock = clock
         self._ask_every_s, self._keep_s = ask_every_s, keep_s
-        self._allocations: tuple[Allocation, ...] = ()
+        self._allocations: tuple[Allocation, ...] | None = None
         self._asked_s: float | None = None
         self._answered_s: float | None = None
         self._problem = ""
@@ -63,9 +63,9 @@ class Attribution:
         pids = {process.pid for device in reading.devices for process in device.processes}
         processes = await asyncio.to_thread(self._processes.look, sorted(pids))
         pods = self._pods if self._pods_are_read() else None
-        found = holdings(reading, self._allocations, processes, pods, self._claimed.ids)
+        found = holdings(reading, self._allocations or (), processes, pods, self._claimed.ids)
         problems = (*((self._problem,) if self._problem else ()), *found.problems)
-        return replace(found, problems=problems)
+        return replace(found, problems=problems, allocations_known=self._allocations is not None)
 
     async def close(self) -> None:
         """Give the connection to kubelet up."""
@@ -81,7 +81,7 @@ class Attribution:
         except PodResourcesError as error:
             self._problem = str(error)
             if self._answered_s is None or now_s - self._answered_s >= self._keep_s:
-                self._allocations = ()
+                self._allocations = None
         else:
             self._problem, self._answered_s = "", now_s
 

@@ -10,9 +10,11 @@ from typing import Final
 from fairway.kube.device_bounds import MOST_BYTES as MOST_BYTES
 from fairway.kube.device_bounds import MOST_CELSIUS as MOST_CELSIUS
 from fairway.kube.device_bounds import MOST_DEVICES as MOST_DEVICES
+from fairway.kube.device_bounds import MOST_GPU_INSTANCE as MOST_GPU_INSTANCE
 from fairway.kube.device_bounds import MOST_HOLDERS as MOST_HOLDERS
 from fairway.kube.device_bounds import MOST_INDEX as MOST_INDEX
 from fairway.kube.device_bounds import MOST_ISLAND as MOST_ISLAND
+from fairway.kube.device_bounds import MOST_MILLIJOULES as MOST_MILLIJOULES
 from fairway.kube.device_bounds import MOST_MILLIWATTS as MOST_MILLIWATTS
 from fairway.kube.device_bounds import MOST_PERCENT as MOST_PERCENT
 from fairway.kube.device_bounds import MOST_PROBLEMS as MOST_PROBLEMS
@@ -52,6 +54,7 @@ CODE: Final = Text(64, r"[A-Za-z][A-Za-z0-9]*")
 MESSAGE: Final = Text(512)
 NAME: Final = Text(253, r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 UID: Final = Text(64, r"[A-Za-z0-9-]+")
+BOOT_ID: Final = UID
 CONTAINER: Final = Text(63, r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 API_VERSION: Final = Text(317, r"[A-Za-z0-9./-]+")
 KIND: Final = Text(63, r"[A-Za-z][A-Za-z0-9]*")

@@ -13,6 +13,7 @@ from fairway.kube.node_devices import Health
 from node_agent import health, link_health, links, nvml
 from node_agent.asking import Asking
 from node_agent.attributes import Attributes, mig_profile, read_attributes
+from node_agent.earlier import Earlier
 from node_agent.health import HeldXid, Vitals
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading, Trouble
 from node_agent.xid_events import DeviceXid
@@ -70,6 +71,22 @@ def read(known: Known, events: Iterable[DeviceXid], now_s: float) -> tuple[NodeR
     except nvml.NvmlError as error:
         _disconnect()
         return _without_driver(known, heard, error)
+
+
+def resumed(known: Known, earlier: Earlier, heard_s: float) -> Known:
+    """What is known with what an agent before us knew, whose XIDs were last there at ``heard_s``.
+
+    Of a device that has been read already and was reset since, nothing is taken over.
+    """
+    vitals, xids = dict(known.vitals), dict(known.xids)
+    for name, before in earlier.items():
+        if name in vitals and health.was_reset(before.vitals, vitals[name]):
+            continue
+        held = tuple(HeldXid(xid, heard_s, instance) for xid, instance in before.xids)
+        xids[name] = (*held, *xids.get(name, ()))
+        vitals.setdefault(name, before.vitals)
+    devices = {name: before.reading for name, before in earlier.items()}
+    return replace(known, devices={**devices, **known.devices}, vitals=vitals, xids=xids)
 
 
 def _connected_read(known: Known, events: list[DeviceXid], now_s: float) -> tuple[NodeReading, Known]:

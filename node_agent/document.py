@@ -21,6 +21,8 @@ from fairway.kube.node_devices import (
     Problem,
 )
 from fairway.kube.objects import ObjectMeta
+from fairway.kube.usage_days import UsageDay, encoded_days
+from fairway.moments import moment_s
 from node_agent import bounds
 from node_agent.bounds import measured
 from node_agent.links import islands
@@ -61,10 +63,17 @@ class Troubles:
     def __init__(self) -> None:
         self._since: dict[tuple[str, str], float] = {}
 
+    def resume(self, stored: NodeDevices) -> None:
+        """Those of the object began when it says, if they are there at the next look."""
+        for device in stored.devices:
+            for problem in device.problems or ():
+                if (began_s := moment_s(problem.since)) is not None:
+                    self._since[device.id, problem.code] = began_s
+
     def see(self, devices: Iterable[DeviceReading], wall_s: float) -> Since:
         """What is there now; what has ended is forgotten."""
         now = {(device.id, trouble.code) for device in devices for trouble in device.troubles}
-        self._since = {key: self._since.get(key, wall_s) for key in now}
+        self._since = {key: min(wall_s, self._since.get(key, wall_s)) for key in now}
         return self._since
 
 
@@ -78,6 +87,8 @@ def document(
     version: str,
     problem: str,
     wall_s: float,
+    boot_id: str = "",
+    days: tuple[UsageDay, ...] = (),
 ) -> Document:
     """The object as of ``wall_s``. ``problem``: what the agent lacks, beside what the reading does."""
     cut: list[str] = []
@@ -104,9 +115,12 @@ def document(
             window_seconds=WINDOW_S,
             agent=AgentReport(bounds.VERSION.within(version), bounds.MESSAGE.within(told)),
             driver=DriverReport(
-                bounds.VERSION.within(reading.driver_version), bounds.VERSION.within(reading.cuda_version)
+                bounds.VERSION.within(reading.driver_version),
+                bounds.VERSION.within(reading.cuda_version),
+                bounds.BOOT_ID.within(boot_id),
             ),
             devices=made,
+            days=encoded_days(days),
         ),
         tuple(cut),
     )
@@ -120,12 +134,12 @@ def lasting(made: NodeDevices) -> NodeDevices:
     """
     agent = AgentReport(problem="told" if made.agent.problem else "")
     devices = [_lasting(each) for each in made.devices]
-    return msgspec.structs.replace(made, metadata=ObjectMeta(), observed_at="", agent=agent, devices=devices)
+    return NodeDevices(window_seconds=made.window_seconds, agent=agent, driver=made.driver, devices=devices)
 
 
 def _lasting(device: NodeDevice) -> NodeDevice:
     problems = [Problem(code=each.code) for each in device.problems or ()]
-    return msgspec.structs.replace(device, window=None, problems=problems)
+    return msgspec.structs.replace(device, window=None, problems=problems, energy_millijoules=None)
 
 
 def encoded(made: NodeDevices, owner: Owner | None) -> tuple[bytes, str]:
@@ -148,8 +162,15 @@ def _body(made: NodeDevices, owner: Owner | None) -> dict[str, object]:
         metadata["ownerReferences"] = [
             {"apiVersion": "v1", "kind": "Node", "name": owner.name, "uid": owner.uid}
         ]
-    body: dict[str, object] = _without_nothing(msgspec.to_builtins(made))
-    return {"apiVersion": API_VERSION, "kind": KIND, **body, "metadata": metadata}
+    known = {
+        "observedAt": made.observed_at,
+        "windowSeconds": made.window_seconds,
+        "agent": msgspec.to_builtins(made.agent),
+        "driver": msgspec.to_builtins(made.driver),
+        "devices": msgspec.to_builtins(made.devices),
+    }
+    body = {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, **_without_nothing(known)}
+    return {**body, "days": made.days}
 
 
 def _without_nothing(value: object) -> dict[str, object]:
@@ -209,6 +230,7 @@ def _holder(holder: Holder) -> Holder:
         ),
         source=bounds.HOLDER_SOURCE.within(holder.source),
         shares=measured(holder.shares, bounds.MOST_SHARES) or 0,
+        queue=bounds.NAME.within(holder.queue),
     )
 
 
@@ -237,6 +259,7 @@ def _device(
         mig_profile=bounds.MIG_PROFILE.within(device.mig_profile),
         island=island,
         clique=bounds.CLIQUE.within(device.clique),
+        energy_millijoules=measured(device.energy_millijoules, bounds.MOST_MILLIJOULES),
         health=health_of(device.troubles),
         problems=told or None,
         holders=holders,
@@ -256,7 +279,12 @@ def _badness(health: Health) -> int:
 
 def _problem(id: str, trouble: Trouble, since: Since, wall_s: float) -> Problem:
     began_s = since.get((id, trouble.code), wall_s)
-    return Problem(bounds.CODE.within(trouble.code), bounds.MESSAGE.within(trouble.message), rfc3339(began_s))
+    return Problem(
+        bounds.CODE.within(trouble.code),
+        bounds.MESSAGE.within(trouble.message),
+        rfc3339(began_s),
+        measured(trouble.gpu_instance, bounds.MOST_GPU_INSTANCE),
+    )
 
 
 def _window(window: DeviceWindow) -> DeviceWindow:

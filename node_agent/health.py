@@ -11,7 +11,7 @@ was lost.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.accelerators.nvidia_codes import JUDGED_XIDS, RESET_XIDS, XidKind, xid_kind, xid_meaning
 from fairway.kube.node_devices import Health
@@ -111,8 +111,8 @@ def troubles(
         trouble = _xid_trouble(each, vitals)
         if about_others:
             message = f"{trouble.message}, on its GPU instance {each.gpu_instance}"
-            trouble = Trouble(trouble.code, message, Health.DEGRADED)
-        found.append(trouble)
+            trouble = replace(trouble, message=message, health=Health.DEGRADED)
+        found.append(replace(trouble, gpu_instance=each.gpu_instance))
     return tuple({trouble.code: trouble for trouble in found}.values())
 
 

@@ -60,7 +60,8 @@ class Holdings:
     """Holders by device id, for devices that somebody holds.
 
     ``outside``: by device, how many processes of no pod run on it. ``pods``: by namespace and name, those of
-    which anything else is known. ``problems``: a sentence for each kind of
+    which anything else is known. ``allocations_known``: whether kubelet has said what it allocated; where
+    not, nobody knows who holds what. ``problems``: a sentence for each kind of
     thing that is not known, with what helps; the same as long as nothing changes.
     """
 
@@ -68,6 +69,7 @@ class Holdings:
     outside: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
+    allocations_known: bool = True
 
 
 def holdings(
@@ -245,7 +247,9 @@ class _Work:
             self._bound_s[pod.namespace, pod.name] = pod.bound_s
         of_pod = self._holders.setdefault(device, {}).setdefault(_key(pod), {})
         shares = (of_pod[container].shares if container in of_pod else 0) + is_replica
-        of_pod[container] = Holder(pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares)
+        of_pod[container] = Holder(
+            pod.namespace, pod.name, pod.uid, container, pod.owner, source, shares, pod.queue
+        )
 
     def _tell(self, what: str, about: str) -> None:
         self._told.setdefault(what, set()).add(about)

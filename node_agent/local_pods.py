@@ -14,6 +14,7 @@ from fairway.accelerators.schemes import MARKS
 from fairway.kube.node_devices import HolderOwner
 from fairway.kube.objects import ApiObject, Condition, KubeStruct, ObjectMeta, object_key
 from fairway.kube.resource import ResourceKind
+from fairway.names import QUEUE
 from fairway.usage.bound import bound_s
 
 MIRROR = "kubernetes.io/config.mirror"
@@ -54,7 +55,9 @@ def pods_on(node: str) -> ResourceKind[PodOnNode]:
 @dataclass(frozen=True, slots=True)
 class LocalPod:
     """A pod of this node. ``containers``: names by container id; ``marks``: what sharing schemes wrote on
-    it; ``bound_s``: since when it is here, in seconds since the epoch."""
+    it; ``bound_s``: since when it is here, in seconds since the epoch; ``queue``: the LocalQueue that it
+    names itself, for what its workload or namespace names is not read.
+    """
 
     namespace: str
     name: str
@@ -64,6 +67,7 @@ class LocalPod:
     containers: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, str] = field(default_factory=dict)
     bound_s: float | None = None
+    queue: str = ""
 
 
 class LocalPods:
@@ -123,6 +127,7 @@ def local_pod(obj: PodOnNode) -> LocalPod:
         {one.container_id.rpartition("//")[2]: one.name for one in statuses if one.container_id},
         {name: text for name, text in annotations.items() if name in MARKS},
         bound_s(metadata, status.conditions),
+        (metadata.labels or {}).get(QUEUE) or annotations.get(QUEUE, ""),
     )
 
 

@@ -31,6 +31,7 @@ _DEVICE: Final = "fairway_node_device_"
 _POD: Final = "fairway_node_pod_"
 _AGENT: Final = WATCHES
 _LABELS: Final = ("uuid", "index", "product", "mig_profile")
+_HOLDER: Final = ("namespace", "pod", "container", "queue", "source")
 _LOOK_BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -213,19 +214,17 @@ _SUMS: Final[tuple[tuple[str, str, Callable[[DeviceWindow], float | None]], ...]
 
 def _held(sample: Sample, devices: _Read) -> Iterator[Metric]:
     """1 for each container that holds a device, or a share of it; the first of the node's, if too many."""
-    family = _family(
-        "holder", "1 for each container that holds the device", "namespace", "pod", "container", "source"
-    )
+    family = _family("holder", "1 for each container that holds the device", *_HOLDER)
     left = MOST_HOLDERS
     pods: set[tuple[str, str]] = set()
     for each, _ in devices:
         # Of one container that both kubelet and a process tell of, what kubelet says.
         found = {
-            (one.namespace, one.pod, one.container): one.source
+            (one.namespace, one.pod, one.container): (one.queue, one.source)
             for one in sorted(each.holders or (), key=lambda one: one.source)
         }
         for names in sorted(found)[:left]:
-            family.add_metric([*_labels(each), *names, found[names]], 1)
+            family.add_metric([*_labels(each), *names, *found[names]], 1)
             pods.add(names[:2])
         left -= min(left, len(found))
     yield family

@@ -10,6 +10,7 @@ from functools import partial
 
 from node_agent import device_reader
 from node_agent.device_reader import Known
+from node_agent.earlier import Earlier
 from node_agent.reading import NodeReading
 from node_agent.watchdog import HungError, Watchdog
 from node_agent.xid_events import DeviceXid, XidEvents
@@ -50,6 +51,10 @@ class NodeReader:
         self._events.follow(followed, self._known.session)
         problems = [each for each in (reading.problem, self._events.problem) if each]
         return replace(reading, problem="; ".join(problems))
+
+    def resume(self, earlier: Earlier, age_s: float) -> None:
+        """Go on from what an agent before us knew so many seconds ago."""
+        self._known = device_reader.resumed(self._known, earlier, self._clock() - age_s)
 
     def _at_rest(self, why: str) -> NodeReading:
         if self._read_at_s is None:

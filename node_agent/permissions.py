@@ -13,7 +13,8 @@ PERMISSIONS: Final[tuple[Permission, ...]] = (
     Permission(
         "nodedevices.fairway.dev",
         ("get",),
-        "a restarted agent does not know since when devices are idle, and writes once more than it has to",
+        "a restarted agent forgets who held its devices for how long, what XIDs said before, and since when "
+        "devices are idle",
         _MANIFEST,
     ),
     Permission(

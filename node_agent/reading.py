@@ -16,11 +16,15 @@ class ProcessReading:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something wrong with a device: one word, a sentence, and what it makes of the device's health."""
+    """Something wrong with a device: one word, a sentence, and what it makes of the device's health.
+
+    ``gpu_instance``: the one that it is about, None for the whole device.
+    """
 
     code: str
     message: str
     health: Health
+    gpu_instance: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

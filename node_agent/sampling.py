@@ -3,16 +3,21 @@
 Where readings and holders come from is a pair of small protocols, so that nothing here knows NVML or kubelet.
 """
 
+import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from fairway.kube.node_devices import Holder, NodeDevices
+from fairway.kube.usage_days import usage_days
+from fairway.moments import moment_s
 from node_agent.document import Troubles, document, lasting
+from node_agent.earlier import Earlier, earlier_devices
+from node_agent.held_time import HeldTime, parts
 from node_agent.holders import HolderPod
 from node_agent.reading import NodeReading
-from node_agent.times import wall_s
 from node_agent.told import Told
 from node_agent.window import Windows
 
@@ -25,6 +30,9 @@ class DeviceSource(Protocol):
     async def read(self) -> NodeReading:
         """The devices now. Answers in bounded time whatever the driver does, and raises nothing for it."""
 
+    async def resume(self, earlier: Earlier, age_s: float) -> None:
+        """Go on from what an agent before us knew so many seconds ago."""
+
 
 class Held(Protocol):
     """Who holds what, at the moment of a reading."""
@@ -32,6 +40,10 @@ class Held(Protocol):
     @property
     def holders(self) -> Mapping[str, Sequence[Holder]]:
         """By device id."""
+
+    @property
+    def allocations_known(self) -> bool:
+        """Whether it is known what was allocated; where not, holders are only those that processes show."""
 
     @property
     def pods(self) -> Mapping[tuple[str, str], HolderPod]:
@@ -77,12 +89,16 @@ class Sampler:
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
+        boot_id: str = "",
     ) -> None:
         self._node, self._devices, self._holders = node, devices, holders
         self._version, self._period_s = version, period_s
         self._clock, self._wall_clock, self._sleep = clock, wall_clock, sleep
         self._watchers: list[Callable[[Sample], None]] = []
+        self._boot_id = boot_id
+        self._looking = asyncio.Lock()
         self._windows = Windows(period_s)
+        self._held_time = HeldTime()
         self._troubles = Troubles()
         self._told, self._unread = Told(logger), frozenset[str]()
         self.last: Sample | None = None
@@ -91,18 +107,28 @@ class Sampler:
         """Call this after each look."""
         self._watchers.append(looked)
 
-    def resume(self, stored: NodeDevices) -> float:
+    async def resume(self, stored: NodeDevices) -> float:
         """Go on from what an agent before us wrote; how many seconds ago that was.
 
         Devices that were idle then and have done nothing since we look count as idle all the time, unless
-        more than a window lies between.
+        more than a window lies between. What was wrong with a device and only told once is wrong with it
+        still, unless it was reset. The days' sums go on. Whoever looks afterwards sees all that.
         """
-        observed_s, now_s = wall_s(stored.observed_at), self._clock()
-        age_s = float("inf") if observed_s is None else self._wall_clock() - observed_s
-        if 0 <= age_s <= self._windows.span_s:
-            began = {each.id: wall_s(each.window.idle_since or "") for each in stored.devices if each.window}
-            offset_s = now_s - self._wall_clock()
-            self._windows.resume({id: at + offset_s for id, at in began.items() if at is not None})
+        async with self._looking:
+            now_s, now_wall_s = self._clock(), self._wall_clock()
+            observed_s = moment_s(stored.observed_at)
+            age_s = math.inf if observed_s is None else now_wall_s - observed_s
+            if 0 <= age_s <= self._windows.span_s:
+                began = {one.id: moment_s(one.window.idle_since) for one in stored.devices if one.window}
+                offset_s = now_s - now_wall_s
+                self._windows.resume({id: at + offset_s for id, at in began.items() if at is not None})
+            days, problems = usage_days(stored)
+            for problem in problems:
+                logger.warning("NodeDevices %s, as it was before this agent began: %s", self._node, problem)
+            self._held_time.go_on(days, -math.inf if observed_s is None else observed_s)
+            self._troubles.resume(stored)
+            earlier = earlier_devices(stored, self._boot_id)
+            await self._devices.resume(earlier, max(0.0, age_s) if math.isfinite(age_s) else 0.0)
         return age_s
 
     async def run(self) -> None:
@@ -115,11 +141,17 @@ class Sampler:
 
     async def look(self) -> None:
         """Look once."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         began_s = self._clock()
         reading = await self._devices.read()
         now_s, now_wall_s = self._clock(), self._wall_clock()
         self._windows.add(reading.devices, now_s)
         held = await self._holders.look(reading)
+        if (reading.devices or not reading.problem) and held.allocations_known:
+            self._held_time.add(parts(reading.devices, held.holders), now_s, now_wall_s)
         made = document(
             self._node,
             reading,
@@ -129,6 +161,8 @@ class Sampler:
             version=self._version,
             problem="; ".join(held.problems),
             wall_s=now_wall_s,
+            boot_id=self._boot_id,
+            days=self._held_time.days(),
         )
         self._tell(reading, [*held.problems, *made.cut])
         idle = {each.id: self._windows.idle_s(each.id, now_s) for each in reading.devices}

@@ -5,9 +5,12 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from fairway.kube.client import KubeClient
 from fairway.kube.observation import ReflectorMetrics
+from node_agent import bounds
+from node_agent.earlier import Earlier
 from node_agent.node_reader import NodeReader
 from node_agent.reading import NodeReading
 from node_agent.sampling import DeviceSource, HolderSource
@@ -15,19 +18,22 @@ from node_agent.settings import Settings
 from node_agent.xid_events import XidEvents
 
 _STOP_S = 2.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """``tasks``: what has to run beside the looks, by name, such as the watch on the node's pods.
 
-    ``close`` gives up what they hold, once nothing is looked at any more.
+    ``close`` gives up what they hold, once nothing is looked at any more. ``boot_id``: the boot of the node's
+    kernel, empty where it is not known.
     """
 
     devices: DeviceSource
     holders: HolderSource
     tasks: Mapping[str, Coroutine[object, object, None]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
+    boot_id: str = ""
 
 
 class ThreadedReader:
@@ -42,6 +48,10 @@ class ThreadedReader:
     async def read(self) -> NodeReading:
         """See `DeviceSource.read`."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._reader.read)
+
+    async def resume(self, earlier: Earlier, age_s: float) -> None:
+        """See `DeviceSource.resume`."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._reader.resume, earlier, age_s)
 
     async def close(self) -> None:
         """End both threads; one that hangs in the driver is left behind."""
@@ -60,4 +70,12 @@ def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetri
         await followed.attribution.close()
         await devices.close()
 
-    return Sources(devices, followed.attribution, followed.tasks, close)
+    return Sources(devices, followed.attribution, followed.tasks, close, boot_id())
+
+
+def boot_id(file: Path = _BOOT_ID) -> str:
+    """The boot of the kernel; empty where nobody tells."""
+    try:
+        return bounds.BOOT_ID.within(file.read_text("ascii").strip())
+    except (OSError, UnicodeDecodeError):
+        return ""

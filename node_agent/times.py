@@ -1,4 +1,4 @@
-"""Moments as Kubernetes writes them."""
+"""Moments as Kubernetes writes them; `fairway.moments` reads them."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,3 @@ from datetime import UTC, datetime
 def rfc3339(wall_s: float) -> str:
     """Seconds since the epoch, down to the second and in UTC: ``2026-01-01T00:00:00Z``."""
     return datetime.fromtimestamp(int(wall_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def wall_s(text: str) -> float | None:
-    """Seconds since the epoch; None for what is no such moment."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment.timestamp() if moment.tzinfo is not None else None

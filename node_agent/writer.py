@@ -10,7 +10,18 @@ from collections.abc import Callable
 from typing import Final
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Denied, Forbidden, KubeError, NotFound, Refused
+from fairway.kube.errors import (
+    BadConfig,
+    Denied,
+    Forbidden,
+    KubeError,
+    NotFound,
+    Refused,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from fairway.kube.patching import apply
 from node_agent.document import Owner, encoded
@@ -21,10 +32,20 @@ logger = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 3600.0
 _OWNER_REFUSED: Final = "cannot set an ownerRef"
 """OwnerReferencesPermissionEnforcement: owners only for who may delete the object, which we may not."""
+_MAY_CHANGE: Final = (BadConfig, Unreachable, Unauthorized, TooManyRequests, ServerError)
 
 
 class WriteFailed(Exception):
     """Nothing was stored, as far as is known. ``label``: the reason in metrics."""
+
+    def __init__(self, label: str, retry_after_s: float | None) -> None:
+        super().__init__(label)
+        self.label = label
+        self.retry_after_s = retry_after_s
+
+
+class ReadFailed(Exception):
+    """What is stored is not known, and may be later. ``label``: the reason in metrics."""
 
     def __init__(self, label: str, retry_after_s: float | None) -> None:
         super().__init__(label)
@@ -54,12 +75,24 @@ class Writer:
         return self._problem
 
     async def read(self) -> NodeDevices | None:
-        """What is stored; None where there is nothing, or nothing can be known."""
+        """What is stored; None where there is nothing, or nothing that we may read or that can be.
+
+        Raises ReadFailed where that may change: to write then would lose the days of a month.
+        """
         try:
             stored = await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
+        except (NotFound, Denied):
+            return None
+        except _MAY_CHANGE as error:
+            if error.label != self._failure:
+                logger.warning(
+                    "NodeDevices %s is not written until it is known what was: %s", self._node, error
+                )
+            self._problem, self._failure = str(error), error.label
+            wait_s = error.retry_after_s if isinstance(error, Refused) else None
+            raise ReadFailed(error.label, wait_s) from error
         except KubeError as error:
-            if not isinstance(error, NotFound | Denied):
-                logger.warning("what was written before cannot be read, and is written anew: %s", error)
+            logger.warning("what was written before cannot be read, and is written anew: %s", error)
             return None
         return stored
 

@@ -28,7 +28,7 @@ def top_tables(found: Top, most: int = 1_000_000, *, wide: bool = False) -> Rend
     parts += [shown(failure.told, 400, "red") for failure in found.failures]
     parts += listed(listing)
     if found.notes:
-        parts += ["", *_notes(found.notes)]
+        parts += ["", *noted(found.notes)]
     return Parts(*parts)
 
 
@@ -49,7 +49,8 @@ def said(sums: Group) -> str:
     return ", ".join(parts)
 
 
-def _notes(notes: Sequence[Note]) -> list[RenderableType]:
+def noted(notes: Sequence[Note]) -> list[RenderableType]:
+    """What could not be known, the first of it."""
     lines: list[RenderableType] = [
         shown(f"{note.cluster}: {note.text}", 400, "dim") for note in notes[:_SHOWN_NOTES]
     ]

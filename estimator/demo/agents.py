@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 from estimator.demo.objects import Context, Json
 from fairway.names import API_VERSION
+from fairway.usage.definitions import THRESHOLDS
 
 _GIB = 1024**3
 _WINDOW_S = 300
+_DAYS = 10
+_QUIET_PERCENT = THRESHOLDS.quiet_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def node_devices(
 
     ``instances``: pods that hold a MIG instance ``3g.40gb`` each, two on a device, behind the whole devices.
     """
-    sick = sick or {}
+    sick, instances = sick or {}, tuple(instances)
     held = [(pod, load) for pod, loads in holding for load in loads]
     whole: list[Json] = []
     for index in range(devices):
@@ -79,7 +82,38 @@ def node_devices(
         "agent": {"version": "0.1.0"},
         "driver": {"version": "580.95.05", "cudaVersion": "13.0"},
         "devices": [*whole, *cut],
+        "days": _days(ctx, [*((pod, load, 2) for pod, load in held), *((*one, 1) for one in instances)]),
     }
+
+
+def _days(ctx: Context, held: Iterable[tuple[Json, Load, int]]) -> list[Json]:
+    """As if each pod had been there all the time and done the same; of halves of devices so many."""
+    held = tuple(held)
+    found: list[Json] = []
+    for ago in range(_DAYS - 1, -1, -1):
+        date, _, time = ctx.ago(1 + 24 * 60 * ago).partition("T")
+        hours, minutes, seconds = (int(part) for part in time[:8].split(":"))
+        observed_s = 86_400 if ago else 3600 * hours + 60 * minutes + seconds
+        teams: dict[str, list[int]] = {}
+        for pod, load, halves in held:
+            metadata = pod["metadata"]
+            assert isinstance(metadata, dict)
+            amounts = teams.setdefault(str(metadata["namespace"]), [0, 0, 0])
+            amounts[0] += halves * observed_s // 2
+            amounts[1] += halves * observed_s * load.p50 // 200
+            amounts[2] += halves * observed_s // 2 if load.p95 < _QUIET_PERCENT else 0
+        lines: list[Json] = [
+            {
+                "namespace": namespace,
+                "allocatedSeconds": allocated,
+                "measuredSeconds": allocated,
+                "usedSeconds": used,
+                "quietSeconds": idle,
+            }
+            for namespace, (allocated, used, idle) in sorted(teams.items())
+        ]
+        found.append({"date": date, "observedSeconds": observed_s, "teams": lines})
+    return found
 
 
 def _device(

@@ -102,6 +102,12 @@ def geometry_of(product: str, memory_bytes: int = 0, profiles: Iterable[str] = (
     return fitting[0] if len(fitting) == 1 and not memory_bytes else None
 
 
+def most_instances(product: str, profile: str) -> int:
+    """How many instances of the profile a device can be cut into; 1 where the profile is not known."""
+    geometry = geometry_of(product, 0, (profile,))
+    return max(1, geometry.most(profile) if geometry else 1)
+
+
 def _seven(gib: int, one: int, double: int, three: int, **aliases: str) -> Geometry:
     """A GPU of eight memory and seven compute slices, from the GB in the names of its profiles."""
     return Geometry(

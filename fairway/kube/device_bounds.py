@@ -17,11 +17,18 @@ MOST_SHARES: Final = 1024
 MOST_PERCENT: Final = 100
 MOST_BYTES: Final = 1 << 50
 MOST_MILLIWATTS: Final = 10_000_000
+MOST_MILLIJOULES: Final = (1 << 53) - 1
+MOST_GPU_INSTANCE: Final = 1023
 MOST_CELSIUS: Final = 300
 MOST_WINDOW_S: Final = 3600
 
 OF_DEVICE: Final[Mapping[str, int]] = MappingProxyType(
-    {"index": MOST_INDEX, "memory_bytes": MOST_BYTES, "island": MOST_ISLAND}
+    {
+        "index": MOST_INDEX,
+        "memory_bytes": MOST_BYTES,
+        "island": MOST_ISLAND,
+        "energy_millijoules": MOST_MILLIJOULES,
+    }
 )
 """The most of each number of a device; the least is 0."""
 

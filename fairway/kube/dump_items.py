@@ -10,6 +10,7 @@ import msgspec
 
 from fairway.kube.decoding import NAMED, UNDECODABLE
 from fairway.kube.dump_document import JsonText
+from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, KubeStruct, ReplicaSet
 from fairway.kube.resource import KubeObjectLike
 
@@ -69,6 +70,8 @@ class ItemReader(Generic[T]):
     def read(self, text: JsonText) -> tuple[T | None, list[Flaw]]:
         """The object where it can be read, and everything that is wrong with it."""
         read, flaws = self._read(text)
+        if isinstance(read, NodeDevices):
+            return msgspec.structs.replace(read, days=msgspec.Raw(bytes(read.days))), flaws
         if isinstance(read, Deployment | ReplicaSet):
             try:
                 return _with_own_template(read), flaws

@@ -26,11 +26,15 @@ class Health(StrEnum):
 
 
 class Problem(KubeStruct, frozen=True):
-    """What is wrong with a device. ``code``: one word, such as ``Xid79``; ``since``: RFC 3339."""
+    """What is wrong with a device. ``code``: one word, such as ``Xid79``; ``since``: RFC 3339.
+
+    ``gpu_instance``: the one that it is about, by the driver's number; None for the whole device.
+    """
 
     code: str = ""
     message: str = ""
     since: str = ""
+    gpu_instance: int | None = None
 
 
 class HolderOwner(KubeStruct, frozen=True):
@@ -57,7 +61,8 @@ class Holder(KubeStruct, frozen=True):
     """A container that holds a device, or a share of it.
 
     ``source``: a `HolderSource`. ``shares``: of a device that is shared in time, how many replicas. Names are
-    empty where they are not known: of a pod that the API server does not have, only the uid is.
+    empty where they are not known: of a pod that the API server does not have, only the uid is. ``queue``:
+    the LocalQueue that the pod itself names.
     """
 
     namespace: str = ""
@@ -67,6 +72,7 @@ class Holder(KubeStruct, frozen=True):
     owner: HolderOwner | None = None
     source: str = ""
     shares: int = 0
+    queue: str = ""
 
 
 class DeviceWindow(KubeStruct, frozen=True):
@@ -99,6 +105,8 @@ class NodeDevice(KubeStruct, frozen=True):
     what the node's allocatable counts: False for one that the plugin calls unhealthy. None where kubelet was
     not asked, or knows none of its kind by id. ``holders``: empty where nobody holds it, None where that is
     not known.
+    ``energy_millijoules``: its counter since the driver was loaded, by which a restarted agent knows whether
+    the driver still runs that knew what is wrong.
     """
 
     id: str = ""
@@ -113,6 +121,7 @@ class NodeDevice(KubeStruct, frozen=True):
     island: int | None = None
     clique: str = ""
     schedulable: bool | None = None
+    energy_millijoules: int | None = None
     health: str = Health.HEALTHY
     problems: list[Problem] | None = None
     holders: list[Holder] | None = None
@@ -149,13 +158,18 @@ class DriverReport(KubeStruct, frozen=True):
 
 
 class NodeDevices(ApiObject, frozen=True):
-    """What one node has, in what state, and what it did. ``observed_at``: RFC 3339, by the node's clock."""
+    """What one node has, in what state, and what it did. ``observed_at``: RFC 3339, by the node's clock.
+
+    ``days``: who held its devices on which day, undecoded: most readers never ask, and what is wrong there
+    costs them nothing. See `fairway.kube.usage_days`.
+    """
 
     observed_at: str = ""
     window_seconds: int = 0
     agent: AgentReport = AgentReport()
     driver: DriverReport = DriverReport()
     devices: list[NodeDevice] = msgspec.field(default_factory=list)
+    days: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 NODE_DEVICES = ResourceKind("nodedevices.fairway.dev", "/apis/fairway.dev/v1alpha1/nodedevices", NodeDevices)

@@ -5,7 +5,8 @@ A Prometheus that cannot be asked at all is an error; a query that fails costs w
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -65,15 +66,21 @@ class Found:
     problems: tuple[str, ...]
 
 
+@asynccontextmanager
+async def connected(server: Server, at_s: float, wanted: Wanted) -> AsyncIterator["Client"]:
+    """A client that gives up after the deadline of ``wanted``. Raises PrometheusError."""
+    credentials, tls = await asyncio.to_thread(_shown_to, server)
+    until_s = asyncio.get_running_loop().time() + wanted.deadline_s
+    async with open_session() as session:
+        yield Client(server, session, credentials, tls, at_s, until_s, wanted)
+
+
 async def ask(server: Server, at_s: float, seen: Callable[[str], None], wanted: Wanted = EVERYTHING) -> Found:
     """Everything that is told of devices at the moment ``at_s``. Raises PrometheusError.
 
     ``seen`` is told what is being read.
     """
-    credentials, tls = await asyncio.to_thread(_shown_to, server)
-    until_s = asyncio.get_running_loop().time() + wanted.deadline_s
-    async with open_session() as session:
-        client = _Client(server, session, credentials, tls, at_s, until_s, wanted)
+    async with connected(server, at_s, wanted) as client:
         found = [await _asked(client, exporter, seen) for exporter in Exporter]
     told = tuple(one for one in found if one is not None)
     if not told and client.problems:
@@ -86,7 +93,7 @@ async def ask(server: Server, at_s: float, seen: Callable[[str], None], wanted: 
     return Found(told, tuple(dict.fromkeys(client.problems)))
 
 
-async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
+async def _asked(client: "Client", exporter: Exporter, seen: Callable[[str], None]) -> Told | None:
     """What the exporter's metrics tell; None where there are none, or too many."""
     count = await client.vector(f"count({SERIES[exporter]})")
     series = max((sample.value for sample in count.samples), default=0.0)
@@ -119,8 +126,11 @@ async def _asked(client: "_Client", exporter: Exporter, seen: Callable[[str], No
     return Told(exporter, client.at_s, devices, holders, states, values)
 
 
-class _Client:
-    """``until_s``: the deadline, by the loop's clock. ``problems``: what was warned of, and what failed."""
+class Client:
+    """Asks one server. ``until_s``: the deadline, by the loop's clock.
+
+    ``problems``: what was warned of, and what failed.
+    """
 
     def __init__(
         self,
@@ -137,10 +147,17 @@ class _Client:
         self.wanted = wanted
         self._session, self._credentials, self._tls, self._until_s = session, credentials, tls, until_s
 
-    async def vector(self, query: str) -> Vector:
-        """The answer to an instant query. Raises PrometheusError."""
+    async def vector(self, query: str, at_s: float | None = None) -> Vector:
+        """The answer to an instant query, about ``at_s`` where that is another moment.
+
+        Raises PrometheusError.
+        """
         left_s = self._until_s - asyncio.get_running_loop().time()
-        params = {"query": query, "time": f"{self.at_s:.3f}", "timeout": f"{max(1, int(left_s))}s"}
+        params = {
+            "query": query,
+            "time": f"{self.at_s if at_s is None else at_s:.3f}",
+            "timeout": f"{max(1, int(left_s))}s",
+        }
         where = str(self.server)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if self._credentials.authorization is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from fairway.accelerators.mig_geometry import geometry_of
+from fairway.accelerators.mig_geometry import most_instances
 from fairway.kube.objects import Pod
 from fairway.usage.held import WHOLE_MILLI, Held
 from fairway.usage.measured import Holds, Measured
@@ -92,5 +92,4 @@ def _part(device: Measured) -> int:
     """Of a device a MIG instance is, in thousandths."""
     if not device.parent:
         return WHOLE_MILLI
-    geometry = geometry_of(device.product, 0, (device.profile,))
-    return WHOLE_MILLI // max(1, geometry.most(device.profile) if geometry else 1)
+    return WHOLE_MILLI // most_instances(device.product, device.profile)

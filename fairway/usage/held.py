@@ -24,7 +24,7 @@ from fairway.accelerators.devices import (
     Scheme,
 )
 from fairway.accelerators.listed import Listed
-from fairway.accelerators.mig_geometry import geometry_of, profile_name
+from fairway.accelerators.mig_geometry import most_instances, profile_name
 from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.products import node_product
@@ -191,10 +191,7 @@ class HeldDevices:
             if times == 1 and known.are_replicas and not any(node.labels.get(key) for key in counting):
                 devices = known.gpus if piece is None else known.count(profile_name(piece))
                 times = known.times(devices, advertised)
-        milli = WHOLE_MILLI
-        if partition:
-            geometry = geometry_of(name, 0, (partition,))
-            milli //= max(1, geometry.most(partition) if geometry else 0)
+        milli = WHOLE_MILLI // most_instances(name, partition) if partition else WHOLE_MILLI
         return _Piece(product.product, max(1, milli // times), 1, bool(partition))
 
     def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:

@@ -17,7 +17,7 @@ from tests.admin.dumps import gpu_node, gpu_pod, write_dump
 from tests.admin.test_workload_file import JOB
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("report", "top", "notify", "explain", "what-if", "completion")
+COMMANDS = ("report", "top", "hours", "notify", "explain", "what-if", "completion")
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def test_the_agents_of_tests_write_as_the_node_agent_does(
 def _told(found: object) -> object:
     """Without what says the same whether it is there or not, and since when a problem is there."""
     if isinstance(found, dict):
-        skipped = ("since", "message", "missing")
+        skipped = ("since", "message", "missing", "days")
         kept = {key: _told(value) for key, value in found.items() if key not in skipped}
         return {key: value for key, value in kept.items() if value not in (0, False, "", {})}
     return [_told(one) for one in found] if isinstance(found, list) else found

@@ -15,10 +15,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from fairway.kube.client import KubeClient
 from fairway.kube.node_devices import NODE_DEVICES, DeviceWindow, Health, Holder, NodeDevice, NodeDevices
 from fairway.kube.observation import ReflectorMetrics
+from fairway.kube.usage_days import usage_days
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings
 from node_agent.agent import serve
-from node_agent.document import document, lasting
+from node_agent.document import document, encoded, lasting
+from node_agent.earlier import Earlier
 from node_agent.holders import HolderPod
 from node_agent.publisher import Publisher
 from node_agent.publishing import Pace, Publication, Why
@@ -26,7 +28,7 @@ from node_agent.reading import DeviceReading, NodeReading, Trouble
 from node_agent.sampling import Sample, Sampler
 from node_agent.settings import ApiSettings, Settings
 from node_agent.sources import Sources
-from node_agent.writer import WriteFailed
+from node_agent.writer import ReadFailed, WriteFailed
 from sandbox.fakeapi import FakeApi
 from tests.node_agent.readings import HOT, XID79, device, eight, holder, node, uuid
 
@@ -40,7 +42,12 @@ class Played:
     reading: NodeReading = field(default_factory=eight)
     holders: Mapping[str, Sequence[Holder]] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    allocations_known: bool = True
+    earlier: Earlier = field(default_factory=dict)
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
+
+    async def resume(self, earlier: Earlier, age_s: float) -> None:
+        self.earlier = earlier
 
     async def read(self) -> NodeReading:
         return self.reading
@@ -75,6 +82,7 @@ def sampler(played: Played, clock: Clock) -> Sampler:
         clock=lambda: clock.now_s,
         wall_clock=clock.wall_s,
         sleep=clock.sleep,
+        boot_id="5f1c2a60",
     )
 
 
@@ -132,11 +140,98 @@ def test_what_was_idle_before_a_restart_is_idle_since_then(age_s: int, expected_
             observed_at=_moment(clock.wall_s() - age_s),
             devices=[NodeDevice(id=uuid(0), window=DeviceWindow(idle_since=_moment(clock.wall_s() - 3600)))],
         )
-        assert one.resume(before) == age_s
+        assert await one.resume(before) == age_s
         await one.look()
         assert one.last is not None
         assert one.last.idle_s[uuid(0)] == expected_s
         assert one.last.idle_s[uuid(1)] == 0
+
+    asyncio.run(scenario())
+
+
+async def _restarted(played: Played, clock: Clock, stored: NodeDevices) -> Sampler:
+    other = sampler(played, clock)
+    await other.resume(msgspec.json.decode(encoded(stored, None)[0], type=NodeDevices))
+    return other
+
+
+def test_a_restarted_agent_goes_on_with_the_day_and_since_when_devices_are_bad() -> None:
+    async def scenario() -> None:
+        played, clock = Played(node(device(0, troubles=(HOT,))), {uuid(0): [holder()]}), Clock()
+        one, before = sampler(played, clock), 0
+        for _ in range(3):
+            for _ in range(13):
+                await one.look()
+                clock.now_s += 5
+            assert one.last is not None
+            (day,), _ = usage_days(one.last.made)
+            assert (day.observed_seconds, day.teams[0].allocated_seconds) == (before + 60, before + 60)
+            ((problem,),) = [each.problems for each in one.last.made.devices if each.problems]
+            assert problem.since == _moment(START_WALL_S + 100)
+            before += 60
+            clock.now_s += 1000
+            one = await _restarted(played, clock, one.last.made)
+        assert played.earlier.keys() == {uuid(0)}
+
+    asyncio.run(scenario())
+
+
+def test_what_kubelet_did_not_say_is_not_observed() -> None:
+    async def scenario() -> None:
+        played, clock = Played(holders={uuid(0): [holder()]}), Clock()
+        one = sampler(played, clock)
+        for seconds, known, reading in ((60, True, eight()), (60, False, eight()), (60, True, HUNG)):
+            played.allocations_known, played.reading = known, reading
+            for _ in range(seconds // 5):
+                await one.look()
+                clock.now_s += 5
+        assert one.last is not None
+        (day,), _ = usage_days(one.last.made)
+        assert day.observed_seconds == 55
+
+    asyncio.run(scenario())
+
+
+HUNG = NodeReading(problem="a call of NVML has not returned for 30 s")
+FORGED = {
+    "no time": {"observedAt": "yesterday"},
+    "the year 1, beyond any zone": {"observedAt": "0001-01-01T00:00:00+23:59"},
+    "the year 9999": {"observedAt": "9999-12-31T23:59:59-23:59"},
+    "days that are none": {"days": "forged"},
+    "idle since ever": {"devices": [{"id": uuid(0), "window": {"idleSince": "0001-01-01T00:00:00+23:59"}}]},
+    "problems without end": {"devices": [{"id": uuid(0), "problems": [{"code": "Xid79"}] * 1000}] * 200},
+}
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_a_forged_object_is_started_anew_from(case: str) -> None:
+    async def scenario() -> None:
+        played, clock = Played(node(device(0))), Clock()
+        stored = msgspec.json.decode(msgspec.json.encode(FORGED[case]), type=NodeDevices)
+        one = await _restarted(played, clock, stored)
+        for _ in range(3):
+            await one.look()
+            clock.now_s += 5
+        assert one.last is not None
+        assert [day.observed_seconds for day in usage_days(one.last.made)[0]] == [10]
+        assert len(encoded(one.last.made, None)[0]) < 2000
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_written_before_it_is_known_what_was() -> None:
+    async def scenario() -> None:
+        played, clock = Played(node(device(0)), {uuid(0): [holder()]}), Clock()
+        one = sampler(played, clock)
+        for _ in range(61):
+            await one.look()
+            clock.now_s += 5
+        assert one.last is not None
+        store = Stored(one.last.made)
+        store.unreadable = 3
+        await published(Played(), store, 1200, {})
+        assert {usage_days(written)[0][0].teams[0].namespace for written in store.writes} == {"vision"}
+        assert store.unreadable == 0
 
     asyncio.run(scenario())
 
@@ -151,8 +246,12 @@ class Stored:
 
     def __init__(self, before: NodeDevices | None = None) -> None:
         self.before, self.writes, self.fails = before, list[NodeDevices](), False
+        self.unreadable = 0
 
     async def read(self) -> NodeDevices | None:
+        if self.unreadable:
+            self.unreadable -= 1
+            raise ReadFailed("unreachable", None)
         return self.before
 
     async def write(self, made: NodeDevices) -> None:

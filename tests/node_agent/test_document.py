@@ -20,6 +20,7 @@ from fairway.kube.node_devices import (
     NodeDevice,
     NodeDevices,
 )
+from fairway.kube.usage_days import DAY_S, MOST_DAYS, MOST_SECONDS, MOST_TEAMS
 from node_agent import bounds
 from node_agent.document import Document, Owner, Troubles, document, encoded, lasting
 from node_agent.reading import NodeReading, Trouble
@@ -231,10 +232,20 @@ def test_the_bounds_are_those_of_the_schema() -> None:
         migProfile=bounds.MIG_PROFILE,
         clique=bounds.CLIQUE,
     )
+    team = top["days"]["items"]["properties"]["teams"]
+    assert (top["days"]["maxItems"], team["maxItems"]) == (MOST_DAYS, MOST_TEAMS + 1)
+    assert texts(team["items"]["properties"]) == allowed(namespace=bounds.NAME, queue=bounds.NAME)
+    amounts = {one["maximum"] for one in team["items"]["properties"].values() if "maximum" in one}
+    assert amounts == {MOST_SECONDS}
+    assert top["days"]["items"]["properties"]["observedSeconds"]["maximum"] == DAY_S
+    assert texts(top["driver"]["properties"]) == allowed(
+        version=bounds.VERSION, cudaVersion=bounds.VERSION, bootId=bounds.BOOT_ID
+    )
+    assert problems["items"]["properties"]["gpuInstance"]["maximum"] == bounds.MOST_GPU_INSTANCE
     assert texts(problems["items"]["properties"]) == allowed(code=bounds.CODE, message=bounds.MESSAGE)
     holder_schema = holders["items"]["properties"]
     assert texts(holder_schema) == allowed(
-        namespace=bounds.NAME, pod=bounds.NAME, uid=bounds.UID, container=bounds.CONTAINER
+        namespace=bounds.NAME, pod=bounds.NAME, uid=bounds.UID, container=bounds.CONTAINER, queue=bounds.NAME
     )
     assert texts(holder_schema["owner"]["properties"]) == allowed(
         apiVersion=bounds.API_VERSION, kind=bounds.KIND, name=bounds.NAME

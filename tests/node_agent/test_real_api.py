@@ -12,6 +12,7 @@ import pytest
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Denied, Forbidden, Invalid, NotFound
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
+from fairway.kube.usage_days import TeamSeconds, UsageDay, encoded_days, usage_days
 from node_agent.document import Owner, document, encoded
 from node_agent.identity import who_am_i
 from node_agent.permissions import PERMISSIONS
@@ -178,6 +179,15 @@ def _first(body: Obj) -> Obj:
     return first
 
 
+DAYS = (
+    UsageDay(
+        "2026-01-01",
+        86_400,
+        [TeamSeconds("a", "q", 11_059_200, 11_059_200, 5, 4), TeamSeconds("", "", 1)],
+    ),
+    UsageDay("2026-01-02", 60),
+)
+
 FORGED: dict[str, tuple[Callable[[Obj], object], str]] = {
     "900 %": (lambda body: _first(body).update(window={"utilizationP95": 900}), "less than or equal to 100"),
     "-1 %": (lambda body: _first(body).update(window={"utilizationP50": -1}), "greater than or equal to 0"),
@@ -199,6 +209,23 @@ FORGED: dict[str, tuple[Callable[[Obj], object], str]] = {
     "a petabyte": (lambda body: _first(body).update(memoryBytes=1 << 60), "less than or equal to"),
     "a long product": (lambda body: _first(body).update(product="x" * 129), "may not be more than 128"),
     "no devices": (lambda body: body.pop("devices"), "devices: Required value"),
+    "no day": (lambda body: body.update(days=[{"date": "today"}]), "should match"),
+    "a year of days": (
+        lambda body: body.update(days=[{"date": "2026-01-01"}] * 365),
+        "must have at most 31 items",
+    ),
+    "25 hours": (
+        lambda body: body.update(days=[{"date": "2026-01-01", "observedSeconds": 90_000}]),
+        "less than or equal to 86400",
+    ),
+    "10,000 teams": (
+        lambda body: body.update(days=[{"date": "2026-01-01", "teams": [{}] * 10_000}]),
+        "must have at most 17 items",
+    ),
+    "less than nothing": (
+        lambda body: body.update(days=[{"date": "2026-01-01", "teams": [{"quietSeconds": -1}]}]),
+        "greater than or equal to 0",
+    ),
 }
 
 
@@ -232,9 +259,12 @@ def test_what_the_agent_makes_is_taken_and_what_it_writes_anew_counts_up(
             writer = Writer(client, "b", lambda: 0.0)
             assert await writer.read() is None
             for second in range(3):
-                made = msgspec.structs.replace(_made("b"), observed_at=f"2026-01-01T00:00:0{second}Z")
+                made = msgspec.structs.replace(
+                    _made("b"), observed_at=f"2026-01-01T00:00:0{second}Z", days=encoded_days(DAYS)
+                )
                 await writer.write(made)
             assert (writer.foreign_writes, writer.problem) == (0, "")
+            assert usage_days(await writer.read() or NodeDevices()) == (DAYS, ())
             await _write(client, _with_name("b"))
             await writer.write(made)
             await writer.write(_made("b"))

@@ -14,7 +14,7 @@ from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from node_agent.document import document
 from node_agent.identity import NODE_NAME, NODE_UID
 from node_agent.permissions import PERMISSIONS
-from node_agent.writer import WriteFailed, Writer
+from node_agent.writer import ReadFailed, WriteFailed, Writer
 from sandbox.fakeapi import FakeApi, Seen
 from tests.node_agent.readings import eight
 
@@ -177,13 +177,40 @@ def test_an_object_that_was_deleted_is_made_again_and_nobody_is_blamed() -> None
     run(scenario)
 
 
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_what_cannot_be_read_is_written_anew(status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "label"),
+    [(404, ""), (401, "unauthorized"), (403, ""), (429, "too_many_requests"), (500, "server_error")],
+)
+def test_what_is_not_there_is_made_and_what_may_be_read_later_is_waited_for(
+    status: int, label: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(bench: Bench) -> None:
         assert await bench.writer.read() is None
         await bench.write()
         assert (await bench.writer.read() or NodeDevices()).devices != []
-        bench.api.fail(status, 1, when=lambda seen: seen.method == "GET")
-        assert await bench.writer.read() is None
+        bench.api.fail(status, 2, when=lambda seen: seen.method == "GET")
+        for _ in range(2):
+            if not label:
+                assert await bench.writer.read() is None
+                continue
+            with pytest.raises(ReadFailed) as failure:
+                await bench.writer.read()
+            assert failure.value.label == label
+            assert str(status) in bench.writer.problem
+        assert await bench.write() == ""
+        assert bench.writer.problem == ""
 
     run(scenario)
+    assert sum("until it is known what was" in each for each in caplog.messages) == bool(label)
+
+
+def test_an_object_that_is_broken_is_told_and_written_anew(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.write()
+        bench.api.update(PATH, lambda obj: obj.update(devices="none"))
+        assert await bench.writer.read() is None
+        assert await bench.write() == ""
+        assert (await bench.stored()).devices != []
+
+    run(scenario)
+    assert sum("cannot be read, and is written anew" in each for each in caplog.messages) == 1

@@ -67,14 +67,24 @@ def prometheus(
     answer: Callable[[str], Reply], tls: ssl.SSLContext | None = None, prefix: str = ""
 ) -> Iterator[Fake]:
     """Serves /api/v1/query below the prefix, and 404 elsewhere, until the block ends."""
+    with prometheus_by_request(lambda asked: answer(asked.params.get("query", "")), tls, prefix) as fake:
+        yield fake
+
+
+@contextmanager
+def prometheus_by_request(
+    answer: Callable[[Asked], Reply], tls: ssl.SSLContext | None = None, prefix: str = ""
+) -> Iterator[Fake]:
+    """The same, where the answer depends on the moment as well."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
             params = {name: values[0] for name, values in parse_qs(url.query).items()}
-            fake.asked.append(Asked(url.path, params, self.headers.get("Authorization")))
+            asked = Asked(url.path, params, self.headers.get("Authorization"))
+            fake.asked.append(asked)
             is_there = url.path == f"{prefix}/api/v1/query"
-            reply = answer(params.get("query", "")) if is_there else Reply(b"404 page not found", 404)
+            reply = answer(asked) if is_there else Reply(b"404 page not found", 404)
             if reply.delay is not None:
                 reply.delay.wait(30)
             self.send_response(reply.status)

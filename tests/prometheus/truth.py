@@ -243,11 +243,11 @@ def is_here() -> bool:
 
 
 @contextmanager
-def real() -> Iterator[str]:
-    """The URL of a Prometheus that holds the series, until the block ends."""
+def real(text: str = "", *flags: str) -> Iterator[str]:
+    """The URL of a Prometheus that holds the series, or those of the text, until the block ends."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "series").write_text(series())
+        (folder / "series").write_text(text or series())
         (folder / "prometheus.yml").write_text("global: {}\n")
         made = ["promtool", "tsdb", "create-blocks-from", "openmetrics"]
         made += [str(folder / "series"), str(folder / "data")]
@@ -256,6 +256,7 @@ def real() -> Iterator[str]:
             free.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{free.getsockname()[1]}"
         flags = (
+            *flags,
             f"--config.file={folder / 'prometheus.yml'}",
             f"--storage.tsdb.path={folder / 'data'}",
             "--storage.tsdb.retention.time=100y",
