@@ -67,6 +67,7 @@ class NodeBuilder:
     unschedulable: bool = False
     capacity: Quantities | None = None
     annotations: dict[str, str] = field(default_factory=dict)
+    boot_id: str = ""
 
     def has(self, more: Mapping[str, Quantity] | None = None, /, **named: Quantity) -> NodeBuilder:
         return replace(self, allocatable={**self.allocatable, **quantities(more, **named)})
@@ -96,6 +97,10 @@ class NodeBuilder:
         """What the node has, healthy or not."""
         return replace(self, capacity=quantities(more, **named))
 
+    def booted(self, boot_id: str) -> NodeBuilder:
+        """It runs since this boot."""
+        return replace(self, boot_id=boot_id)
+
     def annotated(self, more: Mapping[str, str]) -> NodeBuilder:
         return replace(self, annotations={**self.annotations, **more})
 
@@ -107,7 +112,11 @@ class NodeBuilder:
                 "annotations": self.annotations or None,
             },
             "spec": {"unschedulable": self.unschedulable, "taints": list(self.taints) or None},
-            "status": {"allocatable": self.allocatable, "capacity": self.capacity},
+            "status": {
+                "allocatable": self.allocatable,
+                "capacity": self.capacity,
+                "nodeInfo": {"bootID": self.boot_id},
+            },
         }
 
     def build(self) -> Node:

@@ -7,8 +7,10 @@ devices away and never adds any, and where it contradicts a label the label hold
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from estimator.cluster.device_reports import BadDevice, DeviceReport
 from estimator.reasons import counted, shown
@@ -21,6 +23,7 @@ from fairway.resources import Amounts, is_extended
 
 PRODUCT_LABEL, MEMORY_LABEL = "nvidia.com/gpu.product", "nvidia.com/gpu.memory"
 CLIQUE_LABEL, CAPABLE_LABEL = "nvidia.com/gpu.clique", "nvidia.com/mig.capable"
+_PLAIN = "nvidia.com/gpu"
 
 _ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED, DeviceClass.ATOMIC)
 _SUFFIX = re.compile(r"(-MIG-.*|-SHARED)+$")
@@ -63,72 +66,117 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class _Advertised:
-    """The resource that stands for devices, and how many of it for each."""
+class _Offer:
+    """What a resource of the node stands for: ``piece``, a MIG profile, empty for whole devices, None for
+    whole ones though MIG is on; ``times`` of it for each of ``devices``."""
 
     resource: str
+    piece: str | None
     times: int
+    devices: int
 
 
 def broken_devices(report: DeviceReport, node: Stated, held_by: HeldBy) -> Read[dict[str, Broken]]:
     """By resource what does not work; problems where it is not known which resource stands for a device."""
     found: dict[str, Broken] = {}
     problems: list[str] = []
-    by_profile: dict[str, list[BadDevice]] = {}
-    for device in report.bad:
-        if device.is_counted:
-            by_profile.setdefault(device.profile, []).append(device)
-    for profile, bad in by_profile.items():
-        read = _advertised(report, node, profile)
-        problems += read.problems
-        if read.found is not None:
-            # Two kinds of devices are never the same resource.
-            found[read.found.resource] = _broken(report, node, read.found, bad, held_by)
+    if not report.bad:
+        return Read(found)
+    offers = [_offer(report, node, entry) for entry in _entries(node, report.is_nvidia).values()]
+    for piece, bad in _by_piece(report, offers).items():
+        mine = [offer for offer in offers if offer.piece == piece]
+        if len(mine) != 1:
+            problems.append(_not_one(piece, [offer.resource for offer in mine]))
+            continue
+        problems += _contradictions(mine[0], node)
+        aside = [one for one in report.aside if one.is_counted and one.profile == piece]
+        # Two kinds of devices are never the same resource.
+        found[mine[0].resource] = _broken(node, mine[0], bad, aside, held_by)
     return Read(found, tuple(problems))
 
 
+def _by_piece(report: DeviceReport, offers: list[_Offer]) -> dict[str | None, list[BadDevice]]:
+    """What does not work, by what stands for it."""
+    found: dict[str | None, list[BadDevice]] = {}
+    if any(offer.piece is None for offer in offers):
+        whole = {device.id: device for device in report.bad if device.id == device.gpu}
+        for device in report.bad:
+            if device.gpu not in whole:
+                # Of the whole one nothing was said, so it is not known who holds it.
+                whole[device.gpu] = structs.replace(
+                    device, id=device.gpu, profile="", holders=None, is_schedulable=None
+                )
+        found[None] = list(whole.values())
+    else:
+        for device in report.bad:
+            if device.is_counted:
+                found.setdefault(device.profile, []).append(device)
+    return found
+
+
 def _broken(
-    report: DeviceReport, node: Stated, advertised: _Advertised, bad: list[BadDevice], held_by: HeldBy
+    node: Stated, offer: _Offer, bad: list[BadDevice], aside: list[BadDevice], held_by: HeldBy
 ) -> Broken:
-    resource, times = advertised.resource, advertised.times
-    listed = report.count(bad[0].profile) * times
+    """How much of the resource is gone, see docs/device-health.md ("What is taken from a node's room").
+
+    kubelet counts what it may give. Where it is not known of which devices that is, what the plugin has taken
+    away is first what works by the agent, and then what the plugin looks for as well.
+    """
+    resource, times = offer.resource, offer.times
+    allocatable = node.allocatable.get(resource, 0)
     # A plugin that starts without a lost device does not even count it as capacity.
-    working = max(node.capacity(resource), listed) - len(bad) * times
-    short = min(node.allocatable.get(resource, 0), max(0, node.allocatable.get(resource, 0) - working))
+    taken = max(node.capacity(resource), offer.devices * times) - allocatable
+    gone = sum(one.is_schedulable is False for one in bad) + len(aside)
+    unknown = sum(one.is_schedulable is None for one in bad)
+    same = sum(one.is_schedulable is None and one.is_plugins for one in bad) * times
+    still = sum(one.is_schedulable is True for one in bad)
+    short = (still + unknown) * times - min(same, max(0, taken - gone * times))
+    # The node may have told it of before the agent did, or not yet.
+    short = min(allocatable, max(short, len(bad) * times - taken))
     shares: Counter[str] = Counter()
-    for device in bad:
+    for device in (*bad, *(one for one in aside if one.is_schedulable is False)):
         for pod, units in device.holders or ():
             shares[pod] += min(units, times)
-    held = sum(min(units, held_by(pod).get(resource, 0)) for pod, units in shares.items())
+    held = sum(min(units, held_by(pod).get(resource, 0)) for pod, units in shares.items() if units)
     why = tuple(dict.fromkeys(device.why for device in bad))
     return Broken(short, min(held, short), len(bad), why, all(one.holders is not None for one in bad))
 
 
-def _advertised(report: DeviceReport, node: Stated, profile: str) -> Read[_Advertised | None]:
-    named = f"MIG {profile} instances" if profile else "devices"
-    entries = _entries(node, report.is_nvidia)
-    pieces = {resource: _piece(entry, node) for resource, entry in entries.items()}
-    mine = [resource for resource, piece in pieces.items() if piece == profile]
-    if not mine and profile and len(report.counts) == 1:
-        # All is cut alike and no label says so: the plain name may stand for instances (strategy single).
-        mine = [resource for resource, piece in pieces.items() if not piece]
-    if len(mine) != 1:
-        expected = f"expected one resource of the node to stand for its {named}"
-        told = f"{expected}, found {', '.join(shown(one) for one in sorted(mine)[:_SHOWN]) or 'none'}"
-        return Read(None, (f"{told}: none of it is taken away",))
-    resource = mine[0]
-    capacity, count = node.capacity(resource), report.count(profile)
-    entry = entries[resource]
-    times = _product(entry, node).advertised_per_device
-    says = any(node.labels.get(key) for key in (*entry.labels.multiplier, *entry.labels.count))
-    if times == 1 and not says and not report.is_partial and capacity > count and capacity % count == 0:
-        # Shared in time or by a scheme, and no label says so.
-        times = capacity // count
-    problems: tuple[str, ...] = ()
-    if count * times != capacity:
-        each = f", {times} of it each" if times > 1 else ""
-        problems = (f"lists {counted(count, 'device')}{each}, but the node has {capacity} of {resource}",)
-    return Read(_Advertised(resource, times), problems)
+def _offer(report: DeviceReport, node: Stated, entry: Entry) -> _Offer:
+    resource, product, listed = entry.resource, _product(entry, node), report.listed
+    capacity = node.capacity(resource)
+    # Of hosts that are of use together only, the label tells the shape of their group.
+    is_whole = entry.device_class is DeviceClass.ATOMIC
+    piece = "" if is_whole else profile_name(product.partition)
+    named = listed.piece(capacity) if report.is_nvidia and not piece else piece
+    devices = listed.gpus if named is None else listed.count(named)
+    times = product.advertised_per_device
+    if times == 1 and not any(
+        node.labels.get(key) for key in (*entry.labels.multiplier, *entry.labels.count)
+    ):
+        times = listed.times(devices, capacity)
+    return _Offer(resource, named, times, devices)
+
+
+def _not_one(piece: str | None, found: list[str]) -> str:
+    named = f"MIG {piece} instances" if piece else "devices"
+    told = ", ".join(shown(one) for one in sorted(found)[:_SHOWN]) or "none"
+    return (
+        f"expected one resource of the node to stand for its {named}, found {told}: none of it is taken away"
+    )
+
+
+def _contradictions(offer: _Offer, node: Stated) -> Iterator[str]:
+    capacity = node.capacity(offer.resource)
+    if offer.piece is None:
+        yield (
+            f"MIG is on, and {offer.resource} stands for whole devices (MIG strategy none): what is broken "
+            "of one takes all of it"
+        )
+    if offer.devices * offer.times != capacity:
+        each = f", {offer.times} of it each" if offer.times > 1 else ""
+        listed = f"lists {counted(offer.devices, 'device')}{each}"
+        yield f"{listed}, but the node has {capacity} of {offer.resource}"
 
 
 def _entries(node: Stated, is_nvidia: bool) -> dict[str, Entry]:
@@ -146,13 +194,6 @@ def _entries(node: Stated, is_nvidia: bool) -> dict[str, Entry]:
     }
 
 
-def _piece(entry: Entry, node: Stated) -> str:
-    """The piece of a device that one of the resource is, empty for a whole one."""
-    # Of hosts that are of use together only, the label tells the shape of their group.
-    is_whole = entry.device_class is DeviceClass.ATOMIC
-    return "" if is_whole else profile_name(_product(entry, node).partition)
-
-
 def _product(entry: Entry, node: Stated) -> NodeProduct:
     resource = entry.resource
     allocatable = node.allocatable.get(resource, 0)
@@ -165,15 +206,16 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     problems: list[str] = []
     if not report.is_nvidia:
         return Read(filled)
-    labels, product = node.labels, _NO_WORD.sub("-", report.product).strip("-.")
+    labels, product = node.labels, _NO_WORD.sub("-", report.listed.product).strip("-.")
     stated = labels.get(PRODUCT_LABEL, "")
     if product and stated and _NO_WORD.sub("-", _SUFFIX.sub("", stated)).lower() != product.lower():
-        problems.append(_contradicts(PRODUCT_LABEL, stated, report.product))
+        problems.append(_contradicts(PRODUCT_LABEL, stated, report.listed.product))
     if _VALUE.fullmatch(product) and not any(labels.get(key) for key in _labels("product")):
         filled[PRODUCT_LABEL] = product + _cut_alike(report, node)
-    memory = labels.get(MEMORY_LABEL, "")
-    if report.memory_mib and not any(labels.get(key) for key in _labels("memory")):
-        filled[MEMORY_LABEL] = str(report.memory_mib)
+    cut_alike, memory = _cut_alike(report, node), labels.get(MEMORY_LABEL, "")
+    mib = report.piece_mib if cut_alike else report.memory_mib
+    if mib and not any(labels.get(key) for key in _labels("memory")):
+        filled[MEMORY_LABEL] = str(mib)
     elif report.memory_mib and not report.is_cut and _differs(memory, report.memory_mib):
         problems.append(_contradicts(MEMORY_LABEL, memory, f"{report.memory_mib} MiB"))
     clique = labels.get(CLIQUE_LABEL, "")
@@ -193,13 +235,13 @@ def _differs(label: str, mib: int) -> bool:
 
 def _cut_alike(report: DeviceReport, node: Stated) -> str:
     """What a product's label ends in where the plain resource stands for MIG instances (strategy single)."""
-    profile = report.counts[0][0] if len(report.counts) == 1 else ""
-    is_plain = profile and not any(one.startswith("nvidia.com/mig-") for one in node.allocatable)
-    return f"-MIG-{profile}" if is_plain else ""
+    is_plain = report.is_cut and not any(one.startswith("nvidia.com/mig-") for one in node.allocatable)
+    profile = report.listed.piece(node.capacity(_PLAIN)) if is_plain else ""
+    return f"-MIG-{profile}" if profile else ""
 
 
 def _labels(of: str) -> tuple[str, ...]:
-    entry = builtin_catalogue().device("nvidia.com/gpu")
+    entry = builtin_catalogue().device(_PLAIN)
     assert entry is not None
     return entry.labels.product if of == "product" else entry.labels.memory
 

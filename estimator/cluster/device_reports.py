@@ -6,56 +6,62 @@ Healthy devices are only counted: a cluster has tens of thousands of them, and n
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from sys import intern
 
 import msgspec
 
 from estimator.reasons import shown
-from fairway.accelerators.mig_geometry import profile_name
-from fairway.kube.node_devices import Health, NodeDevice, NodeDevices
+from fairway.accelerators.listed import Listed, is_counted, listed, profile_of
+from fairway.kube.node_devices import Health, HolderSource, NodeDevice, NodeDevices, Problem
 from fairway.kube.plausible_devices import instant_s, plausible
 
 _MIB = 2**20
 _NVIDIA = ("GPU-", "MIG-")
 _CODE = re.compile(r"[!-~]{1,63}")
+_ALLOCATED = frozenset((HolderSource.POD_RESOURCES.value, HolderSource.ANNOTATION.value))
+# At all other XIDs NVIDIA's device plugin takes a device for unhealthy.
+_IGNORED = frozenset(f"Xid{xid}" for xid in (13, 31, 43, 45, 68, 109))
 
 
 class BadDevice(msgspec.Struct, frozen=True, gc=False):
-    """A device that no pod may be promised.
+    """A device that no pod may be promised, or that kubelet gives to none.
 
-    ``profile``: of a MIG instance, else empty. Not ``is_counted``: a GPU that is cut, whose instances count.
-    ``holders``: by pod (namespace/name) how many shares of it the pod holds; None where nobody tells.
+    ``gpu``: the one that it is, or is an instance of; ``profile``: of a MIG instance, else empty. Not
+    ``is_counted``: a GPU that is cut, whose instances count. ``holders``: by pod (namespace/name) how many
+    shares of it kubelet gave the pod, 0 where processes of the pod run there all the same; None where nobody
+    tells. ``is_schedulable``: whether kubelet may still give it, None where that is not known;
+    ``is_plugins``: whether a device plugin looks for what is wrong with it as well.
     """
 
     id: str
+    gpu: str
     profile: str
     is_counted: bool
     why: str
     holders: tuple[tuple[str, int], ...] | None
+    is_schedulable: bool | None
+    is_plugins: bool
 
 
 class DeviceReport(msgspec.Struct, frozen=True, gc=False):
-    """What the agent of one node says. ``counts``: devices by MIG profile, whole ones under the empty name.
+    """What the agent of one node says. ``bad``: what does not work; ``aside``: what works by the agent, and
+    what kubelet does not give to pods, or may not (`BadDevice.is_schedulable`).
 
-    ``product``, ``memory_mib`` and ``clique`` are empty or 0 where devices differ. ``is_partial``: the agent
-    says that it could not see all. ``problems``: what of the
-    object could not be taken as it is.
+    ``memory_mib`` (of whole devices), ``piece_mib`` (of MIG instances) and ``clique`` are 0 or empty where
+    devices differ. ``boot_id``: under which boot of the node's kernel, where something is bad.
+    ``problems``: what of the object could not be taken as it is.
     """
 
-    counts: tuple[tuple[str, int], ...] = ()
+    listed: Listed = Listed()
     bad: tuple[BadDevice, ...] = ()
-    product: str = ""
+    aside: tuple[BadDevice, ...] = ()
     memory_mib: int = 0
+    piece_mib: int = 0
     clique: str = ""
     is_cut: bool = False
     is_nvidia: bool = True
-    is_partial: bool = False
+    boot_id: str = ""
     problems: tuple[str, ...] = ()
-
-    def count(self, profile: str) -> int:
-        """How many devices of a profile there are, working or not."""
-        return dict(self.counts).get(profile, 0)
 
 
 def device_report(found: NodeDevices) -> tuple[DeviceReport, float | None]:
@@ -64,48 +70,88 @@ def device_report(found: NodeDevices) -> tuple[DeviceReport, float | None]:
     devices = found.devices
     whole = {device.id: device for device in devices if not device.parent}
     cut = {device.parent for device in devices if device.parent}
-    counts = Counter(_profile(device) for device in devices if _is_counted(device, cut))
+    is_nvidia = all(device.id.startswith(_NVIDIA) for device in devices)
+    bad, aside = _out_of_use(devices, whole, cut, is_nvidia)
     gpus = tuple(whole.values())
     report = DeviceReport(
-        _shared(tuple(sorted(counts.items()))),
-        tuple(_bad(devices, whole, cut)),
-        intern(_common([gpu.product for gpu in gpus])),
-        int(_common([str(gpu.memory_bytes // _MIB) for gpu in gpus]) or 0),
+        listed(found),
+        bad,
+        aside,
+        _common_mib(gpus),
+        _common_mib([device for device in devices if device.parent]),
         intern(_common([gpu.clique for gpu in gpus])),
         any(gpu.mig_enabled for gpu in gpus) or bool(cut),
-        all(device.id.startswith(_NVIDIA) for device in devices),
-        bool(found.agent.problem),
+        is_nvidia,
+        found.driver.boot_id if bad else "",
         problems,
     )
     return report, instant_s(found.observed_at)
 
 
-def _bad(devices: Iterable[NodeDevice], whole: dict[str, NodeDevice], cut: set[str]) -> Iterable[BadDevice]:
+def lasting(report: DeviceReport) -> DeviceReport:
+    """What of it is still believed when its agent has been silent for long: that what was broken is.
+
+    Who held it then may have ended, and whether kubelet gives it may have changed.
+    """
+    bad = tuple(
+        msgspec.structs.replace(
+            device, holders=None, is_schedulable=None, why=f"{device.why}, told before its agent fell silent"
+        )
+        for device in report.bad
+    )
+    counts = msgspec.structs.replace(report.listed, product="")
+    return DeviceReport(listed=counts, bad=bad, is_nvidia=report.is_nvidia)
+
+
+def both(measured: DeviceReport | None, outliving: DeviceReport | None) -> DeviceReport | None:
+    """What somebody else measures on the node, and what is still believed of an agent that is silent."""
+    if measured is None or outliving is None:
+        return measured or outliving
+    known = {device.id for device in measured.bad}
+    bad = (*measured.bad, *(device for device in outliving.bad if device.id not in known))
+    ids = {device.id for device in bad}
+    aside = tuple(device for device in measured.aside if device.id not in ids)
+    return msgspec.structs.replace(measured, bad=bad, aside=aside)
+
+
+def _out_of_use(
+    devices: Iterable[NodeDevice], whole: dict[str, NodeDevice], cut: set[str], is_nvidia: bool
+) -> tuple[tuple[BadDevice, ...], tuple[BadDevice, ...]]:
+    bad, aside = [], []
     for device in devices:
-        sick = next((one for one in (device, whole.get(device.parent)) if one and _is_bad(one)), None)
+        parent = whole.get(device.parent)
+        sick = device if _is_bad(device) else parent if parent is not None and _is_bad(parent) else None
+        problems = (sick or device).problems or ()
+        # NVIDIA's hears of XIDs as the agent does; of others it is not known, and they mostly look alike.
+        is_plugins = not is_nvidia or (sick or device).health == Health.LOST or any(map(_is_xid, problems))
         if sick is not None:
-            code = sick.problems[0].code if sick.problems else ""
-            word = code if _CODE.fullmatch(code) else sick.health
-            yield BadDevice(
-                intern(device.id),
-                _profile(device),
-                _is_counted(device, cut),
-                f"{word} on {shown(sick.id)}",
-                _holders(device),
-            )
+            bad.append(_bad(device, sick, cut, is_plugins))
+        elif device.schedulable is False or (device.schedulable is None and problems and is_plugins):
+            aside.append(_bad(device, device, cut, is_plugins))
+    return tuple(bad), tuple(aside)
+
+
+def _bad(device: NodeDevice, sick: NodeDevice, cut: set[str], is_plugins: bool) -> BadDevice:
+    code = sick.problems[0].code if sick.problems else ""
+    word = code if _CODE.fullmatch(code) else sick.health
+    return BadDevice(
+        intern(device.id),
+        device.parent or device.id,
+        profile_of(device),
+        is_counted(device, cut),
+        f"{word} on {shown(sick.id)}",
+        _holders(device),
+        device.schedulable,
+        is_plugins,
+    )
 
 
 def _is_bad(device: NodeDevice) -> bool:
     return device.health in (Health.UNHEALTHY, Health.LOST)
 
 
-def _is_counted(device: NodeDevice, cut: set[str]) -> bool:
-    """Whether something stands for it in allocatable: not for a GPU that is cut, or may be."""
-    return bool(device.parent) or not (device.mig_enabled or device.id in cut)
-
-
-def _profile(device: NodeDevice) -> str:
-    return intern(profile_name(device.mig_profile)) if device.parent else ""
+def _is_xid(problem: Problem) -> bool:
+    return problem.code.startswith("Xid") and problem.code not in _IGNORED
 
 
 def _holders(device: NodeDevice) -> tuple[tuple[str, int], ...] | None:
@@ -114,19 +160,18 @@ def _holders(device: NodeDevice) -> tuple[tuple[str, int], ...] | None:
     containers: dict[tuple[str, str], int] = {}
     for holder in device.holders:
         key = (f"{holder.namespace}/{holder.pod}", holder.container)
-        containers[key] = max(containers.get(key, 0), holder.shares, 1)
+        shares = max(holder.shares, 1) if holder.source in _ALLOCATED else 0
+        containers[key] = max(containers.get(key, 0), shares)
     pods: Counter[str] = Counter()
     for (pod, _), shares in containers.items():
         pods[pod] += shares
     return tuple(sorted(pods.items()))
 
 
+def _common_mib(devices: Sequence[NodeDevice]) -> int:
+    return int(_common([str(device.memory_bytes // _MIB) for device in devices]) or 0)
+
+
 def _common(values: Sequence[str]) -> str:
     """What all say, empty where they differ."""
     return values[0] if values and len(set(values)) == 1 else ""
-
-
-@lru_cache(maxsize=1024)
-def _shared(counts: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """The same object for nodes that have the same."""
-    return counts

@@ -1,7 +1,8 @@
 """NodeDevices of one cluster: what the agents of its nodes found, and what it takes away from the columns.
 
-An agent writes every five minutes. One that has not for ten is *stale*: its object is told and heeds nothing
-any more, because what it says of broken devices may be long mended, and of holders long ended. The age of an
+An agent writes every five minutes. One that has not for ten is *stale*: its object is told and hardly heeded
+any more, because holders may have ended, and labels changed. That a device is broken stays true, since only a
+reset mends it and nobody tells of one: it is heeded until the node was booted anew. The age of an
 object counts from when its time was last seen to change, by this program's own clock: clocks of nodes may be
 apart. Of an object that has not been seen to change, as after a start, it counts from the time that it
 states, and from when it was first seen where that lies in the future. An agent that lives changes it within
@@ -20,7 +21,7 @@ from math import inf
 
 from estimator.cluster.broken_devices import broken_devices, filled_labels
 from estimator.cluster.columns import NodeColumns
-from estimator.cluster.device_reports import DeviceReport, device_report
+from estimator.cluster.device_reports import DeviceReport, both, device_report, lasting
 from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.measured_devices import STALE_AFTER_S, MeasuredDevices
 from estimator.cluster.packed import packed
@@ -31,6 +32,7 @@ from fairway.kube.objects import object_key
 _DIGITS = re.compile(r"\d+")
 
 _STALE = f"observedAt has not changed for {STALE_AFTER_S / 60:.0f} minutes: is the agent running? Not heeded"
+_OUTLIVING = ", but for broken devices: out until it writes, the node reboots, or the object is deleted"
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told_stale: set[str] = set()
         self._told: dict[str, str] = {}
         self._now_s: float | None = None
+        self._boots: dict[str, str] = {}
         self._heeded: dict[str, DeviceReport] = {}
         self.measured = MeasuredDevices(self._apply, report)
         self._written: dict[str, bytes] = {}
@@ -123,10 +126,15 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         if self._ages:
             self.tick(max(0.0, self.newest_s or 0.0))
 
-    def node_changed(self, name: str) -> None:
-        """The node of this name appeared or changed."""
+    def node_changed(self, name: str, boot_id: str) -> None:
+        """The node of this name appeared or changed; ``boot_id`` is empty where it does not say it."""
+        self._boots[name] = boot_id
         if name in self._values or self.measured.on(name) is not None:
             self._apply(name)
+
+    def node_gone(self, name: str) -> None:
+        """The node of this name is there no more."""
+        self._boots.pop(name, None)
 
     def pod_changed(self, key: str) -> None:
         """A pod that is ``watched`` came to its node, changed what it holds, or is gone."""
@@ -150,11 +158,11 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
     def _remember(self, key: str, value: DeviceReport) -> None:
         self._apply(key)
 
-    def _heed(self, name: str) -> DeviceReport | None:
+    def _heed(self, name: str, measured: DeviceReport | None) -> DeviceReport | None:
         """Whose word counts now; the pods on broken devices are looked at from now on."""
-        report = None if name in self._stale else self._values.get(name)
+        report = both(measured, self._outliving(name)) if name in self._stale else self._values.get(name)
         if report is None:
-            report = self.measured.on(name)
+            report = measured
         before = self._heeded.pop(name, None)
         if report is not None and report.bad:
             self._heeded[name] = report
@@ -167,10 +175,11 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
     def _apply(self, name: str) -> None:
         """Put into the columns what is said of the node as it is now."""
-        report = self._heed(name)
         own = self._values.get(name)
-        heeded = own if report is None else report
-        problems = [] if heeded is None else list(heeded.problems)
+        measured = None if own is not None and name not in self._stale else self.measured.on(name)
+        report = self._heed(name, measured)
+        told = own if measured is None else measured
+        problems = [] if told is None else list(told.problems)
         bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
@@ -184,10 +193,16 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
             # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
-            if not all(self._is_known(name, device.id) for device in report.bad if device.is_counted):
+            if not all(self._is_known(name, one.id) or self._is_known(name, one.gpu) for one in report.bad):
                 problems += broken.problems
-        source = "nodedevices" if heeded is own else "prometheus"
+        source = "nodedevices" if measured is None else "prometheus"
         self._tell(source, name, "; ".join(problems))
+
+    def _outliving(self, name: str) -> DeviceReport | None:
+        """What is still believed of an agent that is silent: as long as its node runs as it did then."""
+        report = self._values.get(name)
+        is_same = report is not None and report.boot_id != "" and report.boot_id == self._boots.get(name)
+        return lasting(report) if report is not None and is_same else None
 
     def _bad_ids(self, name: str, report: DeviceReport) -> frozenset[str]:
         ids = {device.id for device in report.bad}
@@ -209,7 +224,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told_stale = set(self._stale)
         if news:
             others = f"; the same of {len(news) - 1} others" if len(news) > 1 else ""
-            self._report("nodedevices", news[0], _STALE + others)
+            but = _OUTLIVING if any(map(self._outliving, news)) else ""
+            self._report("nodedevices", news[0], _STALE + but + others)
 
     def _tell(self, source: str, name: str, told: str) -> None:
         """One report of a node, whatever is wrong with it, and again when something else is."""

@@ -52,7 +52,7 @@ class NodeMirror:
         assert row is not None
         for table in self._columns.devices:
             self._set_devices(table, row, facts)
-        self._devices.node_changed(name)
+        self._devices.node_changed(name, node.status.node_info.boot_id)
 
     def delete(self, key: str) -> None:
         """A node is gone."""
@@ -61,6 +61,7 @@ class NodeMirror:
         for table in self._columns.devices:
             table.remove_node(key)
             self._told.pop((key, table.scheme.name), None)
+        self._devices.node_gone(key)
 
     def _set_devices(self, table: DeviceColumns, row: int, facts: NodeFacts) -> None:
         read = table.scheme.devices(facts)

@@ -66,7 +66,7 @@ class Users:
         """By node; each is made when it is looked at, as all at once take long to be forgotten again."""
         keys: dict[str, list[str]] = {}
         for key, held in self.pods.items():
-            if held.group is not None:
+            if held.group is not None and not held.group.traits.is_promised:
                 keys.setdefault(held.node, []).append(key)
         labels: dict[PodGroup, dict[str, str]] = {}
         return {node: (self._pod(key, labels) for key in there) for node, there in keys.items()}

@@ -137,8 +137,7 @@ def _device(
     }
     if sick:
         made["problems"] = [{"code": sick.code, "message": sick.message, "since": ctx.ago(sick.minutes)}]
-    if pod is not None:
-        made["holders"] = [_holder(pod)]
+    made["holders"] = [] if pod is None else [_holder(pod)]
     if load is not None and (sick is None or sick.health != "Lost"):
         made["window"] = _window(ctx, load)
     return made

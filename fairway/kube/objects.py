@@ -50,9 +50,14 @@ class NodeSpec(KubeStruct, frozen=True):
     taints: list[Taint] | None = None
 
 
+class NodeSystemInfo(KubeStruct, frozen=True):
+    boot_id: str = msgspec.field(default="", name="bootID")
+
+
 class NodeStatus(KubeStruct, frozen=True):
     capacity: RawResources | None = None
     allocatable: RawResources | None = None
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(ApiObject, frozen=True):

@@ -40,7 +40,7 @@ UNKNOWN = Tenancy()
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod that has a node or is nominated to one, and has not ended."""
+    """A pod that has a node, and has not ended."""
 
     namespace: str
     name: str
@@ -94,7 +94,7 @@ def extended(request: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _bound_pod(pod: Pod) -> BoundPod | None:
-    node, metadata = pod.spec.node_name or pod.status.nominated_node_name, pod.metadata
+    node, metadata = pod.spec.node_name, pod.metadata
     if not node or pod.status.phase in _ENDED:
         return None
     asks, uses, problem = _asked(pod)

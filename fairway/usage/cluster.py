@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import NodeFacts
+from fairway.accelerators.listed import Listed, listed
 from fairway.kube.node_devices import Health, NodeDevices
+from fairway.kube.plausible_devices import plausible
 from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
@@ -55,7 +57,11 @@ def as_of_s(observed_s: Iterable[float | None], now_s: float, age_s: float) -> f
 def cluster_usage(
     cluster: str, objects: Objects, catalogue: Catalogue, now_s: float, limits: Thresholds = THRESHOLDS
 ) -> ClusterUsage:
-    """Who uses what at ``now_s``, seconds since the epoch; pods that have ended hold nothing."""
+    """Who uses what at ``now_s``, seconds since the epoch.
+
+    Pods that have ended hold nothing, nor do those that wait for others to leave the node they are nominated
+    to: every device counts once.
+    """
     return joined(cluster, usage_parts(cluster, objects, catalogue, now_s, limits))
 
 
@@ -66,13 +72,16 @@ def usage_parts(
 
     Nothing of a node is needed for another, so that whoever takes the parts in turn never has all at once.
     """
-    holdings = HeldDevices(objects.nodes, catalogue, objects.inventory)
+    lists: dict[str, Listed] = {}
+    holdings = HeldDevices(objects.nodes, catalogue, objects.inventory, lists)
     agents = objects.agents or {}
     unasked: list[str] = []
     for node in dict.fromkeys((*objects.pods, *agents)):
         agent = agents.get(node)
         told = measured(() if agent is None else (agent,), now_s, limits)
         dealer = Dealer(told.found)
+        if agent is not None and node in told.found:
+            lists[node] = listed(plausible(agent)[0])
         uses, problems = _uses(objects.pods.get(node, ()), holdings, dealer, objects.owners, now_s, limits)
         unasked += dealer.unasked
         sick = tuple(_sick(cluster, told.found))
@@ -119,9 +128,8 @@ def _uses(
             elif held.group:
                 parts[held.group] += held.milli
         if read.found or dealer.knows(pod):
-            mine = [held for held in read.found if not held.opener]
             holding = _holding(pod, owners, now_s)
-            uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, mine)), limits)
+            uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, read.found)), limits)
     for pod, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
         rest = held.milli - parts[held.group]

@@ -29,12 +29,17 @@ class Dealer:
         return (pod.node, pod.namespace, pod.name) in self._held
 
     def dealt(self, pod: HoldingPod, uid: str, holdings: Iterable[Held]) -> Iterator[Use]:
-        """What the pod holds, device by device as far as anybody tells which; the rest in one piece."""
+        """What the pod holds, device by device as far as anybody tells which; the rest in one piece.
+
+        A device that is opened for other pods is theirs, and not among it.
+        """
         left = self._holding(pod, uid)
+        named: dict[str, Measured | None] = {}
         for held in holdings:
             if held.device:
-                left.pop(held.device, None)
-                yield use_of(pod, held, 1, self._by_id.get(held.device))
+                if held.device not in named:
+                    named[held.device] = self._named(held.device, left)
+                yield use_of(pod, held, 1, named[held.device])
                 continue
             missing = held.pieces
             for id_, (holds, device) in tuple(left.items()):
@@ -42,15 +47,26 @@ class Dealer:
                     del left[id_]
                     pieces = min(missing, max(1, holds.shares))
                     missing -= pieces
-                    yield use_of(pod, held, pieces, device)
-            if missing:
+                    if not held.opener:
+                        yield use_of(pod, held, pieces, device)
+            if missing and not held.opener:
                 yield use_of(pod, held, missing, None)
         for holds, device in left.values():
             if holds.given:
                 # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
                 yield use_of(pod, Held(device.product, _part(device), 1), 1, device)
-        if any(not holds.given for holds, _ in left.values()):
+        if any(not (holds.given or holds.noted) for holds, _ in left.values()):
             self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
+
+    def _named(self, device: str, left: dict[str, tuple[Holds, Measured]]) -> Measured | None:
+        """The device that a sharing scheme calls so: by its id, or by its number on the node; its agent has
+        found out which that is where the pod holds one by its annotation."""
+        known = self._by_id.get(device)
+        if known is None:
+            noted = [one for holds, one in left.values() if holds.noted]
+            known = next((one for one in noted if str(one.index) == device), noted[0] if noted else None)
+        left.pop(known.id if known else device, None)
+        return known
 
     def _holding(self, pod: HoldingPod, uid: str) -> dict[str, tuple[Holds, Measured]]:
         """The devices that the pod holds, those that kubelet gave it first."""
@@ -59,7 +75,7 @@ class Dealer:
             for holds, device in self._held.get((pod.node, pod.namespace, pod.name), ())
             if not holds.uid or not uid or holds.uid == uid
         ]
-        found.sort(key=lambda pair: not pair[0].given)
+        found.sort(key=lambda pair: (not pair[0].given, not pair[0].noted))
         left: dict[str, tuple[Holds, Measured]] = {}
         for holds, device in found:
             # A process is mostly seen on a device that kubelet gave as well.

@@ -62,8 +62,8 @@ def sentences(limits: Thresholds = THRESHOLDS) -> dict[Finding, str]:
             f"{limits.oversized_busy_percent} % of its time (95th percentile)."
         ),
         Finding.THROTTLED: (
-            f"The clocks were held down, by heat or power, for {limits.throttled_percent} % of the window or "
-            "more."
+            f"Heat or power held the clocks down for {limits.throttled_percent} % of the window or more; a "
+            "power cap that the device was given does not count."
         ),
         Finding.FAILING: "The device is unhealthy or lost, and a pod still holds it.",
     }

@@ -2,13 +2,15 @@
 
 Of whole devices a pod holds as many as it requests; of devices that are advertised several times
 (time-slicing, MPS) a part each; of MIG instances the part of a device that one is by the placement table, or
-a whole device where the table does not know it; of devices that a sharing scheme divides what annotations
+a whole device where the table does not know it; which of these a resource stands for labels say, or else what
+the node's agent lists; of devices that a sharing scheme divides what annotations
 say.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry
 from fairway.accelerators.devices import (
@@ -21,7 +23,8 @@ from fairway.accelerators.devices import (
     Read,
     Scheme,
 )
-from fairway.accelerators.mig_geometry import geometry_of
+from fairway.accelerators.listed import Listed
+from fairway.accelerators.mig_geometry import most_instances, profile_name
 from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
 from fairway.accelerators.products import node_product
 from fairway.accelerators.schemes import SCHEMES
@@ -33,6 +36,7 @@ WHOLE_MILLI = 1000
 """A device, in the unit of parts of it."""
 
 _OPENING = tuple(scheme for scheme in SCHEMES if scheme.opens)
+_NVIDIA = "NVIDIA"
 _BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 
@@ -86,12 +90,19 @@ def stated_devices(scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
 
 
 class HeldDevices:
-    """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each."""
+    """Tells what pods hold on the nodes of one cluster; what nodes are is worked out once each.
+
+    ``lists``: what agents list, by node, which tells where labels do not.
+    """
 
     def __init__(
-        self, nodes: Iterable[NodeFacts], catalogue: Catalogue, inventory: Inventory = stated_devices
+        self,
+        nodes: Iterable[NodeFacts],
+        catalogue: Catalogue,
+        inventory: Inventory = stated_devices,
+        lists: Mapping[str, Listed] = MappingProxyType({}),
     ) -> None:
-        self._catalogue = catalogue
+        self._catalogue, self._lists = catalogue, lists
         self._inventory = inventory
         self._nodes = {node.name: node for node in nodes}
         self._entries: dict[str, Entry | None] = {}
@@ -176,14 +187,22 @@ class HeldDevices:
             return _Piece(
                 product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
             )
+        advertised = node.allocatable.get(resource, 0)
+        times, name = product.advertised_per_device, product.product
         # Of whole hosts that work together the partition is the shape of all of them.
-        is_instance = bool(product.partition) and product.device_class is not DeviceClass.ATOMIC
-        milli = WHOLE_MILLI
-        if is_instance:
-            geometry = geometry_of(product.product, 0, (product.partition,))
-            most = geometry.most(product.partition) if geometry else 0
-            milli //= max(1, most)
-        return _Piece(product.product, max(1, milli // product.advertised_per_device), 1, is_instance)
+        partition = "" if product.device_class is DeviceClass.ATOMIC else product.partition
+        known = self._lists.get(node.name)
+        if known is not None and entry.vendor == _NVIDIA:
+            name = name or known.product
+            piece = partition or known.piece(advertised)
+            partition = piece or ""
+            counting = (*entry.labels.multiplier, *entry.labels.count)
+            # A device that is not listed would pass for a replica of the others, were it not for the shares.
+            if times == 1 and known.are_replicas and not any(node.labels.get(key) for key in counting):
+                devices = known.gpus if piece is None else known.count(profile_name(piece))
+                times = known.times(devices, advertised)
+        milli = WHOLE_MILLI // most_instances(name, partition) if partition else WHOLE_MILLI
+        return _Piece(product.product, max(1, milli // times), 1, bool(partition))
 
     def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:
         key = (scheme.name, node)

@@ -1,19 +1,20 @@
 """What a node's agent tells of its devices, as far as it can be true (`fairway.kube.plausible_devices`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fairway.accelerators.devices import Read
-from fairway.kube.node_devices import DeviceWindow, Health, NodeDevice, NodeDevices
+from fairway.kube.node_devices import DeviceWindow, Health, Holder, HolderSource, NodeDevice, NodeDevices
 from fairway.kube.plausible_devices import instant_s, plausible
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A pod that holds the device, or ``shares`` replicas of it. ``given``: kubelet allocated it.
+    """A pod that holds the device, or ``shares`` replicas of it, all its containers together.
 
-    Not ``given``: a process of the pod runs on it, and nobody knows who allowed that.
+    ``given``: kubelet allocated it. ``noted``: kubelet allocated a share, and the pod's annotation says that
+    it is of this device. Neither: a process of the pod runs on it, and nobody knows who allowed that.
     """
 
     namespace: str
@@ -21,6 +22,7 @@ class Holds:
     uid: str
     shares: int
     given: bool
+    noted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,6 @@ def _device(node: str, device: NodeDevice, window_s: int, now_s: float) -> Measu
         p50 = p95 = None
     peak = window.memory_peak_bytes if window.memory_peak_bytes is not None else window.memory_used_bytes
     idle_at_s = instant_s(window.idle_since)
-    held = sorted(
-        {
-            (one.namespace, one.pod, one.uid, one.shares, one.source == "PodResources")
-            for one in device.holders or ()
-        }
-    )
     return Measured(
         device.id,
         node,
@@ -96,7 +92,7 @@ def _device(node: str, device: NodeDevice, window_s: int, now_s: float) -> Measu
         device.mig_profile,
         Health(device.health),
         tuple(f"{one.code}: {one.message}" if one.message else one.code for one in device.problems or ()),
-        tuple(Holds(*one) for one in held),
+        _holders(device.holders or ()),
         p50,
         p95,
         peak,
@@ -104,6 +100,24 @@ def _device(node: str, device: NodeDevice, window_s: int, now_s: float) -> Measu
         window.throttled_seconds,
         window_s,
     )
+
+
+def _holders(holders: Iterable[Holder]) -> tuple[Holds, ...]:
+    """Each pod once: what kubelet gave to several of its containers adds up."""
+    pods: dict[tuple[str, str, str], dict[str, dict[str, int]]] = {}
+    for one in holders:
+        by_source = pods.setdefault((one.namespace, one.pod, one.uid), {})
+        containers = by_source.setdefault(one.source, {})
+        containers[one.container] = max(containers.get(one.container, 0), one.shares)
+    return tuple(Holds(*pod, *_allocated(by_source)) for pod, by_source in sorted(pods.items()))
+
+
+def _allocated(by_source: Mapping[str, Mapping[str, int]]) -> tuple[int, bool, bool]:
+    """Shares, whether kubelet gave the device, and whether the pod's annotation says so."""
+    given = by_source.get(HolderSource.POD_RESOURCES)
+    noted = by_source.get(HolderSource.ANNOTATION)
+    containers = given or noted or {}
+    return sum(containers.values()), given is not None, given is None and noted is not None
 
 
 def _age(at_s: float | None, now_s: float) -> str:

@@ -13,6 +13,7 @@ from estimator.capacity.replicas import max_replicas
 from estimator.capacity.survey.survey import survey
 from estimator.capacity.topology.domains import domains_of
 from estimator.capacity.topology.levels import CLIQUE, topology_levels
+from estimator.cluster.device_reports import device_report
 from estimator.cluster.mirror import ClusterMirror
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.quantity import MAX_INT64
@@ -76,6 +77,11 @@ def eight_of(name: str) -> NodeBuilder:
 ONE_BAD = agent("a").gpus(8).bad(0)
 FOUR_PODS = tuple(asking(f"p{number}") for number in range(4))
 CUT = agent("a").gpus(1).cut(0, "1g.10gb", 7)
+CUT_EIGHT = agent("a").gpus(8).cut_each("1g.10gb", 7)
+STRATEGY_NONE = (
+    "MIG is on, and nvidia.com/gpu stands for whole devices (MIG strategy none): what is broken of one takes "
+    "all of it"
+)
 
 CASES = {
     "all work": Case(eight(), agent("a").gpus(8), 8),
@@ -101,15 +107,42 @@ CASES = {
         0,
         told=("lists 4 devices, but the node has 1 of nvidia.com/gpu",),
     ),
+    "what the plugin has taken away is another one, which the agent calls degraded": Case(
+        eight(7, 8), agent("a").gpus(8).bad(0, "Xid94", "Degraded").bad(1, "Xid79"), 6
+    ),
+    "what the plugin has taken away is another one, since it does not look for this": Case(
+        eight(7, 8), agent("a").gpus(8).bad(1, "RowRemapFailed"), 6
+    ),
+    "a lost one and one that the plugin does not look for": Case(
+        eight(7, 8), agent("a").gpus(8).bad(0, "Lost", "Lost").bad(1, "RowRemapFailed"), 6
+    ),
+    "kubelet does not give it any more": Case(eight(7, 8), ONE_BAD.offered(1, 2, 3, 4, 5, 6, 7), 7),
+    "kubelet gives it, and has lost another one": Case(eight(7, 8), ONE_BAD.offered(0, 1, 2, 3, 4, 5, 6), 6),
+    "kubelet gives neither": Case(
+        eight(6, 8), agent("a").gpus(8).bad(0, "RowRemapFailed").offered(1, 2, 3, 4, 5, 6), 6
+    ),
+    "kubelet has just taken it away, and the agent has not heard": Case(
+        eight(8, 8), ONE_BAD.offered(1, 2, 3, 4, 5, 6, 7), 7
+    ),
+    "a pod on what kubelet does not give any more takes no room from the others": Case(
+        eight(7, 8), ONE_BAD.held(7, "default/p0").offered(0, 1, 2, 3, 4, 5, 6), 6, FOUR_PODS[:1]
+    ),
     "pods on others": Case(eight(), ONE_BAD, 3, FOUR_PODS),
     "one of the pods on it": Case(eight(), ONE_BAD.held(0, "default/p0"), 4, FOUR_PODS),
     "the plugin has told of it, and allocatable decides": Case(
         eight(7, 8), ONE_BAD.held(0, "default/p0"), 3, FOUR_PODS
     ),
     "a pod on it that holds all": Case(eight(), ONE_BAD.held(0, "default/p"), 0, (asking("p", 8),)),
-    "who runs on it is not told": Case(eight(), ONE_BAD.having(0, holders=None), 3, FOUR_PODS),
-    "who runs on it is not told, and all is held": Case(
-        eight(), ONE_BAD.having(0, holders=None), 0, (asking("p", 8),)
+    "who runs on it is not told": Case(eight(), ONE_BAD.untold(0), 3, FOUR_PODS),
+    "who runs on it is not told, and all is held": Case(eight(), ONE_BAD.untold(0), 0, (asking("p", 8),)),
+    "a process on it of a pod that was given another": Case(
+        eight(2, 2), agent("a").gpus(2).held(0, "default/p0").bad(1).run_by(1, "default/p0"), 0, FOUR_PODS[:1]
+    ),
+    "a process on it of the pod that was given it": Case(
+        eight(2, 2), agent("a").gpus(2).bad(1).held(1, "default/p0").run_by(1, "default/p0"), 1, FOUR_PODS[:1]
+    ),
+    "a share of it that a scheme noted": Case(
+        eight(2, 2), agent("a").gpus(2).bad(1).held(1, "default/p0", source="Annotation"), 1, FOUR_PODS[:1]
     ),
     "a pod on it that is gone": Case(eight(), ONE_BAD.held(0, "default/gone"), 3, FOUR_PODS),
     "a pod on it of another node": Case(
@@ -131,9 +164,25 @@ CASES = {
     ),
     "few devices of an agent that cannot see all is no time-slicing": Case(
         eight(),
-        agent("a").gpus(2).bad(0).troubled("6 devices cannot be read"),
+        agent("a").gpus(2).bad(0).lacking("Devices"),
         7,
         told=("lists 2 devices, but the node has 8 of nvidia.com/gpu",),
+    ),
+    "an agent that knows not all holders sees all devices": Case(
+        node("a").gpus(32), agent("a").gpus(8).bad(0).troubled("kubelet lists ...").lacking("Holders"), 28
+    ),
+    "few devices that kubelet gives whole is no time-slicing": Case(
+        eight(),
+        agent("a").gpus(2).bad(0).held(1, "default/p"),
+        6,
+        (asking("p"),),
+        told=("lists 2 devices, but the node has 8 of nvidia.com/gpu",),
+    ),
+    "shares that pods hold are time-slicing, whatever the agent cannot see": Case(
+        eight(),
+        agent("a").gpus(2).bad(0).held(1, "default/p", shares=1).lacking("Devices"),
+        3,
+        (asking("p"),),
     ),
     "time-slicing, the plugin has told": Case(
         eight(28, 32).label({REPLICAS: "4"}), agent("a").gpus(8).bad(0), 28
@@ -173,6 +222,27 @@ CASES = {
         6,
     ),
     "instances under the plain name, no label": Case(node("a").gpus(7), CUT.bad(2), 6),
+    "whole devices though MIG is on": Case(eight(), CUT_EIGHT.bad(0), 7, told=(STRATEGY_NONE,)),
+    "whole devices though MIG is on, one instance is bad": Case(
+        eight(), CUT_EIGHT.bad(8).bad(9), 7, told=(STRATEGY_NONE,)
+    ),
+    "whole devices though MIG is on, one of them held": Case(
+        eight(), CUT_EIGHT.bad(0).held(0, "default/p0"), 4, FOUR_PODS, told=(STRATEGY_NONE,)
+    ),
+    "whole devices though MIG is on, and nothing is cut": Case(
+        eight(), agent("a").gpus(8, migEnabled=True).bad(0), 7, told=(STRATEGY_NONE,)
+    ),
+    "whole devices in time, though MIG is on": Case(
+        node("a").gpus(32),
+        CUT_EIGHT.bad(0).held(1, "default/p", shares=1),
+        27,
+        (asking("p"),),
+        told=(STRATEGY_NONE,),
+    ),
+    "instances of a plugin that started without one": Case(
+        node("a").gpus(6), CUT.bad(3), 6, told=("lists 7 devices, but the node has 6 of nvidia.com/gpu",)
+    ),
+    "as many instances as devices": Case(eight(), agent("a").gpus(8).cut_each("7g.80gb", 1).bad(0), 7),
     "two names that may stand for it": Case(
         eight().has({"nvidia.com/gpu.shared": 4}),
         ONE_BAD,
@@ -373,6 +443,82 @@ class TestStaleAgents:
         mirror.node_devices.tick(NOW_S + 601)
         assert complaints == [("nodedevices", "n0", self.STALE + "; the same of 499 others")]
 
+    HELD = ONE_BAD.booted("b1").held(0, "default/p0")
+    BUT = ", but for broken devices: out until it writes, the node reboots, or the object is deleted"
+
+    @pytest.mark.parametrize(
+        ("then", "now", "said", "expected"),
+        [
+            ("b1", "b1", HELD, 6),
+            # Whether kubelet gives it may have changed since, as it may who holds it.
+            ("b1", "b1", HELD.offered(0, 1, 2, 3, 4, 5, 6, 7), 6),
+            ("b1", "b1", HELD.bad(0, "Lost", "Lost"), 6),
+            ("b1", "b2", HELD, 7),
+            ("b1", "", HELD, 7),
+            # The agent wrote before the node was booted anew, or does not know of which boot it tells.
+            ("b2", "b2", HELD, 7),
+            ("b1", "b1", HELD.booted(""), 7),
+            ("", "", HELD.booted(""), 7),
+            ("b1", "b1", HELD.bad(0, health="Degraded"), 7),
+        ],
+    )
+    def test_what_only_a_reset_mends_outlives_the_silence_of_its_agent_until_the_node_is_booted_anew(
+        self, then: str, now: str, said: AgentBuilder, expected: int
+    ) -> None:
+        complaints = Complaints()
+        mirror = cluster(eight().booted(then), asking("p0"), report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, said)
+        assert free(mirror) == 7
+        mirror.node_devices.tick(NOW_S + 601)
+        upsert(mirror, eight().booted(now))
+        assert free(mirror) == expected
+        is_kept = then == "b1" == said.boot_id and said.devices[0]["health"] != "Degraded"
+        assert [told for _, _, told in complaints] == [self.STALE + (self.BUT if is_kept else "")]
+        mirror.node_devices.delete("a")
+        assert free(mirror) == 7
+
+    def test_one_fault_that_the_plugin_takes_away_meanwhile_is_one_device(self) -> None:
+        mirror = cluster(eight().booted("b1"), report=lambda *_: None)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, self.HELD.offered(0, 1, 2, 3, 4, 5, 6, 7))
+        mirror.node_devices.tick(NOW_S + 601)
+        upsert(mirror, eight(7, 8).booted("b1"))
+        assert free(mirror) == 7
+        reasons = max_replicas(room_of(mirror), shape(gpu=8)).reasons
+        (told,) = (str(reason) for reason in reasons if reason.kind == "unhealthy_devices")
+        assert told.endswith("on 1 node: Xid79 on GPU-a-0, told before its agent fell silent")
+        write(mirror, agent("a").gpus(8).observed(at(602)))
+        assert not mirror.columns.broken
+
+    def test_it_outlives_beside_what_a_prometheus_tells_instead(self) -> None:
+        complaints = Complaints()
+        mirror = cluster(eight().booted("b1"), report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, agent("a").gpus(8).bad(0).bad(1, "RowRemapFailed").booted("b1"))
+        mirror.node_devices.tick(NOW_S + 601)
+        # It knows of one of them, and of one that has failed since; of XIDs it knows not what follows.
+        told = (
+            agent("a").gpus(8).bad(0, health="Degraded").bad(1, "RowRemapFailure").bad(2, "RowRemapFailure")
+        )
+        mirror.node_devices.measured.hear("a", device_report(told.build())[0])
+        assert free(mirror) == 5
+        assert mirror.columns.broken.on(0)[GPU].why == (
+            "RowRemapFailure on GPU-a-1",
+            "RowRemapFailure on GPU-a-2",
+            "Xid79 on GPU-a-0, told before its agent fell silent",
+        )
+        upsert(mirror, eight().booted("b2"))
+        assert free(mirror) == 6
+        assert len(complaints) == 1
+
+    def test_nothing_else_of_a_silent_agent_is_heeded(self) -> None:
+        mirror = cluster(eight().booted("b1"), report=lambda *_: None)
+        mirror.node_devices.tick(NOW_S + 601)
+        write(mirror, agent("a").gpus(8, clique="c.1", migEnabled=True).bad(0).booted("b1"))
+        assert free(mirror) == 7
+        assert set(mirror.columns.described.keys) == set(mirror.columns.labels.keys)
+
     def test_in_a_dump_the_newest_object_says_how_late_it_is(self) -> None:
         complaints = Complaints()
         mirror = cluster(eight(), node("b").gpus(8), report=complaints)
@@ -433,6 +579,23 @@ class TestLabels:
         write(mirror, agent("a").gpus(8, found))
         assert self.described(mirror, key) == expected
         assert [message for _, _, message in complaints] == ([told] if told else [])
+
+    @pytest.mark.parametrize(
+        ("allocatable", "said", "product", "mib"),
+        [
+            # As GPU feature discovery has it: of the instance that the plain name stands for.
+            ({GPU: 7}, CUT, "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", str(10 * 1024)),
+            ({MIG: 7}, CUT, "NVIDIA-H100-80GB-HBM3", str(80 * 1024)),
+            ({GPU: 8}, CUT_EIGHT, "NVIDIA-H100-80GB-HBM3", str(80 * 1024)),
+        ],
+    )
+    def test_of_what_is_cut_they_tell_of_what_the_resource_stands_for(
+        self, allocatable: Quantities, said: AgentBuilder, product: str, mib: str
+    ) -> None:
+        mirror = cluster(node("a").has(allocatable))
+        write(mirror, said)
+        assert self.described(mirror, "nvidia.com/gpu.product") == product
+        assert self.described(mirror, "nvidia.com/gpu.memory") == mib
 
     def test_devices_that_differ_fill_nothing_in(self) -> None:
         mirror = cluster(eight(2, 2))
@@ -532,7 +695,7 @@ REASONS = [
         ],
     ),
     (
-        ONE_BAD.having(0, holders=None),
+        ONE_BAD.untold(0),
         (),
         [
             "1 device of nvidia.com/gpu unhealthy on 1 node: Xid79 on GPU-a-0; who runs on them is not told: "
@@ -646,6 +809,49 @@ class TestBadInput:
             said = said.bad(index).held(index, "default/p", "default/q", shares=held)
         write(mirror, said)
         assert 0 <= free(mirror) <= before
+
+
+@st.composite
+def _nodes_with_pods(draw: st.DrawFn) -> tuple[int, int, set[int], set[int], list[list[int]], list[set[int]]]:
+    """Devices and replicas of each; what kubelet does not give, what is broken; of each pod the devices of
+    its replicas, and those on which it runs processes beside."""
+    devices, times = draw(st.sampled_from([1, 2, 4, 8])), draw(st.sampled_from([1, 1, 4]))
+    some = st.sets(st.integers(0, devices - 1))
+    slots = draw(st.permutations([device for device in range(devices) for _ in range(times)]))
+    pods: list[list[int]] = []
+    for size in draw(st.lists(st.integers(1, 3), max_size=8)):
+        pods.append(slots[:size])
+        slots = slots[size:]
+    held = [one for one in pods if one]
+    return devices, times, draw(some), draw(some), held, [draw(some) - set(one) for one in held]
+
+
+@given(_nodes_with_pods(), st.booleans())
+@settings(max_examples=300, derandomize=True, deadline=None)
+def test_where_it_is_known_what_kubelet_gives_the_room_is_what_works_and_is_free(
+    found: tuple[int, int, set[int], set[int], list[list[int]], list[set[int]]], has_label: bool
+) -> None:
+    devices, times, withheld, broken, pods, running = found
+    given = devices - len(withheld)
+    said = agent("a").gpus(devices).offered(*(set(range(devices)) - withheld))
+    for number, (held, beside) in enumerate(zip(pods, running, strict=True)):
+        for device in set(held):
+            said = said.held(device, f"default/p{number}", shares=held.count(device) if times > 1 else 0)
+        for device in beside:
+            said = said.run_by(device, f"default/p{number}")
+    for device in broken:
+        said = said.bad(device)
+    labels = {REPLICAS: str(times)} if times > 1 and has_label else {}
+    mirror = cluster(
+        node("a").gpus(given * times).capacity_of(gpu=devices * times).label(labels),
+        *(asking(f"p{number}", len(held)) for number, held in enumerate(pods)),
+        report=lambda *_: None,
+    )
+    write(mirror, said)
+    by_kubelet = given * times - sum(map(len, pods))
+    working = [device for device in range(devices) if device not in withheld | broken]
+    by_health = len(working) * times - sum(held.count(device) for device in working for held in pods)
+    assert free(mirror) == max(0, min(by_kubelet, by_health))
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def test_every_reader_sees_the_same_object(found: list[dict[str, object]]) -> No
     obj = written(found)
     seen = measured([obj], NOW_S).found["a"]
     report, _ = device_report(obj)
-    assert sum(count for _, count in report.counts) == len(seen)
+    assert sum(count for _, count in report.listed.counts) == len(seen)
     assert {one.id for one in report.bad} == {one.id for one in seen if one.health in BAD}
     again, told = plausible(plausible(obj)[0])
     assert (told, measured([again], NOW_S).found["a"]) == ((), seen)

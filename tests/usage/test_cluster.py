@@ -10,14 +10,15 @@ from fairway.kube.node_devices import DeviceWindow, Holder, NodeDevice, NodeDevi
 from fairway.kube.objects import Deployment, ObjectMeta, ReplicaSet
 from fairway.usage.groups import total
 from tests.builders import PodBuilder, node, pod
+from tests.estimator.sharing import SHARINGS
 from tests.usage.agents import DeviceBuilder, agent, ago, usage
 
 NODES = [node("n").gpus(8)]
 P = pod("p").requests(gpu=2).on("n")
 
 
-def d(id_: str, holder: str = "p", **more: str) -> DeviceBuilder:
-    return DeviceBuilder(id_).held_by(holder, **more)
+def d(id_: str, holder: str = "p", *, source: str = "PodResources", **more: object) -> DeviceBuilder:
+    return DeviceBuilder(id_).held_by(holder, source=source, **more)
 
 
 def devices(found: NodeDevices) -> list[tuple[str, int]]:
@@ -49,6 +50,43 @@ def test_kubelet_says_which_devices_and_requests_how_many(
         assert [id_ for id_, _ in devices(found)] == ["b", "c", "a"]
     else:
         assert devices(found) == expected
+
+
+REPLICAS = [node("n").gpus(8).label({"nvidia.com/gpu.replicas": "4"})]
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (d("a", container="main", shares=2), [("a", 500)]),
+        (d("a", container="x", shares=1).held_by("p", container="y", shares=1), [("a", 500)]),
+        (d("a", shares=1), [("a", 250), ("", 250)]),
+        # One container told of twice, and one that runs there as well, are no more.
+        (d("a", container="x", shares=1).held_by("p", container="x", shares=1), [("a", 250), ("", 250)]),
+        (d("a", shares=1).held_by("p", source="Cgroup", container="side"), [("a", 250), ("", 250)]),
+    ],
+)
+def test_the_replicas_of_all_containers_add_up(
+    device: DeviceBuilder, expected: list[tuple[str, int]]
+) -> None:
+    uses = usage(REPLICAS, [P], [agent("n", device)]).uses
+    assert [(use.device.id if use.device else "", use.allocated_milli) for use in uses] == expected
+
+
+@pytest.mark.parametrize("name", ["volcano-gpu", "gpushare, one index", "gpushare, allocation"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_share_whose_scheme_counts_devices_is_the_one_that_the_agent_found(name: str, index: int) -> None:
+    scheme = SHARINGS[name]
+    devices = [DeviceBuilder(f"GPU-{number}") for number in range(2)]
+    devices[index] = devices[index].held_by("p", source="Annotation", shares=1)
+    found = usage([scheme.node("n", 2)], [scheme.pod("p", "n", index)], [agent("n", *devices)])
+    ((use, notes),) = [(use, found.notes) for use in found.uses]
+    assert (use.device.id if use.device else "", use.allocated_milli, notes) == (f"GPU-{index}", 500, ())
+
+
+def test_an_annotation_that_nothing_was_asked_for_holds_nothing_and_is_no_surprise() -> None:
+    found = usage(NODES, [pod("p").requests(cpu="1").on("n")], [agent("n", d("a", source="Annotation"))])
+    assert (found.uses, found.notes) == ((), ())
 
 
 def test_chips_of_a_host_in_a_slice_are_whole_devices() -> None:
