@@ -31,8 +31,8 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9.]+")
 _VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 3
 
-HeldBy = Callable[[str], Mapping[str, int]]
-"""What the pod of a key (namespace/name) holds of the node, nothing where it is not on it."""
+HeldBy = Callable[[str, str], Mapping[str, int]]
+"""What the pod of a key (namespace/name) and uid holds of the node, nothing where it is not on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,14 @@ def _broken(
     # The node may have told it of before the agent did, or not yet.
     short = min(allocatable, max(short, len(bad) * times - taken))
     shares: Counter[str] = Counter()
+    most: dict[str, int] = {}
     for device in (*bad, *(one for one in aside if one.is_schedulable is False)):
-        for pod, units in device.holders or ():
-            shares[pod] += min(units, times)
-    held = sum(min(units, held_by(pod).get(resource, 0)) for pod, units in shares.items() if units)
+        for holder in device.holders or ():
+            has = held_by(holder.pod, holder.uid).get(resource, 0)
+            if has:
+                shares[holder.pod] += min(holder.shares, times)
+                most[holder.pod] = has
+    held = sum(min(units, most[pod]) for pod, units in shares.items())
     why = tuple(dict.fromkeys(device.why for device in bad))
     return Broken(short, min(held, short), len(bad), why, all(one.holders is not None for one in bad))
 

@@ -23,14 +23,24 @@ _ALLOCATED = frozenset((HolderSource.POD_RESOURCES.value, HolderSource.ANNOTATIO
 _IGNORED = frozenset(f"Xid{xid}" for xid in (13, 31, 43, 45, 68, 109))
 
 
+class PodOnDevice(msgspec.Struct, frozen=True, gc=False, order=True):
+    """A pod (namespace/name, and uid, empty where it is not known) that holds a device.
+
+    ``shares``: how many of it kubelet gave the pod, 0 where processes of it run there all the same.
+    """
+
+    pod: str
+    uid: str
+    shares: int
+
+
 class BadDevice(msgspec.Struct, frozen=True, gc=False):
     """A device that no pod may be promised, or that kubelet gives to none.
 
     ``gpu``: the one that it is, or is an instance of; ``profile``: of a MIG instance, else empty. Not
-    ``is_counted``: a GPU that is cut, whose instances count. ``holders``: by pod (namespace/name) how many
-    shares of it kubelet gave the pod, 0 where processes of the pod run there all the same; None where nobody
-    tells. ``is_schedulable``: whether kubelet may still give it, None where that is not known;
-    ``is_plugins``: whether a device plugin looks for what is wrong with it as well.
+    ``is_counted``: a GPU that is cut, whose instances count. ``holders``: None where nobody tells.
+    ``is_schedulable``: whether kubelet may still give it, None where that is not known; ``is_plugins``:
+    whether a device plugin looks for what is wrong with it as well.
     """
 
     id: str
@@ -38,7 +48,7 @@ class BadDevice(msgspec.Struct, frozen=True, gc=False):
     profile: str
     is_counted: bool
     why: str
-    holders: tuple[tuple[str, int], ...] | None
+    holders: tuple[PodOnDevice, ...] | None
     is_schedulable: bool | None
     is_plugins: bool
 
@@ -154,18 +164,18 @@ def _is_xid(problem: Problem) -> bool:
     return problem.code.startswith("Xid") and problem.code not in _IGNORED
 
 
-def _holders(device: NodeDevice) -> tuple[tuple[str, int], ...] | None:
+def _holders(device: NodeDevice) -> tuple[PodOnDevice, ...] | None:
     if device.holders is None:
         return None
-    containers: dict[tuple[str, str], int] = {}
+    containers: dict[tuple[str, str, str], int] = {}
     for holder in device.holders:
-        key = (f"{holder.namespace}/{holder.pod}", holder.container)
+        key = (f"{holder.namespace}/{holder.pod}", holder.uid, holder.container)
         shares = max(holder.shares, 1) if holder.source in _ALLOCATED else 0
         containers[key] = max(containers.get(key, 0), shares)
-    pods: Counter[str] = Counter()
-    for (pod, _), shares in containers.items():
-        pods[pod] += shares
-    return tuple(sorted(pods.items()))
+    pods: Counter[tuple[str, str]] = Counter()
+    for (pod, uid, _), shares in containers.items():
+        pods[pod, uid] += shares
+    return tuple(sorted(PodOnDevice(*pod, shares) for pod, shares in pods.items()))
 
 
 def _common_mib(devices: Sequence[NodeDevice]) -> int:

@@ -46,15 +46,15 @@ class _Age:
 class NodeDevicesMirror(KindMirror[DeviceReport]):
     """The NodeDevices of one cluster; the reflector's sink for them. An event costs what its node has.
 
-    ``held_on``: what a pod of a key holds of a node; ``opened_on``: the ids of devices of it that
+    ``held_on``: what the pod of a key and uid holds of a node; ``opened_on``: the ids of devices of it that
     the pod holds in a scheme that opens devices for pods (KAI), whose ids are no UUIDs.
     """
 
     def __init__(
         self,
         columns: NodeColumns,
-        held_on: Callable[[str, str], Mapping[str, int]],
-        opened_on: Callable[[str, str], frozenset[str]],
+        held_on: Callable[[str, str, str], Mapping[str, int]],
+        opened_on: Callable[[str, str, str], frozenset[str]],
         report: Report,
     ) -> None:
         super().__init__(report)
@@ -189,7 +189,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._columns.set_found(name, {}, {})
         elif stated is not None and report is not None:
             filled = filled_labels(report, stated)
-            broken = broken_devices(report, stated, lambda pod: self._held_on(pod, name))
+            broken = broken_devices(report, stated, lambda pod, uid: self._held_on(pod, uid, name))
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
             # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
@@ -207,8 +207,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
     def _bad_ids(self, name: str, report: DeviceReport) -> frozenset[str]:
         ids = {device.id for device in report.bad}
         for device in report.bad:
-            for pod, _ in device.holders or ():
-                opened = self._opened_on(pod, name)
+            for holder in device.holders or ():
+                opened = self._opened_on(holder.pod, holder.uid, name)
                 # Who runs there tells which one it is, unless it holds several.
                 if len(opened) == 1:
                     ids |= opened
@@ -242,4 +242,4 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
 def _pods(report: DeviceReport | None) -> frozenset[str]:
     """Those on its broken devices."""
-    return frozenset(pod for device in (report.bad if report else ()) for pod, _ in device.holders or ())
+    return frozenset(one.pod for device in (report.bad if report else ()) for one in device.holders or ())

@@ -323,6 +323,22 @@ class TestEvents:
         delete(mirror, FOUR_PODS[1])
         assert free(mirror) == 5
 
+    @pytest.mark.parametrize(
+        ("told", "now", "expected"),
+        [("old", "old", 4), ("old", "new", 3), ("old", "", 4), ("", "new", 4)],
+    )
+    def test_a_pod_made_anew_under_a_name_holds_what_kubelet_gave_it_and_not_what_it_gave_the_other(
+        self, told: str, now: str, expected: int
+    ) -> None:
+        """Stateful sets do so; where nobody tells which of a name it is, the name counts."""
+        mirror = cluster(eight(), *FOUR_PODS[1:], FOUR_PODS[0].uid("old"))
+        write(mirror, ONE_BAD.held(0, "default/p0", uid=told))
+        assert free(mirror) == 4
+        upsert(mirror, FOUR_PODS[0].uid(now))
+        assert free(mirror) == expected
+        write(mirror, ONE_BAD.held(0, "default/p0", uid=now).observed(at(1)))
+        assert free(mirror) == 4
+
     def test_a_node_that_comes_back_is_not_what_it_was(self) -> None:
         mirror = cluster(eight())
         write(mirror, ONE_BAD)
