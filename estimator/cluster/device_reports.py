@@ -55,10 +55,10 @@ class BadDevice(msgspec.Struct, frozen=True, gc=False):
 
 class DeviceReport(msgspec.Struct, frozen=True, gc=False):
     """What the agent of one node says. ``bad``: what does not work; ``aside``: what works by the agent, and
-    what kubelet does not give to pods, or may not (`BadDevice.is_schedulable`).
+    what kubelet does not give to pods, or may not, now or once the plugin looks (`BadDevice.is_schedulable`).
 
     ``memory_mib`` (of whole devices), ``piece_mib`` (of MIG instances) and ``clique`` are 0 or empty where
-    devices differ. ``boot_id``: under which boot of the node's kernel, where something is bad.
+    devices differ. ``boot_id``: under which boot of the node's kernel, where one of them is not empty.
     ``problems``: what of the object could not be taken as it is.
     """
 
@@ -92,36 +92,45 @@ def device_report(found: NodeDevices) -> tuple[DeviceReport, float | None]:
         intern(_common([gpu.clique for gpu in gpus])),
         any(gpu.mig_enabled for gpu in gpus) or bool(cut),
         is_nvidia,
-        found.driver.boot_id if bad else "",
+        found.driver.boot_id if bad or aside else "",
         problems,
     )
     return report, instant_s(found.observed_at)
 
 
 def lasting(report: DeviceReport) -> DeviceReport:
-    """What of it is still believed when its agent has been silent for long: that what was broken is.
+    """What of it is still believed when its agent has been silent for long: that what was broken is, and that
+    what the device plugin had taken away it has not given back, which it does when it is started anew.
 
-    Who held it then may have ended, and whether kubelet gives it may have changed.
+    Who held it then may have ended, and what kubelet gave then may have been taken away.
     """
     bad = tuple(
-        msgspec.structs.replace(
-            device, holders=None, is_schedulable=None, why=f"{device.why}, told before its agent fell silent"
-        )
+        msgspec.structs.replace(_lasting(device), why=f"{device.why}, told before its agent fell silent")
         for device in report.bad
     )
     counts = msgspec.structs.replace(report.listed, product="")
-    return DeviceReport(listed=counts, bad=bad, is_nvidia=report.is_nvidia)
+    aside = tuple(map(_lasting, report.aside))
+    return DeviceReport(listed=counts, bad=bad, aside=aside, is_nvidia=report.is_nvidia)
+
+
+def _lasting(device: BadDevice) -> BadDevice:
+    still = False if device.is_schedulable is False else None
+    return msgspec.structs.replace(device, holders=None, is_schedulable=still)
 
 
 def both(measured: DeviceReport | None, outliving: DeviceReport | None) -> DeviceReport | None:
     """What somebody else measures on the node, and what is still believed of an agent that is silent."""
     if measured is None or outliving is None:
         return measured or outliving
-    known = {device.id for device in measured.bad}
-    bad = (*measured.bad, *(device for device in outliving.bad if device.id not in known))
-    ids = {device.id for device in bad}
-    aside = tuple(device for device in measured.aside if device.id not in ids)
-    return msgspec.structs.replace(measured, bad=bad, aside=aside)
+    told = {device.id: device for device in (*outliving.aside, *outliving.bad)}
+    bad: dict[str, BadDevice] = {}
+    for device in measured.bad:
+        before = told.get(device.id)
+        is_taken = before is not None and before.is_schedulable is False
+        bad[device.id] = msgspec.structs.replace(device, is_schedulable=False) if is_taken else device
+    bad |= {device.id: device for device in outliving.bad if device.id not in bad}
+    aside = {device.id: device for device in (*measured.aside, *outliving.aside) if device.id not in bad}
+    return msgspec.structs.replace(measured, bad=tuple(bad.values()), aside=tuple(aside.values()))
 
 
 def _out_of_use(
@@ -136,7 +145,7 @@ def _out_of_use(
         is_plugins = not is_nvidia or (sick or device).health == Health.LOST or any(map(_is_xid, problems))
         if sick is not None:
             bad.append(_bad(device, sick, cut, is_plugins))
-        elif device.schedulable is False or (device.schedulable is None and problems and is_plugins):
+        elif device.schedulable is False or (problems and is_plugins):
             aside.append(_bad(device, device, cut, is_plugins))
     return tuple(bad), tuple(aside)
 

@@ -2,7 +2,8 @@
 
 An agent writes every five minutes. One that has not for ten is *stale*: its object is told and hardly heeded
 any more, because holders may have ended, and labels changed. That a device is broken stays true, since only a
-reset mends it and nobody tells of one: it is heeded until the node was booted anew. The age of an
+reset mends it and nobody tells of one, and so does that the plugin had taken one away: both are heeded until
+the node was booted anew. The age of an
 object counts from when its time was last seen to change, by this program's own clock: clocks of nodes may be
 apart. Of an object that has not been seen to change, as after a start, it counts from the time that it
 states, and from when it was first seen where that lies in the future. An agent that lives changes it within
@@ -224,7 +225,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told_stale = set(self._stale)
         if news:
             others = f"; the same of {len(news) - 1} others" if len(news) > 1 else ""
-            but = _OUTLIVING if any(map(self._outliving, news)) else ""
+            kept = (self._outliving(name) for name in news)
+            but = _OUTLIVING if any(one is not None and one.bad for one in kept) else ""
             self._report("nodedevices", news[0], _STALE + but + others)
 
     def _tell(self, source: str, name: str, told: str) -> None:
