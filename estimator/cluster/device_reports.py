@@ -13,6 +13,7 @@ import msgspec
 from estimator.reasons import shown
 from fairway.accelerators.listed import Listed, is_counted, listed, profile_of
 from fairway.kube.node_devices import Health, HolderSource, NodeDevice, NodeDevices, Problem
+from fairway.kube.pci_address import pci_address
 from fairway.kube.plausible_devices import instant_s, plausible
 
 _MIB = 2**20
@@ -39,6 +40,7 @@ class BadDevice(msgspec.Struct, frozen=True, gc=False):
 
     ``gpu``: the one that it is, or is an instance of; ``profile``: of a MIG instance, else empty. Not
     ``is_counted``: a GPU that is cut, whose instances count. ``holders``: None where nobody tells.
+    ``address``: of PCI, empty of an instance: it is that of all of its device.
     ``is_schedulable``: whether kubelet may still give it, None where that is not known; ``is_plugins``:
     whether a device plugin looks for what is wrong with it as well.
     """
@@ -51,6 +53,12 @@ class BadDevice(msgspec.Struct, frozen=True, gc=False):
     holders: tuple[PodOnDevice, ...] | None
     is_schedulable: bool | None
     is_plugins: bool
+    address: str
+
+    @property
+    def hardware_ids(self) -> frozenset[str]:
+        """What it is called in slices (`fairway.dra.identity.hardware_ids`)."""
+        return frozenset((pci_address(self.id) or self.id, *((self.address,) if self.address else ())))
 
 
 class DeviceReport(msgspec.Struct, frozen=True, gc=False):
@@ -162,6 +170,7 @@ def _bad(device: NodeDevice, sick: NodeDevice, cut: set[str], is_plugins: bool) 
         _holders(device),
         device.schedulable,
         is_plugins,
+        "" if device.parent else intern(pci_address(device.bus_id)),
     )
 
 

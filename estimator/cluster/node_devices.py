@@ -22,7 +22,7 @@ from math import inf
 
 from estimator.cluster.broken_devices import broken_devices, filled_labels
 from estimator.cluster.columns import NodeColumns
-from estimator.cluster.device_reports import DeviceReport, both, device_report, lasting
+from estimator.cluster.device_reports import BadDevice, DeviceReport, both, device_report, lasting
 from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.measured_devices import STALE_AFTER_S, MeasuredDevices
 from estimator.cluster.packed import packed
@@ -184,7 +184,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
-        self._columns.dra.set_broken(name, frozenset(one.id for one in report.bad) if report else frozenset())
+        ids = (one.hardware_ids for one in (report.bad if report else ()))
+        self._columns.dra.set_broken(name, frozenset().union(*ids))
         stated = self._columns.stated(name)
         if stated is not None and report is None:
             self._columns.set_found(name, {}, {})
@@ -194,7 +195,7 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
             # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
-            if not all(self._is_known(name, one.id) or self._is_known(name, one.gpu) for one in report.bad):
+            if not all(self._is_known(name, one) for one in report.bad):
                 problems += broken.problems
         source = "nodedevices" if measured is None else "prometheus"
         self._tell(source, name, "; ".join(problems))
@@ -215,9 +216,10 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
                     ids |= opened
         return frozenset(ids)
 
-    def _is_known(self, name: str, device: str) -> bool:
-        in_tables = any(table.has_device(name, device) for table in self._columns.devices)
-        return in_tables or self._columns.dra.knows(name, device)
+    def _is_known(self, name: str, device: BadDevice) -> bool:
+        ids = {device.id, device.gpu}
+        in_tables = any(table.has_device(name, id) for table in self._columns.devices for id in ids)
+        return in_tables or self._columns.dra.knows(name, device.hardware_ids | {device.gpu})
 
     def _tell_stale(self) -> None:
         """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
