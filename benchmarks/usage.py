@@ -95,7 +95,7 @@ def _kept_mib(pods: list[Obj], agents: list[Obj]) -> float:
     gc.collect()
     tracemalloc.start()
     stays = [tenancy(msgspec.convert(one, Pod), {}) for one in pods if _holds(one)]
-    written = [packed(msgspec.convert(one, NodeDevices)) for one in agents]
+    written = [packed(_decoded(one)) for one in agents]
     gc.collect()
     kept = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
@@ -112,7 +112,7 @@ def _in_process(nodes: list[Obj], pods: list[Obj], agents: list[Obj]) -> tuple[f
     for pod in pods:
         mirror.pods.upsert(msgspec.convert(pod, Pod))
     for agent in agents:
-        mirror.node_devices.upsert(msgspec.convert(agent, NodeDevices))
+        mirror.node_devices.upsert(_decoded(agent))
     mirror.node_devices.synced = True
     gc.collect()
     copied = median(_timed(lambda: Users.of(mirror)) for _ in range(_TURNS))
@@ -123,6 +123,10 @@ def _in_process(nodes: list[Obj], pods: list[Obj], agents: list[Obj]) -> tuple[f
 
     worked = min(_timed(work) for _ in range(3))
     return copied * 1e3, worked
+
+
+def _decoded(agent: Obj) -> NodeDevices:
+    return msgspec.json.decode(json.dumps(agent), type=NodeDevices)
 
 
 def _timed(work: Callable[[], object]) -> float:
