@@ -30,9 +30,9 @@ class Unpacking(Mapping[str, NodeDevices]):
 
     ``order``: that in which they are going to be looked at, each once. For one thread.
 
-    Decompression lets go of the interpreter, and has it again before another thread has woken up; whoever waits
-    then asks anew for it. Done more often than the switch interval, that would keep an event loop out for
-    tens of milliseconds: so many are decompressed in a row, and the objects of these worked out in peace.
+    Decompression lets go of the interpreter, and has it again before another thread has woken up, who then
+    asks for it anew. Done more often than the switch interval, that keeps an event loop out for tens of
+    milliseconds: so a few are decompressed in a row, and a longer time passes before the next.
     """
 
     def __init__(self, packed: Mapping[str, bytes], order: Iterable[str]) -> None:
