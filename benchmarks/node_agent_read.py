@@ -10,7 +10,7 @@ import time
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from node_agent import device_reader
-from node_agent.device_reader import Known
+from node_agent.known import Known
 from tests.node_agent import simulated_nvml as simulated
 from tests.node_agent.simulated_nvml import GIB, Instance, Process, SimulatedNvml
 

@@ -5,56 +5,22 @@ read is a value (`Known`) that goes in and comes out: a read that hangs and is g
 written. No thread, no log, no clock in here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from fairway.kube.node_devices import Health
 from node_agent import health, link_health, links, nvml
 from node_agent.asking import Asking
 from node_agent.attributes import Attributes, mig_profile, read_attributes
-from node_agent.earlier import Earlier
+from node_agent.device_use import DeviceUse
 from node_agent.health import HeldXid, Vitals
-from node_agent.reading import DeviceReading, NodeReading, ProcessReading, Trouble
+from node_agent.known import Known, at_rest, heard_of, hearing, lost
+from node_agent.reading import DeviceReading, NodeReading
 from node_agent.xid_events import DeviceXid
 
 _ATTRIBUTES_S = 60.0
 """How long what seldom changes is believed: product, place, links, clique."""
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What is remembered between reads, by device id.
-
-    ``session``: how often the driver was connected to, ``connected``: whether it is; ``devices``: the last
-    reading of each; ``answered``: the calls that were ever answered; ``seen_us``: up to when per-process
-    samples were seen, ``busy_us``: the device's own; ``samples``: GPM's last ones; ``unread``: all calls of
-    this session that were not answered.
-    """
-
-    connected: bool = False
-    session: int = 0
-    driver_version: str = ""
-    cuda_version: str = ""
-    attributes: Mapping[str, Attributes] = field(default_factory=dict)
-    devices: Mapping[str, DeviceReading] = field(default_factory=dict)
-    vitals: Mapping[str, Vitals] = field(default_factory=dict)
-    xids: Mapping[str, tuple[HeldXid, ...]] = field(default_factory=dict)
-    answered: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    seen_us: Mapping[str, int] = field(default_factory=dict)
-    busy_us: Mapping[str, int] = field(default_factory=dict)
-    samples: Mapping[str, nvml.Sample] = field(default_factory=dict)
-    unread: frozenset[str] = frozenset()
-
-    @property
-    def parents(self) -> frozenset[str]:
-        """The devices themselves, without their MIG instances."""
-        return frozenset(name for name, device in self.devices.items() if not device.parent)
-
-    def abandoned(self) -> "Known":
-        """What may still be used after a read that was given up, which may use and free the samples yet."""
-        return replace(self, samples={})
 
 
 class Progress:
@@ -94,40 +60,6 @@ def read(
         return _without_driver(known, heard, error, now_s)
 
 
-def resumed(known: Known, earlier: Earlier, heard_s: float) -> Known:
-    """What is known with what an agent before us knew, whose XIDs were last there at ``heard_s``.
-
-    Of a device that has been read already and was reset since, nothing is taken over.
-    """
-    vitals, xids = dict(known.vitals), dict(known.xids)
-    for name, before in earlier.items():
-        if name in vitals and health.was_reset(before.vitals, vitals[name]):
-            continue
-        held = tuple(HeldXid(xid, heard_s, instance) for xid, instance in before.xids)
-        xids[name] = (*held, *xids.get(name, ()))
-        vitals.setdefault(name, before.vitals)
-    devices = {name: before.reading for name, before in earlier.items()}
-    return replace(known, devices={**devices, **known.devices}, vitals=vitals, xids=xids)
-
-
-def hearing(known: Known, events: Iterable[DeviceXid], now_s: float) -> Known:
-    """What is known with XIDs that were heard while nothing can be read."""
-    heard = list(events)
-    devices, xids = dict(known.devices), dict(known.xids)
-    for name in known.parents & {each.device for each in heard}:
-        vitals = known.vitals.get(name, Vitals())
-        xids[name] = health.held(xids.get(name, ()), _held(name, heard), vitals, vitals, now_s)
-    for name, device in known.devices.items():
-        parent = device.parent or name
-        if not any(trouble.health is Health.LOST for trouble in device.troubles):
-            found = health.troubles(
-                known.vitals.get(parent, Vitals()), xids.get(parent, ()), device.gpu_instance
-            )
-            merged = {trouble.code: trouble for trouble in (*device.troubles, *found)}
-            devices[name] = replace(device, troubles=tuple(merged.values()))
-    return replace(known, devices=devices, xids=xids)
-
-
 def _connected_read(
     known: Known, events: list[DeviceXid], now_s: float, progress: Progress, avoid: AbstractSet[int]
 ) -> tuple[NodeReading, Known]:
@@ -142,25 +74,6 @@ def _disconnect() -> None:
         nvml.shutdown()
 
 
-def at_rest(device: DeviceReading) -> DeviceReading:
-    """What is still true of a device while it is not read: what it is and what was wrong with it."""
-    return replace(
-        device,
-        utilization_percent=None,
-        memory_used_bytes=None,
-        power_milliwatts=None,
-        energy_millijoules=None,
-        temperature_celsius=None,
-        throttled=frozenset(),
-        capped=frozenset(),
-        processes=(),
-    )
-
-
-def _lost(device: DeviceReading, why: str) -> DeviceReading:
-    return replace(at_rest(device), troubles=(Trouble("Lost", why, Health.LOST),))
-
-
 def _without_driver(
     known: Known, events: Iterable[DeviceXid], error: nvml.NvmlError, now_s: float
 ) -> tuple[NodeReading, Known]:
@@ -169,7 +82,7 @@ def _without_driver(
     gone = isinstance(error, nvml.DriverAway) and error.unloaded
     restart = isinstance(error, nvml.DriverAway) and error.mismatch and known.session > 0
     devices = {
-        name: _lost(device, "no driver is loaded on the node") if gone else at_rest(device)
+        name: lost(device, "no driver is loaded on the node") if gone else at_rest(device)
         for name, device in known.devices.items()
     }
     vitals = {name: Vitals(lost="no driver") if gone else each for name, each in known.vitals.items()}
@@ -188,10 +101,6 @@ def _without_driver(
         restart=restart,
     )
     return reading, known
-
-
-def _held(device: str, events: Iterable[DeviceXid]) -> list[HeldXid]:
-    return [HeldXid(each.xid, each.at_s, each.gpu_instance) for each in events if each.device == device]
 
 
 class _Pass:
@@ -218,10 +127,7 @@ class _Pass:
         self._attributes: dict[str, Attributes] = {}
         self._vitals: dict[str, Vitals] = {}
         self._xids: dict[str, tuple[HeldXid, ...]] = {}
-        self._seen_us: dict[str, int] = {}
-        self._busy_us: dict[str, int] = {}
-        self._samples: dict[str, nvml.Sample] = {}
-        self._busy: dict[str, int | None] = {}
+        self._use = DeviceUse(known, self._common)
 
     def run(self) -> tuple[NodeReading, Known]:
         """All devices, in the order of their indices, each followed by its instances."""
@@ -238,7 +144,7 @@ class _Pass:
         self._progress.index = None
         self._miss_devices()
         self._link_devices()
-        self._free_samples()
+        self._use.free_samples()
         if not count and not self._devices:
             self._problems.append(f"the NVIDIA driver {driver} knows no device on this node")
         ordered = sorted(self._devices.values(), key=self._order)
@@ -260,9 +166,9 @@ class _Pass:
             vitals=self._vitals,
             xids=self._xids,
             answered={**self._known.answered, **self._answered},
-            seen_us=self._seen_us,
-            busy_us=self._busy_us,
-            samples=self._samples,
+            seen_us=self._use.seen_us,
+            busy_us=self._use.busy_us,
+            samples=self._use.samples,
             unread=unread,
         )
         return reading, known
@@ -275,7 +181,7 @@ class _Pass:
         """What is known of a device that is not asked, for it does not answer."""
         name, before = device.id, self._known.vitals.get(device.id, Vitals())
         vitals = health.with_last_known(before, Vitals(failures=("a call has not returned",), is_silent=True))
-        heard = _held(name, self._events)
+        heard = heard_of(name, self._events)
         xids = health.held(self._known.xids.get(name, ()), heard, before, vitals, self._now_s)
         self._vitals[name], self._xids[name] = vitals, xids
         if name in self._known.attributes:
@@ -314,10 +220,11 @@ class _Pass:
         told = self._read_vitals(device)
         power = self._asking.ask(nvml.power_milliwatts, device)
         temperature = self._asking.ask(nvml.temperature_celsius, device)
-        busy = (
-            self._busy_share(device, name, None, attributes) if cut else self._busy_since_last(device, name)
-        )
-        processes = () if cut else self._processes(self._asking, device, name)
+        if not cut:
+            busy = self._use.since_last(self._asking, device, name)
+        else:
+            busy = self._use.share(device, name, None) if attributes.gpm else None
+        processes = () if cut else self._use.processes(self._asking, device, name)
         vitals, xids = self._health(name, index, told)
         reading = DeviceReading(
             id=name,
@@ -361,7 +268,7 @@ class _Pass:
             for trouble in health.troubles(replace(vitals, lost=""))
             if failures and trouble.code in health.SILENCES
         ]
-        heard = _held(name, self._events)
+        heard = heard_of(name, self._events)
         return vitals, health.held(self._known.xids.get(name, ()), heard, before, vitals, self._now_s)
 
     def _memory_before(self, name: str) -> int:
@@ -405,8 +312,8 @@ class _Pass:
         memory = self._common.told(nvml.memory, instance)
         gpu_instance = self._common.ask(nvml.gpu_instance, instance)
         busy = None
-        if gpu_instance is not None:
-            busy = self._busy_share(device, f"{parent}/{gpu_instance}", gpu_instance, attributes)
+        if gpu_instance is not None and attributes.gpm:
+            busy = self._use.share(device, f"{parent}/{gpu_instance}", gpu_instance)
         reading = DeviceReading(
             id=name,
             index=slot,
@@ -420,65 +327,10 @@ class _Pass:
             mig_profile=mig_profile(self._common, device, instance),
             utilization_percent=busy,
             memory_used_bytes=memory.used if memory else None,
-            processes=self._processes(self._common, instance, None),
+            processes=self._use.processes(self._common, instance, None),
             source="GPM" if attributes.gpm else "NVML",
         )
         return reading, gpu_instance
-
-    def _busy_since_last(self, device: nvml.Device, name: str) -> int | None:
-        """By the driver's samples since the last read; where there are none, what it says of just now."""
-        since_us = self._known.busy_us.get(name, 0)
-        busy = self._asking.ask(nvml.busy_since, device, since_us)
-        self._busy_us[name] = since_us if busy is None else busy.at_us
-        if busy is not None and busy.percent is not None:
-            return busy.percent
-        return self._asking.ask(nvml.utilization_percent, device)
-
-    def _busy_share(
-        self, device: nvml.Device, key: str, gpu_instance: int | None, attributes: Attributes
-    ) -> int | None:
-        """By GPM, between the last read and this one; None at the first, and where there is no GPM."""
-        if not attributes.gpm:
-            return None
-        if key not in self._busy:
-            self._busy[key] = None
-            taken = self._common.ask(nvml.sample, device, gpu_instance)
-            before = self._known.samples.get(key)
-            if taken is not None:
-                self._samples[key] = taken
-                if before is not None:
-                    self._busy[key] = self._common.ask(nvml.utilization_between, before, taken)
-        return self._busy[key]
-
-    def _free_samples(self) -> None:
-        for sample in self._known.samples.values():
-            self._common.ask(nvml.free_sample, sample)
-
-    def _processes(self, asking: Asking, device: nvml.Device, name: str | None) -> tuple[ProcessReading, ...]:
-        """All that hold memory there; ``name``: of a device that tells how busy each keeps it."""
-        found: dict[int, int | None] = {}
-        for call in (nvml.compute_processes, nvml.graphics_processes, nvml.mps_processes):
-            for process in asking.ask(call, device) or ():
-                told = [each for each in (found.get(process.pid), process.memory_bytes) if each is not None]
-                found[process.pid] = max(told, default=None)
-        use = self._process_use(device, name) if found and name is not None else None
-        return tuple(
-            ProcessReading(pid, memory, None if use is None else use.get(pid, 0))
-            for pid, memory in sorted(found.items())
-        )
-
-    def _process_use(self, device: nvml.Device, name: str) -> dict[int, int | None] | None:
-        """The last sample of each process since the last read: a process without one did nothing."""
-        since_us = self._known.seen_us.get(name, 0)
-        self._seen_us[name] = since_us
-        try:
-            samples = self._asking.told(nvml.process_use, device, since_us)
-        except nvml.NothingThere:
-            return {}
-        if samples is None:
-            return None
-        self._seen_us[name] = max((since_us, *(sample.at_us for sample in samples)))
-        return {sample.pid: sample.percent for sample in sorted(samples, key=lambda sample: sample.at_us)}
 
     def _read_vitals(self, device: nvml.Device) -> Vitals:
         rows = self._asking.ask(nvml.row_remapping, device)
@@ -494,12 +346,12 @@ class _Pass:
 
     def _lose(self, name: str, why: str, unknown: DeviceReading, vitals: Vitals) -> None:
         device = self._known.devices.get(name, unknown)
-        self._devices[name] = _lost(device, why)
+        self._devices[name] = lost(device, why)
         self._vitals[name] = vitals
-        self._xids[name] = (*self._known.xids.get(name, ()), *_held(name, self._events))
+        self._xids[name] = (*self._known.xids.get(name, ()), *heard_of(name, self._events))
         for instance in self._known.devices.values():
             if instance.parent == name:
-                self._devices[instance.id] = _lost(instance, why)
+                self._devices[instance.id] = lost(instance, why)
 
     def _miss_devices(self) -> None:
         """Devices that were there and are not among those that the driver knows, or names, any more.

@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import partial
 
 from node_agent import device_reader
-from node_agent.device_reader import Known, Progress
+from node_agent.device_reader import Progress
 from node_agent.earlier import Earlier
+from node_agent.known import Known, at_rest, hearing, resumed
 from node_agent.reading import NodeReading
 from node_agent.watchdog import HungError, Watchdog
 from node_agent.xid_events import XidEvents
@@ -51,7 +52,7 @@ class NodeReader:
         except HungError as error:
             if progress.index is not None:
                 self._avoid.add(progress.index)
-            self._known = device_reader.hearing(self._known.abandoned(), heard, now_s)
+            self._known = hearing(self._known.abandoned(), heard, now_s)
             return self._at_rest(str(error))
         self._last, self._read_at_s = reading, self._clock()
         followed = self._known.parents if self._known.connected else frozenset()
@@ -61,10 +62,10 @@ class NodeReader:
 
     def resume(self, earlier: Earlier, age_s: float) -> None:
         """Go on from what an agent before us knew so many seconds ago."""
-        self._known = device_reader.resumed(self._known, earlier, self._clock() - age_s)
+        self._known = resumed(self._known, earlier, self._clock() - age_s)
 
     def _at_rest(self, why: str) -> NodeReading:
-        devices = tuple(device_reader.at_rest(device) for device in self._known.devices.values())
+        devices = tuple(at_rest(device) for device in self._known.devices.values())
         if self._read_at_s is None:
             return NodeReading(devices=devices, problem=why, incomplete=not devices, hung=True)
         age_s = self._clock() - self._read_at_s

@@ -10,7 +10,7 @@ import pytest
 
 from fairway.kube.node_devices import Health
 from node_agent import device_reader
-from node_agent.device_reader import Known
+from node_agent.known import Known
 from node_agent.links import islands
 from node_agent.reading import DeviceReading, NodeReading, ProcessReading
 from node_agent.xid_events import DeviceXid

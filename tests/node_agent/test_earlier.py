@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from fairway.kube.node_devices import Health, NodeDevices, Problem
-from node_agent import device_reader
-from node_agent.device_reader import Known
 from node_agent.document import Troubles, document, encoded
 from node_agent.earlier import earlier_devices
 from node_agent.health import WATCHED_S
+from node_agent.known import Known, resumed
 from node_agent.reading import DeviceReading
 from node_agent.xid_events import DeviceXid
 from tests.node_agent import simulated_nvml as simulated
@@ -38,7 +37,7 @@ def restarted(
     if reads_first:
         other.read()
     earlier = earlier_devices(stored, boot)
-    other.known = device_reader.resumed(other.known, earlier, other.now_s - age_s)
+    other.known = resumed(other.known, earlier, other.now_s - age_s)
     return other
 
 
@@ -186,4 +185,4 @@ def test_what_somebody_forged_makes_no_trouble(case: str) -> None:
 
 def test_a_known_state_is_a_value() -> None:
     known = Known()
-    assert device_reader.resumed(known, {}, 0) == known
+    assert resumed(known, {}, 0) == known

@@ -16,9 +16,10 @@ import pytest
 _READ = """
 import json, sys, threading
 from node_agent import device_reader, nvml
+from node_agent.known import Known
 from node_agent.xid_events import XidEvents
 
-wanted, events, known = int(sys.argv[1]), XidEvents(lambda: 0.0, wait_s=0.2), device_reader.Known()
+wanted, events, known = int(sys.argv[1]), XidEvents(lambda: 0.0, wait_s=0.2), Known()
 events.start()
 for turn in range(400):
     reading, known = device_reader.read(known, events.take(), 5.0 * turn)
