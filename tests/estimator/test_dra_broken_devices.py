@@ -111,7 +111,10 @@ def test_devices_that_must_match_lose_those_that_are_broken() -> None:
 def test_without_a_uuid_it_is_the_device_at_that_pci_address(
     attribute: str, bus_id: str, sick: int, expected: int
 ) -> None:
-    listed = [device(f"gpu-{at}", **{attribute: f"0000:{at}:00.0"}) for at in ("3b", "5e")]
+    listed = [
+        {**device(f"gpu-{at}"), "attributes": {attribute: {"string": f"0000:{at}:00.0"}}}
+        for at in ("3b", "5e")
+    ]
     mirror = claiming_cluster(node("a").cpu(64).pods(110), PLAIN, on("a", listed))
     write(mirror, agent("a").gpus(1, busId=bus_id).cut(0, "1g.10gb", 1).having(1, busId=bus_id).bad(sick))
     assert left(mirror) == expected
