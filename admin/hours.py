@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from admin.document import Failure
 from admin.printable import printable
 from admin.top import Note
+from fairway.accelerators.product_names import holds
 from fairway.usage.definitions import THRESHOLDS
 from fairway.usage.hours import ClusterHours, HoursBy, HoursGroup, Period, TeamDay, hours_groups, hours_total
+from fairway.usage.percent import percent
 
 FORMAT = "fairway-hours/1"
 MOST_DAYS = 400
@@ -76,7 +78,7 @@ class Chosen:
         return (
             self.namespace in ("", row.namespace)
             and self.queue in ("", row.queue, f"{row.namespace}/{row.queue}")
-            and self.product.casefold() in row.product.casefold()
+            and holds(row.product, self.product)
         )
 
 
@@ -203,5 +205,5 @@ def _harmless(name: str) -> str:
 
 
 def _line(group: HoursGroup, total: HoursGroup) -> Line:
-    share = 100 * group.allocated_seconds // total.allocated_seconds if total.allocated_seconds else None
+    share = percent(group.allocated_seconds, total.allocated_seconds)
     return Line(group.name, group.used_percent, group.wasted_seconds, group.unmeasured_seconds, share, group)

@@ -7,6 +7,7 @@ from admin.document import Report
 from admin.printable import milli_text
 from admin.tables import Cell, Column, Kind, Listing, Share, numbers
 from fairway.usage.groups import By, Group, added, merged
+from fairway.usage.percent import percent as rounded
 from fairway.usage.summary import BANDS
 
 NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
@@ -75,7 +76,7 @@ def _cells(group: Group, total: Group | None, wide: bool) -> Iterable[Cell]:
     yield percent(group.used_p95_percent)
     yield percent(group.memory_percent)
     yield tenths(group.wasted_milli) if group.measured_milli else None
-    yield percent(100 * group.wasted_milli // total.wasted_milli if total and total.wasted_milli else None)
+    yield percent(rounded(group.wasted_milli, total.wasted_milli) if total else None)
     yield milli_text(group.allocated_milli - group.measured_milli)
     yield group.pods
     yield duration(group.age_s)
