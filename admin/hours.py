@@ -91,6 +91,8 @@ def period(since: str, until: str, now: datetime) -> Period:
     first = _day("--since", since, today)
     last = _day("--until", until, today) if until else today
     if first > last:
+        if until:
+            raise PeriodError(f"--until {until}: expected a day from {first} on (--since), found {last}")
         raise PeriodError(f"--since {since}: expected a day up to {last}, found {first}")
     if last > today:
         raise PeriodError(f"--until {until}: expected a day up to today, which is {today} in UTC")
@@ -136,12 +138,19 @@ def hours(
         _line(total, total),
         tuple(_line(group, total) for group in found),
         tuple(
-            Observed(one.cluster, one.seen, one.observed_seconds, one.expected_seconds) for one in clusters
+            Observed(one.cluster, one.seen, one.observed_seconds, one.expected_seconds)
+            for one in clusters
+            if _may_have(one, chosen.product)
         ),
         tuple(Note(one.cluster, text) for one in clusters for text in one.notes),
         tuple(failures),
         DEFINITIONS,
     )
+
+
+def _may_have(cluster: ClusterHours, product: str) -> bool:
+    """Whether the cluster has such a product, as far as anybody knows: pods may have held others only."""
+    return not cluster.rows or any(holds(row.product, product) for row in cluster.rows)
 
 
 DEFINITIONS = {

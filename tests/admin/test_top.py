@@ -188,6 +188,15 @@ def test_a_product_may_be_spelled_as_by_labels_or_as_by_the_driver(text: str, co
     assert asked_for.exit_code == 0, asked_for.output
 
 
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_devices_of_a_node_are_told_apart_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    head, *rows = run("--demo", "--by", "device").stdout.partition("CLUSTER")[2].splitlines()
+    assert head.split()[:3] == ["NODE", "NO", "DEVICE"]
+    cut = [row.split()[:4] for row in rows if " MIG-" in row]
+    assert len(cut) == len(set(map(tuple, cut))) == 5
+
+
 def test_all_commands_tell_the_same_share_that_is_used_and_all_of_what_is_wasted(dump: Path) -> None:
     shares = [line["wasted_percent"] for line in json.loads(run(dump, "-o", "json").stdout)["lines"]]
     assert shares == [83, 17]
