@@ -151,11 +151,8 @@ def _printed(found: "Notification", output: str, *, to_terminal: bool) -> str:
         case "yaml":
             return to_yaml(found)
         case _:
-            return rendered(
-                notify_tables(found, _LINES, wide=output == "wide"),
-                to_terminal=to_terminal,
-                wide=output == "wide",
-            )
+            wide = output == "wide"
+            return rendered(notify_tables(found, _LINES, wide=wide), to_terminal=to_terminal, wide=wide)
 
 
 _LINES = 1000
