@@ -18,6 +18,7 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import DeviceClass, Entry, Role
 from fairway.accelerators.devices import Read
 from fairway.accelerators.mig_geometry import profile_name
+from fairway.accelerators.product_names import spelled
 from fairway.accelerators.products import NodeProduct, node_product
 from fairway.resources import Amounts, is_extended
 
@@ -27,7 +28,6 @@ _PLAIN = "nvidia.com/gpu"
 
 _ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED, DeviceClass.ATOMIC)
 _SUFFIX = re.compile(r"(-MIG-.*|-SHARED)+$")
-_NO_WORD = re.compile(r"[^A-Za-z0-9.]+")
 _VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 3
 
@@ -220,9 +220,9 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     problems: list[str] = []
     if not report.is_nvidia:
         return Read(filled)
-    labels, product = node.labels, _NO_WORD.sub("-", report.listed.product).strip("-.")
+    labels, product = node.labels, spelled(report.listed.product)
     stated = labels.get(PRODUCT_LABEL, "")
-    if product and stated and _NO_WORD.sub("-", _SUFFIX.sub("", stated)).lower() != product.lower():
+    if product and stated and spelled(_SUFFIX.sub("", stated)).lower() != product.lower():
         problems.append(_contradicts(PRODUCT_LABEL, stated, report.listed.product))
     if _VALUE.fullmatch(product) and not any(labels.get(key) for key in _labels("product")):
         filled[PRODUCT_LABEL] = product + _cut_alike(report, node)
