@@ -1,6 +1,7 @@
 """Whole runs: who is told where, how often, and what a rerun does after each kind of failure."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from itertools import pairwise
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from admin.notify.record import record_of
 from sandbox.fakeapi import ApiFault, Cut, Seen, requests
+from sandbox.fakeapi.store import Obj
 from sandbox.fakeapi.virtual_time import run
-from tests.admin.notify.world import Cluster, World, idle, outcomes, problems
+from tests.admin.notify.world import Cluster, World, idle, outcomes, problems, reference
 from tests.usage.agents import DeviceBuilder
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -434,6 +437,73 @@ def test_a_name_that_leads_elsewhere_is_not_followed(play: Play, name: str) -> N
         assert found.lines == ()
         asked = [seen.path for seen in world.east.api.seen if seen.path.startswith("/apis/batch")]
         assert asked == []
+
+    play(scenario)
+
+
+UID = "ffffffff-0000-4000-8000-000000000000"
+NONSENSE = ("not a key! 3", "x" * 5_000, "../..")
+STATED = [
+    *((field, text) for field in ("uid", "kind", "name", "apiVersion") for text in NONSENSE),
+    ("uid", UID),
+    ("uid", "another's"),
+    ("kind", "Pod"),
+    ("name", "Not_An.Events:Name"),
+    ("apiVersion", "example.com/v1"),
+]
+"""What the author of a pod chooses, in place of what is true of its owner."""
+
+
+@pytest.mark.parametrize(("field", "text"), STATED)
+@pytest.mark.parametrize("kind", ["Job", "JobSet"])
+def test_what_a_pod_says_of_its_owner_costs_nobody_else(play: Play, kind: str, field: str, text: str) -> None:
+    async def scenario(world: World) -> None:
+        top = world.east.make(JOBSET, "JobSet", "pretrain")
+        job = world.east.job("train")
+        named, other = (job, top) if kind == "Job" else (top, job)
+        # JobSets are known by what names them alone.
+        world.east.api.authorization = _Denying("jobsets")  # type: ignore[assignment]  # A check.
+        owner = {**reference(named), field: other["metadata"]["uid"] if text == "another's" else text}
+        world.east.pod("evil", idle("GPU-evil"))
+        world.east.api.update(
+            "/api/v1/namespaces/team/pods/evil", lambda obj: obj["metadata"].update(ownerReferences=[owner])
+        )
+        assert "not told" not in outcomes(await world.run()).values()
+        world.east.pod("train-0", idle("GPU-train"), by=job)
+        world.east.pod("pretrain-0", idle("GPU-pretrain"), by=top)
+        await world.run(HOUR_S)
+        events = world.east.events()
+        for one in (top, job):
+            of = {"namespace": "team", **reference(one)}
+            del of["controller"]
+            (message,) = (event["message"] for event in events if event["involvedObject"] == of)
+            assert message.startswith("Of 1 device ")
+        assert all(re.fullmatch(r"[a-z0-9][a-z0-9.-]*", event["metadata"]["name"]) for event in events)
+        assert all(re.fullmatch(r"[-.a-z0-9]{1,40}", key) for key in world.east.recorded())
+
+    play(scenario)
+
+
+def test_what_others_keep_in_a_record_stays(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        uid = world.east.idler()["metadata"]["uid"]
+        await world.run()
+        path = f"/api/v1/namespaces/fairway-system/configmaps/{record_of(uid)}"
+        others = {"readme": "x", "last": "2026-11-20T12:00:00Z"}
+        marks = {"labels": {"backup": "yes"}, "annotations": {"example.com/a": "b"}}
+
+        def mark(obj: Obj) -> None:
+            obj["metadata"] |= marks
+            obj["binaryData"] = {"logo": "AAEC"}
+            obj["data"] |= others
+
+        world.east.api.update(path, mark)
+        assert outcomes(await world.run(DAY_S)) == {"east team/Job/train": "told"}
+        (record,) = world.east.api.store.collection("v1", "configmaps").records.values()
+        obj = record.decode()
+        assert obj["metadata"] == obj["metadata"] | marks
+        assert obj["binaryData"] == {"logo": "AAEC"}
+        assert obj["data"] == {**others, uid: "2026-11-23T12:00:00Z"}
 
     play(scenario)
 
