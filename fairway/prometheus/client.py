@@ -34,12 +34,11 @@ from fairway.prometheus.told import Told
 class Wanted:
     """What is asked, and within which bounds: all measures, by a command that somebody waits for.
 
-    ``positive``: those of ``values`` of which 0 says nothing and is not sent. ``is_whole``: a query that
-    fails is an error, for those who would take a gap for health.
+    ``is_whole``: a query that fails, or is answered with a warning, is an error, for those who would take a
+    gap for health.
     """
 
     values: frozenset[Value] = frozenset(Value)
-    positive: frozenset[Value] = frozenset()
     deadline_s: float = 120.0
     most_series: int = MOST_SERIES
     most_bytes: int = 256 << 20
@@ -47,8 +46,7 @@ class Wanted:
 
     def query(self, value: Value, exporter: Exporter) -> str:
         """What is asked for this of the exporter's metrics; empty for nothing."""
-        asked = next((one.of(exporter) for one in MEASURES if one.value is value), "")
-        return f"({asked}) > 0" if asked and value in self.positive else asked
+        return next((one.of(exporter) for one in MEASURES if one.value is value), "")
 
 
 EVERYTHING = Wanted()
@@ -180,6 +178,11 @@ class Client:
         if response.status != _OK:
             raise refusal(where, response.status, body, response.headers.get("Location", ""))
         found = await asyncio.to_thread(vector, where, body, self.wanted.most_series)
+        if found.warnings and self.wanted.is_whole:
+            raise PrometheusError(
+                f"{where} warns: {found.warnings[0]}; expected a whole answer: is a store, or a Prometheus, "
+                "that it asks away?"
+            )
         self.problems += (f"{where} warns: {text}" for text in found.warnings)
         return found
 

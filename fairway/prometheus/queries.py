@@ -29,13 +29,14 @@ _OWN_LABEL: Final = "fairway_gauge"
 class Measure:
     """One number. ``most``: more than any device can have, in ``unit``; the least is always 0.
 
-    ``queries``: PromQL, by the exporters that tell.
+    ``is_whole``: there is nothing between 0 and 1. ``queries``: PromQL, by the exporters that tell.
     """
 
     value: Value
     unit: str
     most: float
     queries: Mapping[Exporter, str]
+    is_whole: bool = False
 
     def of(self, exporter: Exporter) -> str:
         """The query for the exporter's metrics; empty for none."""
@@ -43,7 +44,7 @@ class Measure:
 
     def allows(self, value: float) -> bool:
         """Whether a device can have that number; NaN is none."""
-        return 0 <= value <= self.most
+        return 0 <= value <= self.most and (not self.is_whole or value == int(value))
 
 
 def _first(metrics: Metrics, gauges: Gauges, slot_s: int = 0) -> str:
@@ -57,7 +58,10 @@ def _gauge(metrics: Metrics, gauge: Gauge, slot_s: int = 0) -> str:
     if len(found) > 1:
         # Without the names of metrics, what tells of one device would be one series.
         found = [f'label_replace({one}, "{_OWN_LABEL}", "{n}", "", "")' for n, one in enumerate(found)]
-    series = " or ".join(found) + " == bool 0" * gauge.is_zero
+    series = " or ".join(found)
+    if gauge.is_zero:
+        # What is neither 0 nor 1 stays so, to be told: a comparison would take it for not 0.
+        series = f"1 - ({series})"
     highest = f"max by ({', '.join((*keys, gauge.added) if gauge.added else keys)}) ({series})"
     if gauge.added:
         highest = f"sum by ({', '.join(keys)}) ({highest})"
@@ -149,7 +153,13 @@ _UNITS: Final = {
 _ASKED: Final = {exporter: _asked(exporter, metrics) for exporter, metrics in METRICS.items()}
 
 MEASURES: Final = tuple(
-    Measure(value, unit, most, {of: asked[value] for of, asked in _ASKED.items() if value in asked})
+    Measure(
+        value,
+        unit,
+        most,
+        {of: asked[value] for of, asked in _ASKED.items() if value in asked},
+        is_whole=any(value in metrics.faults for metrics in METRICS.values()),
+    )
     for value, (unit, most) in _UNITS.items()
 )
 

@@ -111,15 +111,8 @@ def prometheus_by_request(
 
 
 def from_table(vectors: Vectors) -> Callable[[str], Reply]:
-    """Answers what is in the table, also without zeros, and an empty vector for all else."""
-
-    def answer(query: str) -> Reply:
-        if query.startswith("(") and query.endswith(") > 0"):
-            found = [one for one in vectors.get(query[1:-5], ()) if one.value > 0]
-            return Reply(success(found))
-        return Reply(success(vectors.get(query, ())))
-
-    return answer
+    """Answers what is in the table, and an empty vector for all else."""
+    return lambda query: Reply(success(vectors.get(query, ())))
 
 
 def exported(
