@@ -110,10 +110,8 @@ def _with(one: NodeDevices, faults: _Faults, at_s: float) -> NodeDevices:
     known.
     """
     by_device: dict[str, list[_Standing]] = defaultdict(list)
-    for (name, _), standing in sorted(
-        faults.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))
-    ):
-        by_device[name].append(standing)
+    for name, value in sorted(faults, key=lambda key: (key[0], _ORDER.index(key[1]))):
+        by_device[name].append(faults[name, value])
     known = [msgspec.structs.replace(found[0].device, holders=None) for found in by_device.values()]
     (every,) = merged((one,), (msgspec.structs.replace(one, devices=known),), at_s)
     devices = [_sick(device, by_device.get(device.id, ())) for device in every.devices]
@@ -132,8 +130,8 @@ def _sick(device: NodeDevice, standing: Sequence[_Standing]) -> NodeDevice:
 def _problems(silent: Sequence[str], stale: Sequence[str]) -> Iterator[str]:
     if silent:
         yield (
-            f"{min(silent)}{_others(silent)}: was broken when last told of, and now nobody tells a number that "
-            f"can be; expected one of that device. What was told stands until it is {_MINUTES:.0f} minutes old"
+            f"{min(silent)}{_others(silent)}: was broken when last told of, and now nobody tells a number "
+            f"that can be; expected one of that device. It stands until it is {_MINUTES:.0f} minutes old"
         )
     if stale:
         yield f"{min(stale)}{_others(stale)}: not told of for {_MINUTES:.0f} minutes, not heeded any more"
