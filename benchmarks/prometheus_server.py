@@ -28,12 +28,7 @@ def _answers(nodes: int) -> dict[str, bytes]:
             ({"UUID": labels["UUID"]}, 80.0 * _GIB) for labels in _devices(nodes)
         ),
         WANTED.query(Value.REMAP_FAILED, Exporter.DCGM): _vector(
-            ({"UUID": _uuid(number, index)}, float(index == 0 and number % ONE_BROKEN_IN == 0))
-            for number in range(nodes)
-            for index in range(GPUS)
-        ),
-        WANTED.query(Value.XID, Exporter.DCGM): _vector(
-            ({"UUID": labels["UUID"]}, 0.0) for labels in _devices(nodes)
+            ({"UUID": _uuid(number, 0)}, 1.0) for number in range(0, nodes, ONE_BROKEN_IN)
         ),
     }
 

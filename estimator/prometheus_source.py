@@ -11,6 +11,7 @@ import logging
 import random
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from estimator.cluster.device_reports import DeviceReport, device_report
 from estimator.cluster.report import Report
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 WANTED = Wanted(
     values=frozenset((Value.MEMORY_TOTAL, Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
+    sparse=frozenset((Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
     deadline_s=30.0,
     # 40,000 devices under five names each.
     most_series=200_000,
@@ -108,10 +110,11 @@ class PrometheusSource:
         cluster = Cluster(mirror.nodes.keys(), mirror.pods.placed)
         told: tuple[NodeDevices, ...] = ()
         heard = self._standing.listen()
+        wanted = replace(WANTED, doubted=self._standing.names())
         is_answered = False
         for server in self._servers:
             try:
-                found = await ask(server, at_s, _unseen, WANTED)
+                found = await ask(server, at_s, _unseen, wanted)
             except PrometheusError as error:
                 problems.append((server.url, f"{error}; what it told before holds until it is stale"))
                 self._failed()

@@ -71,6 +71,14 @@ class StandingFaults:
         """To be told of every device of a look."""
         return Heard(self._faults)
 
+    def names(self) -> dict[Value, frozenset[str]]:
+        """The devices that faults stand of, by what tells of it."""
+        found: dict[Value, set[str]] = defaultdict(set)
+        for faults in self._faults.values():
+            for name, value in faults:
+                found[value].add(name)
+        return {value: frozenset(names) for value, names in found.items()}
+
     def applied(
         self, told: Iterable[NodeDevices], heard: Heard, at_s: float, now_s: float
     ) -> Read[tuple[NodeDevices, ...]]:

@@ -4,8 +4,9 @@ Every series is summed up by device at each moment before time is looked at: a d
 two replicas of Prometheus tell of counts once, and one that pods take turns with is one device.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -23,6 +24,8 @@ IDLE_STEP_S: Final = 300
 """The slots that idle time is told in: one in which any sample shows use is not idle."""
 
 _OWN_LABEL: Final = "fairway_gauge"
+# A dot in an expression finds itself as well; what would need escaping names no device.
+_NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,17 @@ def _asked(exporter: Exporter, metrics: Metrics) -> Mapping[Value, str]:
         **{value: _gauge(metrics, gauge) for value, gauge in metrics.faults.items()},
     }
     return {value: query for value, query in asked.items() if query}
+
+
+def well(exporter: Exporter, value: Value, names: Iterable[str]) -> str:
+    """Asks for 0 of a fault, of devices whose first label is one of ``names``; empty for no such fault."""
+    metrics = METRICS[exporter]
+    gauge = metrics.faults.get(value)
+    of = "|".join(sorted(name for name in names if _NAME.fullmatch(name)))
+    if gauge is None or not of:
+        return ""
+    selectors = tuple(f'{one[:-1]}, {metrics.identity[0]}=~"{of}"}}' for one in gauge.selectors)
+    return f"({_gauge(metrics, replace(gauge, selectors=selectors))}) == 0"
 
 
 _BYTES: Final = float(2**50)
