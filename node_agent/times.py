@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-
 _LATEST_S = 253_402_300_799
 """The end of the year 9999, beyond which RFC 3339 has no words."""
 

@@ -241,6 +241,8 @@ def _line(one: Told, outcome: Outcome, problem: str = "") -> Line:
         said.type.value,
         said.message,
         problem,
+        one.sums.allocated_milli,
+        one.sums.wasted_milli,
     )
 
 

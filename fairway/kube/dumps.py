@@ -32,7 +32,10 @@ from fairway.kube.topologies import KueueTopology
 
 T = TypeVar("T", bound=KubeObjectLike)
 
-_REMEDY = "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json"
+_REMEDY = (
+    "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json, and with "
+    "nodedevices where Fairway's node agent runs"
+)
 _WHOLE_FILE = -1
 _SHOWN_KINDS = 8
 _SNIFFED_BYTES = 4096
@@ -227,7 +230,7 @@ class _Reader:
         return dump
 
     def _read_item(self, promised_kind: str, text: JsonText) -> tuple[list[Flaw], str]:
-        head = read_head(text)
+        head = read_head(text, _KINDS)
         if isinstance(head, Flaw):
             return [head], promised_kind
         kind = head.kind or promised_kind

@@ -6,20 +6,23 @@ was measured is not measured: it is never taken for one that does nothing.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from fairway.accelerators.catalogue import Catalogue
-from fairway.accelerators.devices import NodeFacts
-from fairway.accelerators.listed import Listed, listed
+from fairway.accelerators.devices import NodeFacts, Read
+from fairway.accelerators.listed import Listed
+from fairway.accelerators.product_names import spelled
 from fairway.kube.node_devices import Health, NodeDevices
-from fairway.kube.plausible_devices import plausible
 from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer, use_of
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
-from fairway.usage.measured import Measured, measured
+from fairway.usage.measured import Measured, MeasuredNode, measured
+from fairway.usage.no_agents import COULD_NOT_READ, NO_AGENTS
 from fairway.usage.owner import HASH, Owner, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
@@ -28,13 +31,17 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What is known of a cluster. ``pods``, ``agents``: by node; no agents where it could not be asked."""
+    """What is known of a cluster. ``pods``, ``agents``: by node; None where it could not be asked for agents.
+
+    ``no_agents``: what is said where it has none.
+    """
 
     nodes: Iterable[NodeFacts]
     pods: Mapping[str, Iterable[BoundPod]]
     agents: Mapping[str, NodeDevices] | None
     owners: Owners
     inventory: Inventory = stated_devices
+    no_agents: str = NO_AGENTS
 
 
 def by_node(agents: Iterable[NodeDevices]) -> dict[str, NodeDevices]:
@@ -78,16 +85,17 @@ def usage_parts(
     unasked: list[str] = []
     for node in dict.fromkeys((*objects.pods, *agents)):
         agent = agents.get(node)
-        told = measured(() if agent is None else (agent,), now_s, limits)
-        dealer = Dealer(told.found)
-        if agent is not None and node in told.found:
-            lists[node] = listed(plausible(agent)[0])
+        told = Read(MeasuredNode()) if agent is None else measured(agent, now_s, limits)
+        dealer = Dealer(told.found.devices)
+        if told.found.listed is not None:
+            lists[node] = told.found.listed
         uses, problems = _uses(objects.pods.get(node, ()), holdings, dealer, objects.owners, now_s, limits)
         unasked += dealer.unasked
-        sick = tuple(_sick(cluster, told.found))
+        sick = tuple(_sick(cluster, told.found.devices))
         if uses or sick or problems or told.problems:
             yield ClusterUsage(cluster, uses, sick, (*problems, *told.problems))
-    notes = [*_unmeasured(holdings.accelerators(), None if objects.agents is None else agents.keys())]
+    known = None if objects.agents is None else agents.keys()
+    notes = [*_unmeasured(holdings.accelerators(), known, objects.no_agents)]
     if unasked:
         said = "processes run on devices that their pods did not ask for"
         notes.append(f"{said}: {_named(sorted(unasked))}")
@@ -134,7 +142,9 @@ def _uses(
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
         rest = held.milli - parts[held.group]
         if rest > 0:
-            uses.append(use_of(_holding(pod, owners, now_s), replace(held, milli=rest), 1, None))
+            uses.append(
+                use_of(_holding(pod, owners, now_s), msgspec.structs.replace(held, milli=rest), 1, None)
+            )
     return tuple(uses), tuple(problems)
 
 
@@ -147,30 +157,28 @@ def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
     return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)
 
 
-def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:
-    for node, devices in sorted(found.items()):
-        for device in devices:
-            if device.health is not Health.HEALTHY:
-                pods = sorted({f"{holds.namespace}/{holds.pod}" for holds in device.holders})
-                yield SickDevice(
-                    cluster,
-                    node,
-                    device.id,
-                    device.index,
-                    device.product,
-                    device.health.value,
-                    device.problems,
-                    tuple(pods),
-                )
+def _sick(cluster: str, devices: Iterable[Measured]) -> Iterator[SickDevice]:
+    for device in devices:
+        if device.health is not Health.HEALTHY:
+            pods = sorted({f"{holds.namespace}/{holds.pod}" for holds in device.holders})
+            yield SickDevice(
+                cluster,
+                device.node,
+                device.id,
+                device.index,
+                spelled(device.product),
+                device.health.value,
+                device.problems,
+                tuple(pods),
+            )
 
 
-def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None) -> Iterator[str]:
+def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None, no_agents: str) -> Iterator[str]:
     """Whose devices nobody measures. ``written``: the nodes whose agents have; None where nobody knows."""
     if not nodes:
         return
     if not written:
-        why = "could not be read" if written is None else "there are none (does the node agent run here?)"
-        yield f"NodeDevices: {why}; no device is measured"
+        yield f"{COULD_NOT_READ if written is None else no_agents}; no device is measured"
         return
     without = [node for node in nodes if node not in written]
     if without:

@@ -57,7 +57,7 @@ def test_an_owner_is_told_what_is_idle_since_when_and_what_to_do(play: Play) -> 
         assert event["source"] == {"component": "fairway-notify"}
         assert event["firstTimestamp"] == "2026-11-22T12:00:00Z"
         assert event["message"] == (
-            "Of 1 device (NVIDIA H100) in east: 1 idle for up to 2h (since 2026-11-22 10:00 UTC), 2.0 "
+            "Of 1 device (NVIDIA-H100) in east: 1 idle for up to 2h (since 2026-11-22 10:00 UTC), 2.0 "
             "device-hours so far: end it or ask for fewer. Unused now: 1 device-hours each hour. To look: "
             "fairway top -n team --by pod. Told once a day at most."
         )
@@ -349,7 +349,7 @@ def test_what_controls_a_workload_is_told_once_for_all_its_parts(play: Play) -> 
         jobset(world.east, size=3)
         await world.run()
         assert world.east.told() == ["IdleDevices JobSet/pretrain"]
-        assert world.east.events()[0]["message"].startswith("Of 3 devices (NVIDIA H100) in east: 3 idle")
+        assert world.east.events()[0]["message"].startswith("Of 3 devices (NVIDIA-H100) in east: 3 idle")
 
     play(scenario)
 
@@ -455,7 +455,7 @@ def test_a_workload_that_karmada_has_spread_is_told_once_on_its_template(play: P
         (event,) = karmada.events()
         assert event["involvedObject"]["uid"] == template["metadata"]["uid"]
         assert event["message"].startswith(
-            "Of 8 devices (NVIDIA H100) in east, north, south and 1 more: 8 idle for up to 2h"
+            "Of 8 devices (NVIDIA-H100) in east, north, south and 1 more: 8 idle for up to 2h"
         )
         assert [cluster.told() for cluster in world.clusters] == [["IdleDevices Job/own"], [], [], []]
         assert own["metadata"]["uid"] in world.east.recorded()
