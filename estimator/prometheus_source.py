@@ -2,7 +2,8 @@
 
 Nobody waits for it. One look is a bounded set of queries within a deadline, read on a thread and put into the
 mirror in slices; one that fails, or of which a part fails, changes nothing: a gap shall not pass for health.
-What was told before holds until it is stale (`estimator.cluster.measured_devices`).
+What was told before holds until it is stale, of a node (`estimator.cluster.measured_devices`) and of each
+thing that is wrong with a device (`estimator.standing_faults`).
 """
 
 import asyncio
@@ -10,11 +11,13 @@ import logging
 import random
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from estimator.cluster.device_reports import DeviceReport, device_report
 from estimator.cluster.report import Report
 from estimator.member import NODES, PODS, MemberCluster
 from estimator.metrics import PrometheusReading
+from estimator.standing_faults import Heard, StandingFaults
 from fairway.accelerators.devices import Read
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.pace import Pace
@@ -31,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 WANTED = Wanted(
     values=frozenset((Value.MEMORY_TOTAL, Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
-    positive=frozenset((Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
+    sparse=frozenset((Value.XID, Value.REMAP_FAILED, Value.CALLED_UNHEALTHY)),
     deadline_s=30.0,
     # 40,000 devices under five names each.
     most_series=200_000,
@@ -48,7 +51,8 @@ _DIGITS = re.compile(r"\d+")
 
 
 class PrometheusSource:
-    """Asks ``servers`` every ``every_s`` seconds; of several the first that tells of a device counts.
+    """Asks ``servers`` every ``every_s`` seconds; of several the first that tells of a device counts,
+    and what any finds broken is.
 
     ``report`` is told of each problem once as long as it lasts, ``failed`` each time that one told nothing.
     ``clock``: monotonic, ``wall_clock``: since the epoch, both in seconds; ``draw``: from 0 to 1.
@@ -71,6 +75,7 @@ class PrometheusSource:
         self._report, self._failed = report, failed
         self._clock, self._wall_clock, self._draw, self._sleep = clock, wall_clock, draw, sleep
         self._told: frozenset[str] = frozenset()
+        self._standing = StandingFaults()
         self._good_s = clock()
         self._is_answering = False
 
@@ -104,10 +109,12 @@ class PrometheusSource:
         mirror, at_s = self._member.mirror, self._wall_clock()
         cluster = Cluster(mirror.nodes.keys(), mirror.pods.placed)
         told: tuple[NodeDevices, ...] = ()
+        heard = self._standing.listen()
+        wanted = replace(WANTED, doubted=self._standing.names())
         is_answered = False
         for server in self._servers:
             try:
-                found = await ask(server, at_s, _unseen, WANTED)
+                found = await ask(server, at_s, _unseen, wanted)
             except PrometheusError as error:
                 problems.append((server.url, f"{error}; what it told before holds until it is stale"))
                 self._failed()
@@ -116,15 +123,18 @@ class PrometheusSource:
             problems += ((server.url, problem) for problem in found.problems)
             box = [found]
             del found
-            read = await asyncio.to_thread(_objects, box, cluster, told, at_s)
+            read = await asyncio.to_thread(_objects, box, cluster, told, at_s, heard)
             told = read.found
             problems += ((server.url, problem) for problem in read.problems)
             del read
         if not is_answered:
             self._is_answering = False
             return
-        objects = list(told)
-        del told
+        stands = await asyncio.to_thread(self._standing.applied, told, heard, at_s, self._clock())
+        del told, heard
+        objects = list(stands.found)
+        problems += (("", problem) for problem in stands.problems)
+        del stands
         reports = await asyncio.to_thread(_reports, objects)
         pace = Pace(self._clock)
         while reports:
@@ -153,12 +163,12 @@ class PrometheusSource:
 
 
 def _objects(
-    box: list[Found], cluster: Cluster, told: tuple[NodeDevices, ...], at_s: float
+    box: list[Found], cluster: Cluster, told: tuple[NodeDevices, ...], at_s: float, heard: Heard
 ) -> Read[tuple[NodeDevices, ...]]:
     """The objects that node agents would have written, and what could not be used. Empties the box."""
     problems: list[str] = []
     for one in box.pop().told:
-        read = node_devices(one, cluster)
+        read = node_devices(one, cluster, heard.hear)
         told = merged(told, read.found, at_s)
         problems += read.problems
         for vector in (one.devices, one.holders, one.states, *one.values.values()):

@@ -14,6 +14,7 @@ MOST_SERIES = 500_000
 """More devices, instances and holders than a cluster has, twice told."""
 
 _SHOWN = 200
+_PARTIAL = "the answer is partial: a part of the storage is away"
 _SERIES, _END = b'{"metric":', b'"]}]'
 _PIECE_BYTES = 64 << 10
 
@@ -54,6 +55,8 @@ class _Answer(msgspec.Struct, rename="camel"):
     error_type: str = ""
     error: str = ""
     warnings: list[str] | None = None
+    # VictoriaMetrics says so in a field of its own, and no more.
+    is_partial: bool = False
 
 
 def vector(where: str, body: bytes | bytearray, most_series: int = MOST_SERIES) -> Vector:
@@ -84,7 +87,8 @@ def vector(where: str, body: bytes | bytearray, most_series: int = MOST_SERIES) 
             f"{where}: {_what(body)} ({error}); expected JSON of Prometheus's HTTP API: is the URL, with its "
             "path prefix, that of Prometheus itself?"
         ) from error
-    return Vector(tuple(samples), tuple(_shown(text) for text in answer.warnings or ()))
+    warnings = [*(answer.warnings or ()), *([_PARTIAL] if answer.is_partial else [])]
+    return Vector(tuple(samples), tuple(map(_shown, warnings)))
 
 
 def refusal(where: str, status: int, body: bytes | bytearray, location: str = "") -> PrometheusError:

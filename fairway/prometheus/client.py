@@ -5,9 +5,9 @@ A Prometheus that cannot be asked at all is an error; a query that fails costs w
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -24,22 +24,25 @@ from fairway.prometheus.answer import (
     too_many,
     vector,
 )
-from fairway.prometheus.exporters import Exporter, Value
-from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES
+from fairway.prometheus.exporters import METRICS, Exporter, Value
+from fairway.prometheus.queries import DEVICES, HOLDERS, MEASURES, SERIES, STATES, well
 from fairway.prometheus.server import Server
-from fairway.prometheus.told import Told
+from fairway.prometheus.told import Told, by_key, id_of
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is asked, and within which bounds: all measures, by a command that somebody waits for.
 
-    ``positive``: those of ``values`` of which 0 says nothing and is not sent. ``is_whole``: a query that
-    fails is an error, for those who would take a gap for health.
+    ``sparse``: those of ``values`` of which 0 is asked for the devices in ``doubted`` alone, by `id_of`: of
+    tens of thousands nearly all are 0.
+    ``is_whole``: a query that fails, or is answered with a warning, is an error, for those who would take a
+    gap for health.
     """
 
     values: frozenset[Value] = frozenset(Value)
-    positive: frozenset[Value] = frozenset()
+    sparse: frozenset[Value] = frozenset()
+    doubted: Mapping[Value, frozenset[str]] = field(default_factory=dict)
     deadline_s: float = 120.0
     most_series: int = MOST_SERIES
     most_bytes: int = 256 << 20
@@ -48,12 +51,15 @@ class Wanted:
     def query(self, value: Value, exporter: Exporter) -> str:
         """What is asked for this of the exporter's metrics; empty for nothing."""
         asked = next((one.of(exporter) for one in MEASURES if one.value is value), "")
-        return f"({asked}) > 0" if asked and value in self.positive else asked
+        # NaN is not 0 either, and to be told.
+        return f"({asked}) != 0" if asked and value in self.sparse else asked
 
 
 EVERYTHING = Wanted()
 
 _AT_ONCE = 2
+# Of 40 characters each, in one URL.
+_NAMES = 100
 _OK = 200
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -120,6 +126,12 @@ async def _asked(client: "Client", exporter: Exporter, seen: Callable[[str], Non
         value: query for value in client.wanted.values if (query := client.wanted.query(value, exporter))
     }
     values = dict(zip(queries, await asyncio.gather(*map(one, queries, queries.values())), strict=True))
+    for value, names in client.wanted.doubted.items():
+        silent = names - set(map(id_of, by_key(METRICS[exporter], values.get(value, ()))))
+        doubted = sorted({name.partition("/")[0] for name in silent})
+        for start in range(0, len(doubted), _NAMES):
+            if query := well(exporter, value, doubted[start : start + _NAMES]):
+                values[value] += await one(value, query)
     if exporter is not Exporter.AGENT:
         return Told(exporter, client.at_s, devices, values=values)
     holders, states = await one("who holds devices", HOLDERS), await one("health", STATES)
@@ -180,6 +192,11 @@ class Client:
         if response.status != _OK:
             raise refusal(where, response.status, body, response.headers.get("Location", ""))
         found = await asyncio.to_thread(vector, where, body, self.wanted.most_series)
+        if found.warnings and self.wanted.is_whole:
+            raise PrometheusError(
+                f"{where} warns: {found.warnings[0]}; expected a whole answer: is a store, or a Prometheus, "
+                "that it asks away?"
+            )
         self.problems += (f"{where} warns: {text}" for text in found.warnings)
         return found
 

@@ -5,7 +5,8 @@ can have, a device on a node that is not there, a series without its labels: tol
 not used.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
@@ -49,8 +50,36 @@ _FAULTS = (
 )
 
 
-def node_devices(told: Told, cluster: Cluster) -> Read[tuple[NodeDevices, ...]]:
-    """The nodes' devices, by name of the node, and what could not be used."""
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a device. ``value``: by what it is known; of agents by their own verdict."""
+
+    value: Value
+    health: Health
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one exporter says of a device's health. ``told``: by which numbers; what is not among them may be
+    wrong, and nobody knows.
+    """
+
+    exporter: Exporter
+    node: str
+    device: NodeDevice
+    faults: tuple[Fault, ...]
+    told: frozenset[Value]
+
+
+def _unheard(_: Judged) -> None:
+    """Nobody asks what is known."""
+
+
+def node_devices(
+    told: Told, cluster: Cluster, hear: Callable[[Judged], None] = _unheard
+) -> Read[tuple[NodeDevices, ...]]:
+    """The nodes' devices, by name of the node, and what could not be used. ``hear``: of each device."""
     read = by_chip(told, cluster)
     told, problems = read.found, list(read.problems)
     metrics = told.metrics
@@ -75,13 +104,13 @@ def node_devices(told: Told, cluster: Cluster) -> Read[tuple[NodeDevices, ...]]:
             continue
         device = _device(told, key, samples, numbers, ranks.get(key))
         if told.exporter is Exporter.AGENT:
-            health, faults = _stated(states.get(key, ()))
+            faults, by = _stated(states.get(key, ()))
         else:
-            health, faults = _condition(key, numbers)
+            faults, by = _condition(key, numbers), numbers.told(key)
         held = cluster.holders(node, holders.get(key, ()), metrics.holders) if metrics.holders else None
-        found.setdefault(node, []).append(
-            msgspec.structs.replace(device, health=health, problems=list(faults) or None, holders=held)
-        )
+        device = with_faults(msgspec.structs.replace(device, holders=held), faults)
+        hear(Judged(told.exporter, node, device, faults, by))
+        found.setdefault(node, []).append(device)
     if homeless:
         example = min(known[homeless[0]], key=order).labels
         said = ", ".join(f"{label}={example[label]!r}" for label in NODE_LABELS if example.get(label))
@@ -186,24 +215,37 @@ def _idle_since(at_s: float, key: Key, numbers: Numbers) -> str | None:
     return _rfc3339(since_s) if at_s - since_s >= IDLE_STEP_S else None
 
 
-def _condition(key: Key, numbers: Numbers) -> tuple[Health, tuple[Problem, ...]]:
+def with_faults(device: NodeDevice, faults: Iterable[Fault]) -> NodeDevice:
+    """The device with these faults, and no others."""
+    found = tuple(faults)
+    problems = [problem for fault in found for problem in fault.problems]
+    health = _worst(fault.health for fault in found)
+    return msgspec.structs.replace(device, health=health, problems=problems or None)
+
+
+def _condition(key: Key, numbers: Numbers) -> tuple[Fault, ...]:
     """What the exporter's gauges mean. An XID stays in them as long as the exporter runs: since when, nobody
     knows. But one that only a reset ends is not over, since a reset ends the exporter as well: it uses the
     device.
     """
-    found = [(health, problem) for value, problem, health in _FAULTS if numbers.of(key, value)]
+    found = [Fault(value, health, (problem,)) for value, problem, health in _FAULTS if numbers.of(key, value)]
     if (xid := numbers.of(key, Value.XID)) and xid_kind(xid) is not XidKind.APPLICATION:
         message = f"the last XID error, {xid_meaning(xid)}; when it came is not known"
         health = Health.UNHEALTHY if xid_kind(xid) is XidKind.RESET else Health.DEGRADED
-        found.insert(0, (health, Problem(code=f"Xid{xid}", message=message)))
-    return _worst(health for health, _ in found), tuple(problem for _, problem in found)
+        found.insert(0, Fault(Value.XID, health, (Problem(code=f"Xid{xid}", message=message),)))
+    return tuple(found)
 
 
-def _stated(states: Iterable[Sample]) -> tuple[Health, tuple[Problem, ...]]:
-    """What the agents say themselves; of several healths the worst."""
+def _stated(states: Iterable[Sample]) -> tuple[tuple[Fault, ...], frozenset[Value]]:
+    """What the agents say themselves, of several healths the worst; a health that is said is about all."""
     said = {sample.labels.get("health", "") for sample in states}
     codes = sorted({sample.labels.get("code", "") for sample in states} - {""})
-    return _worst(one for one in Health if one.value in said), tuple(Problem(code=code) for code in codes)
+    healths = [one for one in Health if one.value in said]
+    by = frozenset(Value) if healths else frozenset[Value]()
+    worst, problems = _worst(healths), tuple(Problem(code=code) for code in codes)
+    if worst == Health.HEALTHY and not problems:
+        return (), by
+    return (Fault(Value.CALLED_UNHEALTHY, worst, problems),), by
 
 
 def _worst(found: Iterable[Health]) -> Health:

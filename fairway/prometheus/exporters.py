@@ -68,7 +68,7 @@ class Gauge:
     """The highest of the series of a device that the selectors find, times ``factor``.
 
     ``added``: the label by which series tell parts of the number, to be added up. ``bits``: whether any of
-    them is set, as 0 and 1. ``is_zero``: whether it is 0, as 0 and 1. ``of_chip``: see `Metrics.core`.
+    them is set, as 0 and 1. ``is_zero``: of what is 0 or 1 whether it is 0. ``of_chip``: see `Metrics.core`.
     """
 
     selectors: tuple[str, ...]

@@ -27,6 +27,10 @@ class Numbers:
         exact = self.exact(key, value)
         return None if exact is None else int(exact * times + 0.5)
 
+    def told(self, key: Key) -> frozenset[Value]:
+        """What is told of the device, as a number that can be."""
+        return frozenset(value for value, found in self._found.items() if key in found)
+
     def exact(self, key: Key, value: Value) -> float | None:
         """In the unit of the measure; None where it is not told."""
         return self._found[value].get(key)
@@ -37,8 +41,9 @@ def _unbelievable(told: Told, measure: Measure, bad: list[Sample]) -> str:
     # NaN is not in any order.
     worst = max((sample.value for sample in bad), key=lambda value: (math.isnan(value), value))
     example = "NaN" if math.isnan(worst) else f"{worst:g}"
+    kind = "a whole number, " if measure.is_whole else ""
     return (
-        f"{measure.value}, by {told.exporter}: expected 0 to {measure.most:g} {measure.unit}, "
+        f"{measure.value}, by {told.exporter}: expected {kind}0 to {measure.most:g} {measure.unit}, "
         f"found {example}: not used, of {devices(count)}"
     )
 

@@ -4,8 +4,9 @@ Every series is summed up by device at each moment before time is looked at: a d
 two replicas of Prometheus tell of counts once, and one that pods take turns with is one device.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -23,19 +24,22 @@ IDLE_STEP_S: Final = 300
 """The slots that idle time is told in: one in which any sample shows use is not idle."""
 
 _OWN_LABEL: Final = "fairway_gauge"
+# A dot in an expression finds itself as well; what would need escaping names no device.
+_NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """One number. ``most``: more than any device can have, in ``unit``; the least is always 0.
 
-    ``queries``: PromQL, by the exporters that tell.
+    ``is_whole``: there is nothing between 0 and 1. ``queries``: PromQL, by the exporters that tell.
     """
 
     value: Value
     unit: str
     most: float
     queries: Mapping[Exporter, str]
+    is_whole: bool = False
 
     def of(self, exporter: Exporter) -> str:
         """The query for the exporter's metrics; empty for none."""
@@ -43,7 +47,7 @@ class Measure:
 
     def allows(self, value: float) -> bool:
         """Whether a device can have that number; NaN is none."""
-        return 0 <= value <= self.most
+        return 0 <= value <= self.most and (not self.is_whole or value == int(value))
 
 
 def _first(metrics: Metrics, gauges: Gauges, slot_s: int = 0) -> str:
@@ -57,7 +61,10 @@ def _gauge(metrics: Metrics, gauge: Gauge, slot_s: int = 0) -> str:
     if len(found) > 1:
         # Without the names of metrics, what tells of one device would be one series.
         found = [f'label_replace({one}, "{_OWN_LABEL}", "{n}", "", "")' for n, one in enumerate(found)]
-    series = " or ".join(found) + " == bool 0" * gauge.is_zero
+    series = " or ".join(found)
+    if gauge.is_zero:
+        # What is neither 0 nor 1 stays so, to be told: a comparison would take it for not 0.
+        series = f"1 - ({series})"
     highest = f"max by ({', '.join((*keys, gauge.added) if gauge.added else keys)}) ({series})"
     if gauge.added:
         highest = f"sum by ({', '.join(keys)}) ({highest})"
@@ -120,6 +127,17 @@ def _asked(exporter: Exporter, metrics: Metrics) -> Mapping[Value, str]:
     return {value: query for value, query in asked.items() if query}
 
 
+def well(exporter: Exporter, value: Value, names: Iterable[str]) -> str:
+    """Asks for 0 of a fault, of devices whose first label is one of ``names``; empty for no such fault."""
+    metrics = METRICS[exporter]
+    gauge = metrics.faults.get(value)
+    of = "|".join(sorted(name for name in names if _NAME.fullmatch(name)))
+    if gauge is None or not of:
+        return ""
+    selectors = tuple(f'{one[:-1]}, {metrics.identity[0]}=~"{of}"}}' for one in gauge.selectors)
+    return f"({_gauge(metrics, replace(gauge, selectors=selectors))}) == 0"
+
+
 _BYTES: Final = float(2**50)
 # In the year 2242.
 _LAST_MOMENT_S: Final = float(2**33)
@@ -149,7 +167,13 @@ _UNITS: Final = {
 _ASKED: Final = {exporter: _asked(exporter, metrics) for exporter, metrics in METRICS.items()}
 
 MEASURES: Final = tuple(
-    Measure(value, unit, most, {of: asked[value] for of, asked in _ASKED.items() if value in asked})
+    Measure(
+        value,
+        unit,
+        most,
+        {of: asked[value] for of, asked in _ASKED.items() if value in asked},
+        is_whole=any(value in metrics.faults for metrics in METRICS.values()),
+    )
     for value, (unit, most) in _UNITS.items()
 )
 

@@ -36,6 +36,12 @@ def key_of(metrics: Metrics, sample: Sample) -> Key | None:
     return (*named, sample.labels.get(metrics.instance, "")) if all(named) else None
 
 
+def id_of(key: Key) -> str:
+    """What the device is called where its place among others does not matter."""
+    *named, instance = key
+    return "/".join((*named, f"gi{instance}") if instance else named)
+
+
 def by_key(metrics: Metrics, samples: Iterable[Sample]) -> dict[Key, list[Sample]]:
     """The series of each device; those that name none are left out."""
     found: dict[Key, list[Sample]] = {}

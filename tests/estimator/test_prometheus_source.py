@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -43,13 +45,22 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 def series(*sick: int, on: str = "g1", count: int = 8) -> list[Series]:
-    """A node's GPUs as DCGM's exporter tells of them, those of these numbers with a bad memory row."""
+    """A node's GPUs as DCGM's exporter tells of them, those of these numbers with a bad memory row.
+
+    Of the others it does not tell how they are: see `counted`.
+    """
     plain = {Value.MEMORY_TOTAL: 80.0 * 2**30}
     return [
         Series(f"GPU-{on}-{number}", values=plain | ({Value.REMAP_FAILED: 1.0} if number in sick else {}))
         .with_(gpu=str(number), Hostname=on)
         for number in range(count)
     ]  # fmt: skip
+
+
+def counted(*sick: int, on: str = "g1", xid: float = 0.0) -> list[Series]:
+    """The same, all of them told to be well but for the rows of these."""
+    well = {Value.REMAP_FAILED: 0.0, Value.XID: xid}
+    return [one.doing({**well, **one.values}) for one in series(*sick, on=on)]
 
 
 def by_dcgm(*devices: Series) -> Answer:
@@ -132,7 +143,7 @@ def test_what_dcgm_calls_broken_is_out_of_the_room_until_it_does_not() -> None:
         assert "2 devices of nvidia.com/gpu unhealthy on 1 node: RowRemapFailure on GPU-g1-0" in str(
             answer.reasons
         )
-        assert scene.look(by_dcgm(*series())) == 8
+        assert scene.look(by_dcgm(*counted())) == 8
         assert (scene.told, scene.failures) == ([], 0)
 
 
@@ -278,10 +289,119 @@ def test_series_that_are_doubled_or_come_and_go_count_as_before() -> None:
     with followed(gpus("g1"), gpus("g2")) as scene:
         assert scene.look(by_dcgm(*doubled, *series(1, on="g2"))) == 14
         # The exporter of one node is missed: what it last told holds.
-        assert scene.look(by_dcgm(*series(on="g2"))) == 15
+        assert scene.look(by_dcgm(*counted(on="g2"))) == 15
         scene.later(STALE_AFTER_S - 10)
-        assert scene.look(by_dcgm(*series(on="g2"))) == 15
+        assert scene.look(by_dcgm(*counted(on="g2"))) == 15
         assert scene.later(20) == 16
+
+
+def partial(field: bytes) -> Answer:
+    """The storage that knows of the memory rows is away, and the others answer."""
+
+    def answer(query: str) -> Reply:
+        reply = by_dcgm(*(counted(3) if "ROW_REMAP" not in query else ()))(query)
+        return Reply(reply.body[:-1] + field) if "ROW_REMAP" in query else reply
+
+    return answer
+
+
+def told_as(number: float) -> Answer:
+    """All numbers of GPU 3 are this one."""
+    devices = counted()
+    return by_dcgm(
+        *devices[:3], devices[3].doing({Value.XID: number, Value.REMAP_FAILED: number}), *devices[4:]
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (partial(b',"warnings":["partial response: store away"]}'), "warns: partial response: store away;"),
+        (partial(b',"isPartial":true}'), "warns: the answer is partial"),
+        (told_as(math.nan), "0 to 1 failures, found NaN"),
+        (told_as(math.inf), "0 to 1 failures, found inf"),
+        (told_as(-1.0), "0 to 1 failures, found -1"),
+        (told_as(1e300), "0 to 1 failures, found 1e+300"),
+        (told_as(0.5), "expected a whole number, 0 to 1 failures, found 0.5"),
+        (by_dcgm(*series()), "GPU-g1-3 on g1 (failed row remapping): was broken when last told of"),
+        (by_dcgm(*counted()[:3], *counted()[4:]), "GPU-g1-3 on g1 (failed row remapping): was broken when"),
+    ],
+    ids=["a warning", "VictoriaMetrics", "NaN", "inf", "-1", "1e300", "0.5", "no counter", "no device"],
+)
+def test_what_is_broken_stands_until_it_is_told_to_be_well_or_for_ten_minutes(
+    answer: Answer, said: str
+) -> None:
+    with followed() as scene:
+        assert scene.look(by_dcgm(*counted(3))) == 7
+        for _ in range(6):
+            assert scene.later(100) == 7
+            assert scene.look(answer) == 7
+        told = scene.told
+        assert any(said in one for one in told), told
+        assert len(told) < 4
+        scene.later(1)
+        assert scene.look(answer) == 8
+        assert any("10 minutes" in one and "not heeded any more" in one.lower() for one in scene.told)
+        assert scene.look(by_dcgm(*counted(3))) == 7
+        assert scene.look(by_dcgm(*counted())) == 8
+
+
+def test_an_xid_that_cannot_be_leaves_the_one_that_was_told() -> None:
+    with followed() as scene:
+        assert scene.look(by_dcgm(*counted(xid=79.0))) == 0
+        assert scene.look(by_dcgm(*counted(xid=79.5))) == 0
+        (told,) = (one for one in scene.told if "XID" in one and "expected" in one and "whole" in one)
+        assert "expected a whole number, 0 to 100000 XID, found 79.5: not used, of 8 devices" in told
+        assert scene.look(by_dcgm(*counted(xid=31.0))) == 8
+
+
+def test_each_thing_that_is_wrong_goes_on_its_own() -> None:
+    first, *others = counted(0)
+    with followed() as scene:
+        assert scene.look(by_dcgm(first.doing({Value.XID: 79.0}), *others)) == 7
+        # The row is told to be well, and of the XID nothing is told.
+        well = replace(first, values={Value.MEMORY_TOTAL: 80.0 * 2**30, Value.REMAP_FAILED: 0.0})
+        assert scene.look(by_dcgm(well, *others)) == 7
+        answer = replicas_of(scene.mirror, shape({GPU: 8}))
+        assert "Xid79 on GPU-g1-0" in str(answer.reasons)
+        assert scene.look(by_dcgm(*counted())) == 8
+
+
+def test_who_knows_of_what_is_broken_counts_among_several() -> None:
+    knows, ignorant = by_dcgm(*counted(3)), by_dcgm(*series())
+    answers = [ignorant]
+    with prometheus(lambda query: answers[-1](query)) as second, followed() as scene:
+        scene.servers.append(Server(second.url))
+        for first, other, left in (
+            (knows, ignorant, 7),
+            # The one that knows goes away: that the other knows nothing of it is no news.
+            (refuses, ignorant, 7),
+            (refuses, by_dcgm(*counted()), 8),
+            (ignorant, knows, 7),
+            (by_dcgm(*counted()), knows, 7),
+            (by_dcgm(*counted()), ignorant, 8),
+        ):
+            answers.append(other)
+            assert scene.look(first) == left
+
+
+def test_an_agent_goes_before_other_exporters_and_its_silence_does_not() -> None:
+    devices = [Sample({"uuid": f"GPU-g1-{n}", "index": str(n), "node": "g1"}, 1.0) for n in range(8)]
+
+    def states(health: str) -> list[Sample]:
+        return [Sample({"uuid": one.labels["uuid"], "health": health}, 1.0) for one in devices]
+
+    def both(of_agents: list[Sample], *of_dcgm: Series) -> Answer:
+        there = [one.sample() for one in of_dcgm]
+        return from_table({**agents(devices, {}, states=of_agents), **dcgm(there, values(of_dcgm))})
+
+    with followed() as scene:
+        assert scene.look(by_dcgm(*counted(3))) == 7
+        assert scene.look(both([], *series())) == 7
+        assert scene.look(both(states("Healthy"), *counted(3))) == 8
+        assert scene.look(both(states("Unhealthy"), *counted())) == 0
+        assert scene.look(both([], *counted())) == 0
+        assert scene.look(both(states("Degraded"), *series())) == 8
 
 
 def test_one_of_several_is_enough() -> None:

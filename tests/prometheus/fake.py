@@ -1,6 +1,7 @@
 """A Prometheus as far as the network shows it: answers by query, on a loopback socket, and what was asked."""
 
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,12 +112,16 @@ def prometheus_by_request(
 
 
 def from_table(vectors: Vectors) -> Callable[[str], Reply]:
-    """Answers what is in the table, also without zeros, and an empty vector for all else."""
+    """Answers what is in the table, also what of it is not 0, or is 0 of some devices; nothing else."""
 
     def answer(query: str) -> Reply:
-        if query.startswith("(") and query.endswith(") > 0"):
-            found = [one for one in vectors.get(query[1:-5], ()) if one.value > 0]
-            return Reply(success(found))
+        names = re.search(r', UUID=~"([^"]*)"', query)
+        query = query.replace(names[0], "") if names else query
+        if query.endswith(") != 0"):
+            return Reply(success([one for one in vectors.get(query[1:-6], ()) if one.value != 0]))
+        if names and query.endswith(") == 0"):
+            found = [one for one in vectors.get(query[1:-6], ()) if one.value == 0]
+            return Reply(success([one for one in found if one.labels["UUID"] in names[1].split("|")]))
         return Reply(success(vectors.get(query, ())))
 
     return answer

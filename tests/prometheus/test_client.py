@@ -16,7 +16,7 @@ from fairway.prometheus.exporters import Exporter, Value
 from fairway.prometheus.queries import DEVICES, MEASURES, SERIES
 from fairway.prometheus.server import Server, checked_url
 from tests.certs import Authority
-from tests.prometheus.fake import Reply, dcgm, failure, from_table, prometheus, success
+from tests.prometheus.fake import Reply, dcgm, exported, failure, from_table, prometheus, success
 from tests.prometheus.series import AT_S, Series, values
 
 DEVICE = Series("GPU-1")
@@ -204,6 +204,47 @@ def test_warnings_are_told_once() -> None:
 
     with prometheus(answer) as fake:
         assert asked(Server(fake.url)).problems == (f"Prometheus {fake.url} warns: a store did not answer",)
+
+
+@pytest.mark.parametrize(
+    ("exporter", "value", "device", "asked_well"),
+    [
+        (
+            Exporter.DCGM,
+            Value.REMAP_FAILED,
+            "GPU-1/gi3",
+            '(max by (UUID, GPU_I_ID) ({__name__=~"DCGM_FI_DEV_ROW_REMAP_FAILURE", UUID=~"GPU-1"})) == 0',
+        ),
+        (
+            Exporter.AMD,
+            Value.CALLED_UNHEALTHY,
+            "a1/1",
+            '(max by (hostname, gpu_id) (1 - ({__name__=~"(amd_)?gpu_health", hostname=~"a1"}))) == 0',
+        ),
+    ],
+)
+def test_of_what_is_mostly_0_only_the_devices_in_doubt_are_asked(
+    exporter: Exporter, value: Value, device: str, asked_well: str
+) -> None:
+    labels = ("UUID", "GPU_I_ID") if exporter is Exporter.DCGM else ("hostname", "gpu_id")
+    one = ("GPU-1", "4") if exporter is Exporter.DCGM else ("a1", "0")
+    told = Sample(dict(zip(labels, one, strict=True)), 1.0)
+    seen: list[str] = []
+    wanted = Wanted(frozenset((value,)), frozenset((value,)), {value: frozenset((device,))}, is_whole=True)
+
+    def answer(query: str) -> Reply:
+        seen.append(query)
+        table = exported(exporter, [told], {value: [told]})
+        return Reply(success(table.get(query[1:-6] if query.endswith("!= 0") else query, ())))
+
+    with prometheus(answer) as fake:
+        asked(Server(fake.url), wanted)
+        # Another part of the same is told of; what is told of itself is not asked again.
+        assert seen.count(asked_well) == 1
+        seen.clear()
+        itself = "/".join((one[0], f"gi{one[1]}" if exporter is Exporter.DCGM else one[1]))
+        asked(Server(fake.url), replace(wanted, doubted={value: frozenset((itself,))}))
+        assert not any(query.endswith("== 0") for query in seen)
 
 
 def test_numbers_that_are_none_arrive_as_they_are() -> None:
