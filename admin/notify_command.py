@@ -31,7 +31,7 @@ _LIMIT = 100
     epilog="""\b
 Examples:
   fairway notify --dry-run                           whom it would tell in the cluster that kubectl talks to
-  fairway notify dumps/*.json.gz --dry-run -o yaml
+  fairway notify dumps/*.json.gz --dry-run -o wide   and in which words
   fairway notify a=~/.kube/a b=~/.kube/b --karmada ~/.kube/karmada.config
   kubectl label namespace research fairway.dev/notify=true
 
@@ -63,7 +63,7 @@ somebody could not be told.
     show_default=True,
     help="Where ConfigMaps say who was told, beside the Events.",
 )
-@output_and_out("table", "json", "yaml")
+@output_and_out("table", "wide", "json", "yaml")
 @click.option(
     "--catalogue",
     type=click.Path(path_type=Path),
@@ -93,7 +93,7 @@ def notify(
     Only namespaces labelled fairway.dev/notify=true are told, each workload once a day at most, however often
     this is run. What is found is what 'fairway top' finds.
     """
-    from admin.notify.notifying import Wanted
+    from admin.notify.notifying import NoNamespace, Wanted
     from admin.notify.notifying import notify as told
     from admin.terminal.console import errors, tell
 
@@ -103,8 +103,12 @@ def notify(
     if not dry_run:
         _check_live(clusters)
     wanted = Wanted(_karmada(karmada, clusters), namespace, limit, records, dry_run)
-    found = asyncio.run(told(clusters, servers, known, wanted, datetime.now(UTC), errors()))
-    tell(found.failures, errors(), in_table=output == "table" and out is None)
+    try:
+        found = asyncio.run(told(clusters, servers, known, wanted, datetime.now(UTC), errors()))
+    except NoNamespace as error:
+        tell(error.failures, errors(), in_table=False)
+        raise Failed(str(error)) from None
+    tell(found.failures, errors(), in_table=output in ("table", "wide") and out is None)
     if len({failure.source for failure in found.failures}) == len(clusters) and not found.lines:
         raise Failed("no cluster could be read")
     write(_printed(found, output, to_terminal=out is None), out)
@@ -151,7 +155,8 @@ def _printed(found: "Notification", output: str, *, to_terminal: bool) -> str:
         case "yaml":
             return to_yaml(found)
         case _:
-            return rendered(notify_tables(found, _LINES), to_terminal=to_terminal)
+            wide = output == "wide"
+            return rendered(notify_tables(found, _LINES, wide=wide), to_terminal=to_terminal, wide=wide)
 
 
 _LINES = 1000

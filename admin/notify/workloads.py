@@ -7,13 +7,14 @@ Devices that fail are told of at once.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from admin.notify.notices import TOLD
+from admin.notify.notices import TOLD, Broken
 from admin.printable import printable
 from fairway.kube.event_series import Regarding
 from fairway.kube.member_kinds import Namespace
 from fairway.names import NOTIFY
 from fairway.usage.definitions import THRESHOLDS, Finding, Thresholds
 from fairway.usage.groups import By, Group, groups
+from fairway.usage.measured import Measured
 from fairway.usage.owner import Owner
 from fairway.usage.use import ClusterUsage, Use
 
@@ -51,13 +52,14 @@ def asking(namespaces: Iterable[Namespace], only: str = "") -> Asking:
 class Workload:
     """A workload with findings in one cluster; ``regarding``: what controls its pods, as far as these tell.
 
-    ``products``: of its devices, those of which it holds most first.
+    ``products``: of its devices, those of which it holds most first. ``broken``: those that fail.
     """
 
     cluster: str
     regarding: Regarding
     sums: Group
     products: tuple[str, ...]
+    broken: tuple[Broken, ...] = ()
 
 
 def workloads(
@@ -93,4 +95,16 @@ def _workload(cluster: str, sums: Group, uses: list[Use]) -> Workload:
     owner: Owner = min(uses, key=lambda use: (use.pod.age_s or 0, use.pod.name)).pod.owner
     regarding = Regarding(owner.api_version, owner.kind, sums.name[0], owner.name, owner.uid)
     products = sorted(held.keys() - {""}, key=lambda product: (-held[product], product))
-    return Workload(cluster, regarding, sums, tuple(products))
+    return Workload(cluster, regarding, sums, tuple(products), _broken(cluster, uses))
+
+
+def _broken(cluster: str, uses: Iterable[Use]) -> tuple[Broken, ...]:
+    """The devices that fail, each once, by node and number."""
+    found: dict[str, tuple[Measured, set[str]]] = {}
+    for use in uses:
+        if use.device is not None and Finding.FAILING in use.findings:
+            found.setdefault(use.device.id, (use.device, set()))[1].add(use.pod.name)
+    return tuple(
+        Broken(cluster, one.node, one.index, one.health.value, one.problems, tuple(sorted(pods)))
+        for one, pods in sorted(found.values(), key=lambda each: (each[0].node, each[0].index, each[0].id))
+    )
