@@ -163,15 +163,20 @@ def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
 
 
 def _group(name: tuple[str, ...], uses: list[tuple[str, Use]]) -> Group:
+    if not uses:
+        return Group(name)
     pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use in uses}
-    return replace(added(name, (_of(use) for _, use in uses)), pods=len(pods))
+    sums = map(sum, zip(*(_amounts(use) for _, use in uses), strict=True))
+    idle_s = max(_idle_s(use) for _, use in uses)
+    ages = (use.pod.age_s for _, use in uses if use.pod.age_s is not None)
+    return replace(Group(name, len(pods), *sums), idle_s=idle_s, age_s=max(ages, default=None))
 
 
-def _of(use: Use) -> Group:
-    """The use as a sum of its own, without its pod."""
+def _amounts(use: Use) -> tuple[int, ...]:
+    """What of the use adds up, in the order of `Group` from ``allocated_milli`` on."""
     held, device = use.allocated_milli, use.device
     if device is None:
-        return Group((), allocated_milli=held, age_s=use.pod.age_s)
+        return (held, *_NOT_MEASURED)
     measured = used = used_p95 = memory = peak = 0
     if device.p50_percent is not None and device.p95_percent is not None:
         measured = held
@@ -180,10 +185,7 @@ def _of(use: Use) -> Group:
         memory = device.memory_bytes * held // WHOLE_MILLI
         peak = device.memory_peak_bytes * held // WHOLE_MILLI
     found = use.findings
-    idle_s = use.idle_s if Finding.IDLE in found else 0
-    return Group(
-        (),
-        0,
+    return (
         held,
         measured,
         used,
@@ -193,14 +195,19 @@ def _of(use: Use) -> Group:
         peak,
         held * (Finding.IDLE in found),
         held * (Finding.HOLDS_MEMORY in found),
-        held * idle_s // WHOLE_MILLI,
+        held * _idle_s(use) // WHOLE_MILLI,
         held * (Finding.UNDER_USED in found),
         held * (Finding.OVERSIZED in found),
         held * (Finding.THROTTLED in found),
         held * (Finding.FAILING in found),
-        idle_s,
-        use.pod.age_s,
     )
+
+
+_NOT_MEASURED = (0,) * 13
+
+
+def _idle_s(use: Use) -> int:
+    return use.idle_s if Finding.IDLE in use.findings else 0
 
 
 def _part(held_milli: int, percent: int) -> int:
