@@ -48,6 +48,7 @@ def explain(
     from admin.local import LocalEstimates
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.verdicts import verdict_tables
+    from admin.verdicts import unheard_of
 
     asked = flags.asked()
     rules, tls = given.rules(), given.tls()
@@ -66,6 +67,8 @@ def explain(
     tell(verdicts.failures, console, in_table=output == "table" and not out and bool(verdicts.clusters))
     if not verdicts.clusters:
         raise Failed("no cluster could be read")
+    if problem := unheard_of(verdicts):
+        raise Failed(problem)
     match output:
         case "json":
             write(to_json(verdicts), out)

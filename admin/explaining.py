@@ -15,9 +15,9 @@ from admin.observing import Observed, observe
 from admin.printable import timestamp
 from admin.progress import Seen
 from admin.remote import Tls, remote_explanations, remote_summaries
-from admin.shape_gang import NotHere
+from admin.shape_gang import NoProduct, NotHere
 from admin.sources import EstimatorSource, Source
-from admin.verdicts import DOUBT, FORMAT, NEVER, Verdicts, word
+from admin.verdicts import DOUBT, FORMAT, NEVER, NO_PRODUCT, Verdicts, word
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
 from estimator.reasons import Reason
@@ -87,7 +87,7 @@ def explanation_in(
     try:
         gang = asked.gang(estimates.summary(observed), catalogue)
     except NotHere as error:
-        return _nothing(observed.name, Reason(NEVER, str(error)), observed.age_s)
+        return _nothing(observed.name, _lacks(error), observed.age_s)
     found = estimates.explanation(observed, gang, asked.copies)
     if not gang.namespace or _is_known(gang.namespace, observed.dump):
         return found
@@ -118,10 +118,14 @@ async def _asked_there(
         try:
             gang = asked.wire_gang(summary, catalogue)
         except NotHere as error:
-            found.append(_nothing(summary.cluster, Reason(NEVER, str(error)), summary.age_s))
+            found.append(_nothing(summary.cluster, _lacks(error), summary.age_s))
         else:
             found += await remote_explanations(source, tls, gang, (summary.cluster,))
     return found
+
+
+def _lacks(error: NotHere) -> Reason:
+    return Reason(NO_PRODUCT if isinstance(error, NoProduct) else NEVER, str(error))
 
 
 def _nothing(cluster: str, cause: Reason, age_s: float) -> ClusterExplanation:

@@ -31,7 +31,7 @@ _LIMIT = 100
     epilog="""\b
 Examples:
   fairway notify --dry-run                           whom it would tell in the cluster that kubectl talks to
-  fairway notify dumps/*.json.gz --dry-run -o yaml
+  fairway notify dumps/*.json.gz --dry-run -o wide   and in which words
   fairway notify a=~/.kube/a b=~/.kube/b --karmada ~/.kube/karmada.config
   kubectl label namespace research fairway.dev/notify=true
 
@@ -93,7 +93,7 @@ def notify(
     Only namespaces labelled fairway.dev/notify=true are told, each workload once a day at most, however often
     this is run. What is found is what 'fairway top' finds.
     """
-    from admin.notify.notifying import Wanted
+    from admin.notify.notifying import NoNamespace, Wanted
     from admin.notify.notifying import notify as told
     from admin.terminal.console import errors, tell
 
@@ -103,7 +103,11 @@ def notify(
     if not dry_run:
         _check_live(clusters)
     wanted = Wanted(_karmada(karmada, clusters), namespace, limit, records, dry_run)
-    found = asyncio.run(told(clusters, servers, known, wanted, datetime.now(UTC), errors()))
+    try:
+        found = asyncio.run(told(clusters, servers, known, wanted, datetime.now(UTC), errors()))
+    except NoNamespace as error:
+        tell(error.failures, errors(), in_table=False)
+        raise Failed(str(error)) from None
     tell(found.failures, errors(), in_table=output in ("table", "wide") and out is None)
     if len({failure.source for failure in found.failures}) == len(clusters) and not found.lines:
         raise Failed("no cluster could be read")

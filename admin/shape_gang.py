@@ -38,6 +38,10 @@ class NotHere(ValueError):
     """The shape has no meaning in a cluster, so that it never fits there; the message says why."""
 
 
+class NoProduct(NotHere):
+    """The cluster has no product of such a name."""
+
+
 def gang_in(shape: Shape, cluster: Summary, catalogue: Catalogue) -> Gang:
     """The shape as a gang for this cluster. Raises NotHere where the cluster lacks what it names."""
     requests: dict[str, RawQuantity] = dict(shape.resources)
@@ -95,7 +99,7 @@ def _affinity(shape: Shape, cluster: Summary, catalogue: Catalogue) -> Affinity 
                 values.setdefault(key, set()).add(product.product)
     if not values:
         known = ", ".join(sorted({product.product for product in cluster.products if product.product}))
-        raise NotHere(f"never fits: no product like {shape.product!r} here; there is {known or 'none'}")
+        raise NoProduct(f"never fits: no product like {shape.product!r} here; there is {known or 'none'}")
     terms = [
         NodeSelectorTerm(match_expressions=[SelectorRequirement(key, "In", sorted(names))])
         for key, names in sorted(values.items())

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from admin.document import Failure
-from admin.printable import counted
+from admin.printable import counted, printable
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 
 FORMAT = "fairway-verdicts/1"
 
-DOUBT, NEVER = "doubt", "never_fits"
+DOUBT, NEVER, NO_PRODUCT = "doubt", "never_fits", "no_product"
 """The kinds of the reasons that decide a verdict by themselves."""
 
 _NO_LEVEL = frozenset({"unknown_level", "ambiguous_level"})
+_NOT_HERE = frozenset({NO_PRODUCT, "unknown_level"})
 _LEFT_OUT = frozenset({"not_known", "either_way", "template"})
 _TOPOLOGY = frozenset({"topology", "exclusive", "slices_in_use", "broken_slices"})
 
@@ -67,6 +68,27 @@ class Verdicts:
         return not self.failures and Word.UNKNOWN not in self.words.values()
 
 
+def unheard_of(verdicts: Verdicts) -> str:
+    """What no cluster has heard of, a product or a level, with what each has; empty where any one has it.
+
+    A cluster that could not be read may have it.
+    """
+    told: dict[str, str] = {}
+    for one in verdicts.clusters:
+        text = next((reason.text for reason in one.placement.reasons if reason.kind in _NOT_HERE), "")
+        if not text:
+            return ""
+        told.setdefault(text.removeprefix("never fits: "), one.placement.cluster)
+    if verdicts.failures or not told:
+        return ""
+    said = [f"{cluster}: {text}" for text, cluster in told.items()]
+    more = f"\nand {len(said) - _MOST_TOLD:,} more answers" if len(said) > _MOST_TOLD else ""
+    return "no cluster has that\n" + "\n".join(printable(one, 400) for one in said[:_MOST_TOLD]) + more
+
+
+_MOST_TOLD = 6
+
+
 def word(placement: ClusterPlacement, wanted: int) -> Word:
     """The verdict on a cluster where so many copies are wanted."""
     kinds = {reason.kind for reason in placement.reasons}
@@ -76,7 +98,7 @@ def word(placement: ClusterPlacement, wanted: int) -> Word:
         return Word.FITS
     if placement.fits > 0:
         return Word.SHORT
-    if NEVER in kinds or kinds & _NO_LEVEL:
+    if kinds & {NEVER, NO_PRODUCT} or kinds & _NO_LEVEL:
         return Word.NEVER
     return Word.TOPOLOGY if kinds & _TOPOLOGY else Word.NOT_NOW
 

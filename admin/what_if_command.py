@@ -77,6 +77,7 @@ def what_if(
     from admin.supposing import EditFlags, edits_of, suppose
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.supposition import supposition_tables
+    from admin.verdicts import unheard_of
     from fairway.selectors import SelectorError
 
     asked = flags.asked() if flags.is_given else None
@@ -97,6 +98,8 @@ def what_if(
     except (EditError, SelectorError) as error:
         raise Failed(str(error)) from None
     tell(made.failures, console, in_table=False)
+    if made.verdicts_after is not None and (problem := unheard_of(made.verdicts_after)):
+        raise Failed(problem)
     match output:
         case "json":
             write(to_json(made), out)

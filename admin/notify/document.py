@@ -26,8 +26,8 @@ class Outcome(StrEnum):
 class Line:
     """One workload. ``where``: the cluster with the Event, or `KARMADA`; ``problem``: why it was not told.
 
-    ``clusters``: those that have its pods, the most wasteful first. What it holds, and wastes of that, in
-    thousandths of devices.
+    ``clusters``: those that have its pods, the most wasteful first. What it holds, and what of that is
+    wasted, in thousandths of devices, as in `fairway.usage.groups.Group`.
     """
 
     where: str
@@ -39,9 +39,9 @@ class Line:
     reason: str
     type: str
     message: str
+    allocated_milli: int
+    wasted_milli: int
     problem: str = ""
-    allocated_milli: int = 0
-    wasted_milli: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from fairway.usage.definitions import THRESHOLDS, Finding, Thresholds
 from fairway.usage.groups import Group
 
 _MOST_NAMED = 3
+_MESSAGE_BYTES = 1023
+_PROBLEM_BYTES = 80
 _NAME_BYTES = 40
 _LONG_NAME_BYTES = 63
 """As long as a namespace may be."""
@@ -59,6 +61,21 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """A device that fails under a workload. ``health``: in one word; ``problems``: why, a sentence each.
+
+    ``pods``: those of the workload that hold it.
+    """
+
+    cluster: str
+    node: str
+    index: int
+    health: str
+    problems: tuple[str, ...]
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """An object, the key of `admin.notify.record.key_of` under which it is kept, and what is said of it."""
 
@@ -73,33 +90,59 @@ def notice(
     products: Sequence[str],
     clusters: Sequence[str],
     now_s: float,
+    broken: Sequence[Broken] = (),
     limits: Thresholds = THRESHOLDS,
 ) -> Notice | None:
     """What is to be said of a workload; None where nothing is.
 
     ``products`` and ``clusters``: of its devices, the most important first. ``now_s``: since the epoch.
+    ``broken``: as many of them are named as there is room for.
     """
     found = [told for told in TOLD if told.milli(sums)]
     if not found:
         return None
     product = _named(products) or "of a product that is not known"
-    parts = [
-        f"Of {counted_devices(sums.allocated_milli)} ({product}) in {_named(clusters)}:",
-        "; ".join(part for told in found for part in _said(told, sums, now_s, limits)) + ".",
-    ]
-    if sums.wasted_milli:
-        parts.append(f"Unused now: {tenths(sums.wasted_milli)} device-hours each hour.")
-    parts.append(
-        f"To look: fairway top -n {_cut(namespace, _LONG_NAME_BYTES)} --by pod. Told once a day at most."
+    findings = "; ".join(part for told in found for part in _said(told, sums, now_s, limits))
+    start = f"Of {counted_devices(sums.allocated_milli)} ({product}) in {_named(clusters)}: {findings}."
+    end = f"To look: fairway top -n {_cut(namespace, _LONG_NAME_BYTES)} --by pod. Told once a day at most."
+    if _devices(sums.wasted_milli) != _devices(0):
+        end = f"Unused now: as much as {_devices(sums.wasted_milli)}. {end}"
+    room = _MESSAGE_BYTES - len(f"{start}  {end}".encode())
+    message = " ".join(part for part in (start, _which(broken, len(clusters) > 1, room), end) if part)
+    return Notice(found[0].reason, found[0].type, message, found[0].lasts)
+
+
+def _which(broken: Sequence[Broken], with_cluster: bool, room: int) -> str:
+    """A sentence on what fails, naming as many devices as fit in so many bytes; empty where none does."""
+    for count in range(min(_MOST_NAMED, len(broken)), 0, -1):
+        more = len(broken) - count
+        named = "; ".join(_broken(one, with_cluster) for one in broken[:count])
+        text = f"Failing: {named}{f'; and {more:,} more' if more else ''}."
+        if len(text.encode()) <= room:
+            return text
+    return ""
+
+
+def _broken(one: Broken, with_cluster: bool) -> str:
+    """``device 3 of node g1 (Lost; Xid79: fell off the bus), held by train-0``."""
+    where = f" in {_cut(one.cluster, _NAME_BYTES)}" if with_cluster else ""
+    why = "; ".join((one.health, *(_cut(problem, _PROBLEM_BYTES) for problem in one.problems[:2])))
+    return (
+        f"device {one.index} of node {_cut(one.node, _NAME_BYTES)}{where} ({why}), held by {_named(one.pods)}"
     )
-    return Notice(found[0].reason, found[0].type, " ".join(parts), found[0].lasts)
+
+
+def _devices(milli: int) -> str:
+    """To a tenth: ``1 device``, ``3.6 devices``."""
+    amount = tenths(milli)
+    return f"{amount} device" if amount == "1" else f"{amount} devices"
 
 
 def _said(told: Told, sums: Group, now_s: float, limits: Thresholds) -> Iterator[str]:
     amount = milli_text(told.milli(sums))
     match told.finding:
         case Finding.FAILING:
-            yield f"{amount} unhealthy or lost: delete the pods that hold them, for others to start elsewhere"
+            yield f"{amount} unhealthy or lost: delete the pods that hold such, for others to start elsewhere"
         case Finding.IDLE:
             since = datetime.fromtimestamp(now_s - sums.idle_s, UTC)
             yield (
@@ -114,8 +157,8 @@ def _said(told: Told, sums: Group, now_s: float, limits: Thresholds) -> Iterator
             yield f"{amount} held by pods that at present use at most {most} % of theirs: ask for fewer"
         case Finding.OVERSIZED:
             yield (
-                f"{amount} too large (at present below {limits.oversized_memory_percent} % of memory and "
-                f"{limits.oversized_busy_percent} % of time): ask for smaller ones or slices"
+                f"{amount} too large for the work (at present below {limits.oversized_memory_percent} % of "
+                f"memory and {limits.oversized_busy_percent} % of time): ask for a smaller product or a slice"
             )
         case _:
             raise AssertionError(told.finding)

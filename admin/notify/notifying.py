@@ -18,7 +18,7 @@ from admin.notify.places import Found, Place, Told, find, told
 from admin.notify.record import Standing
 from admin.notify.workloads import Workload, asking, workloads
 from admin.observing import observe
-from admin.printable import timestamp
+from admin.printable import printable, timestamp
 from admin.progress import Seen
 from admin.sources import EstimatorSource, LiveSource, Source, SourceError
 from admin.top import Note
@@ -53,10 +53,20 @@ class Wanted:
     dry_run: bool
 
 
+class NoNamespace(Exception):
+    """No cluster that could be read has the namespace that is wanted; ``failures``: those that could not."""
+
+    def __init__(self, message: str, failures: tuple[Failure, ...]) -> None:
+        super().__init__(message)
+        self.failures = failures
+
+
 @dataclass(frozen=True, slots=True)
 class _Cluster:
     name: str
     source: Source
+    namespaces: frozenset[str]
+    asking: frozenset[str]
     workloads: tuple[Workload, ...]
     notes: tuple[str, ...]
 
@@ -69,9 +79,13 @@ async def notify(
     now: datetime,
     console: Console,
 ) -> Notification:
-    """Tell them; with ``dry_run`` nothing is written. ``servers``: as in `admin.usage.read_usage`."""
+    """Tell them; with ``dry_run`` nothing is written. ``servers``: as in `admin.usage.read_usage`.
+
+    Raises NoNamespace.
+    """
     now_s = now.timestamp()
     gathered = await _read(sources, servers, catalogue, wanted, now_s, console)
+    _check_namespace(wanted.namespace, gathered)
     async with AsyncExitStack() as stack:
         clients: dict[str, KubeClient] = {}
         for cluster in gathered.found:
@@ -125,17 +139,38 @@ async def _read(
     return await gather(sources, read, console)
 
 
+def _check_namespace(only: str, gathered: Gathered[_Cluster]) -> None:
+    """Raises NoNamespace."""
+    clusters = gathered.found
+    if not only or not clusters or any(only in cluster.namespaces for cluster in clusters):
+        return
+    names = sorted(set().union(*(cluster.asking for cluster in clusters)))
+    shown = ", ".join(printable(name, 63) for name in names[:_SHOWN]) + (
+        " ..." if len(names) > _SHOWN else ""
+    )
+    known = f"those that want to be told are {shown}" if names else "none wants to be told"
+    raise NoNamespace(f"--namespace {only}: no cluster that was read has it; {known}", gathered.failures)
+
+
+_SHOWN = 20
+
+
 def _cluster(source: Source, dump: Dump, usage: ClusterUsage, only: str) -> _Cluster | Failure:
     name = usage.cluster
     if Namespace in dump.unread:
         why = next((one.detail for one in dump.problems if one.object == Namespace.__name__), "")
         return Failure(name, str(source), f"namespaces: who wants to be told is not known: {why}")
-    asked = asking(dump.of(Namespace), only)
+    namespaces = dump.of(Namespace)
+    names = frozenset(one.metadata.name for one in namespaces)
+    every, asked = asking(namespaces), asking(namespaces, only)
     notes = (*asked.notes, *usage.notes)
-    if not asked.namespaces:
+    if only and only not in names:
+        notes = (f"there is no namespace {only}", *notes)
+    elif not asked.namespaces:
         which = f"namespace {only} is not" if only else "no namespace is"
-        notes = (f"{which} labelled {NOTIFY}=true; nobody is told", *notes)
-    return _Cluster(name, source, workloads(usage, asked.namespaces), notes)
+        notes = (f"{which} labelled {NOTIFY}=true in {name}; nobody there is told", *notes)
+    told_of = workloads(usage, asked.namespaces)
+    return _Cluster(name, source, names, every.namespaces, told_of, notes)
 
 
 async def _found(clusters: Iterable[_Cluster], clients: "Mapping[str, KubeClient]", wanted: Wanted) -> Found:
@@ -240,9 +275,9 @@ def _line(one: Told, outcome: Outcome, problem: str = "") -> Line:
         said.reason,
         said.type.value,
         said.message,
-        problem,
         one.sums.allocated_milli,
         one.sums.wasted_milli,
+        problem,
     )
 
 

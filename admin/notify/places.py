@@ -113,7 +113,8 @@ def told(of: Mapping[Place, Iterable[Workload]], now_s: float) -> tuple[Told, ..
         clusters = tuple(dict.fromkeys(part.cluster for part in some))
         products = tuple(dict.fromkeys(product for part in some for product in part.products))
         sums = replace(added((), (part.sums for part in some)), pods=sum(part.sums.pods for part in some))
-        said = notice(sums, place.regarding.namespace, products, clusters, now_s)
+        broken = tuple(device for part in some for device in part.broken)
+        said = notice(sums, place.regarding.namespace, products, clusters, now_s, broken)
         if said is not None:
             found.append(Told(place, clusters, sums, said))
     return tuple(sorted(found, key=_order))

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from admin.notify.notices import TOLD
+from admin.notify.notices import TOLD, Broken
 from admin.printable import printable
 from fairway.kube.event_series import Regarding
 from fairway.kube.member_kinds import Namespace
 from fairway.names import NOTIFY
 from fairway.usage.definitions import THRESHOLDS, Finding, Thresholds
 from fairway.usage.groups import By, Group, groups
+from fairway.usage.measured import Measured
 from fairway.usage.use import ClusterUsage, Use
 
 _YES, _NO = "true", ("", "false")
@@ -52,13 +53,14 @@ def asking(namespaces: Iterable[Namespace], only: str = "") -> Asking:
 class Workload:
     """A workload with findings in one cluster; ``regarding``: what controls its pods, as far as these tell.
 
-    ``products``: of its devices, those of which it holds most first.
+    ``products``: of its devices, those of which it holds most first. ``broken``: those that fail.
     """
 
     cluster: str
     regarding: Regarding
     sums: Group
     products: tuple[str, ...]
+    broken: tuple[Broken, ...] = ()
 
 
 def workloads(
@@ -97,10 +99,22 @@ def _workload(usage: ClusterUsage, regarding: Regarding, uses: list[Use]) -> Wor
         held[use.product] = held.get(use.product, 0) + use.allocated_milli
     products = sorted(held.keys() - {""}, key=lambda product: (-held[product], product))
     (sums,) = groups([replace(usage, uses=tuple(uses))], By.OWNER)
-    return Workload(usage.cluster, regarding, sums, tuple(products))
+    return Workload(usage.cluster, regarding, sums, tuple(products), _broken(usage.cluster, uses))
 
 
 def _order(one: Workload) -> tuple[int, int, tuple[str, ...], str, str]:
     """Of `fairway.usage.groups.groups`, and by what tells those of one name apart."""
     sums, of = one.sums, one.regarding
     return -sums.wasted_milli, -sums.allocated_milli, sums.name, of.api_version, of.uid
+
+
+def _broken(cluster: str, uses: Iterable[Use]) -> tuple[Broken, ...]:
+    """The devices that fail, each once, by node and number."""
+    found: dict[str, tuple[Measured, set[str]]] = {}
+    for use in uses:
+        if use.device is not None and Finding.FAILING in use.findings:
+            found.setdefault(use.device.id, (use.device, set()))[1].add(use.pod.name)
+    return tuple(
+        Broken(cluster, one.node, one.index, one.health.value, one.problems, tuple(sorted(pods)))
+        for one, pods in sorted(found.values(), key=lambda each: (each[0].node, each[0].index, each[0].id))
+    )

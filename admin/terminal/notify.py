@@ -12,28 +12,23 @@ from admin.printable import counted, milli_text, moment
 from admin.tables import Column, Kind, Listing, numbers
 from admin.terminal.console import listed, shown, title
 
-_SHOWN_NOTES = 6
+_SHOWN_NOTES = _SHOWN_PROBLEMS = 6
 
 _COLUMNS = (
     Column("Where", drop=20, limit=24),
     Column("Namespace", limit=32),
     Column("Workload", limit=48),
     Column("Outcome", drop=5),
-    Column("Reason", drop=15),
-    numbers("Devices", 40),
-    numbers("Wasted", 30),
+    Column("Reason", drop=30),
+    numbers("Devices", 50),
+    numbers("Wasted", 40),
 )
 _MESSAGE = Column("Message", Kind.TEXT, limit=1100)
 
 
 def notify_tables(found: Notification, most: int = 1_000_000, *, wide: bool = False) -> RenderableType:
-    """The whole run; of the workloads the first ``most``, a line each; ``wide``: what they are told as well.
-
-    Why somebody was not told is always told.
-    """
-    with_text = wide or any(line.problem for line in found.lines[:most])
-    columns = (*_COLUMNS, _MESSAGE) if with_text else _COLUMNS
-    rows = tuple(_row(line, wide=wide)[: len(columns)] for line in found.lines[:most])
+    """The whole run; of the workloads the first ``most``, and ``wide`` with all that each is told."""
+    rows = tuple((*_row(line), *((line.message,) if wide else ())) for line in found.lines[:most])
     hidden = max(0, len(found.lines) - most)
     parts: list[RenderableType] = [
         title(f"Owners of unused devices, read {moment(found.made_at)}"),
@@ -41,7 +36,8 @@ def notify_tables(found: Notification, most: int = 1_000_000, *, wide: bool = Fa
         "",
     ]
     parts += [shown(failure.told, 600, "red") for failure in found.failures]
-    parts += listed(Listing(columns, rows, hidden, "workload"))
+    parts += listed(Listing((*_COLUMNS, _MESSAGE) if wide else _COLUMNS, rows, hidden, "workload"))
+    parts += _problems(found)
     parts += [
         shown(
             f"{rest.where}, namespace {rest.namespace}: {counted(rest.workloads, 'more workload')} with "
@@ -56,7 +52,21 @@ def notify_tables(found: Notification, most: int = 1_000_000, *, wide: bool = Fa
         parts += ["", *(shown(note, 400, "dim") for note in notes[:_SHOWN_NOTES])]
     if len(notes) > _SHOWN_NOTES:
         parts.append(Text(f"and {counted(len(notes) - _SHOWN_NOTES, 'more note')}", style="dim"))
+    if found.lines and not wide:
+        parts += ["", Text("In which words: -o wide", style="dim")]
     return Parts(*parts)
+
+
+def _problems(found: Notification) -> list[RenderableType]:
+    """Why workloads were not told, each reason once."""
+    counts = Counter(line.problem for line in found.lines if line.problem)
+    parts: list[RenderableType] = [
+        shown(f"{counted(count, 'workload')}: {problem}", 600, "red")
+        for problem, count in counts.most_common(_SHOWN_PROBLEMS)
+    ]
+    if len(counts) > _SHOWN_PROBLEMS:
+        parts.append(Text(f"and {counted(len(counts) - _SHOWN_PROBLEMS, 'more reason')}", style="dim"))
+    return parts
 
 
 def said(found: Notification) -> str:
@@ -72,8 +82,7 @@ def said(found: Notification) -> str:
     )
 
 
-def _row(line: Line, *, wide: bool) -> tuple[str, ...]:
-    said = line.message if wide else ""
-    text = f"{line.problem} (it says: {line.message})" if line.problem else said
-    name, amounts = f"{line.kind}/{line.name}", (milli_text(line.allocated_milli), tenths(line.wasted_milli))
-    return line.where, line.namespace, name, line.outcome.value, line.reason, *amounts, text
+def _row(line: Line) -> tuple[str, ...]:
+    devices, wasted = milli_text(line.allocated_milli), tenths(line.wasted_milli)
+    workload = f"{line.kind}/{line.name}"
+    return line.where, line.namespace, workload, line.outcome.value, line.reason, devices, wasted

@@ -297,10 +297,10 @@ def test_a_catalogue_with_a_wrong_class_is_told_by_its_line(
         (["--gpus", "8", "--nodes", "2"], 3),
         (["--gpus", "4", "--copies", "3"], 0),
         (["--gpus", "4", "--copies", "4"], 3),
-        (["--gpus", "1", "--product", "H100"], 3),
+        (["--gpus", "1", "--product", "H100"], 1),
         (["--cpu", "64", "--memory", "1Gi"], 0),
         (["--resource", "nvidia.com/gpu=16"], 3),
-        (["--gpus", "5", "--nodes", "2", "--within", "rack"], 3),
+        (["--gpus", "5", "--nodes", "2", "--within", "rack"], 1),
     ],
 )
 def test_explain_exits_by_its_verdict(fairway: Fairway, one: Path, shape: Sequence[str], code: int) -> None:

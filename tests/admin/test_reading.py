@@ -8,6 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from admin.asking import Asked
@@ -18,6 +19,7 @@ from admin.exits import Exit
 from admin.explaining import read_verdicts
 from admin.live import read_live
 from admin.local import LocalEstimates
+from admin.main import cli
 from admin.mirrors import mirror_of
 from admin.progress import steps
 from admin.remote import RemoteError, Tls, remote_summaries
@@ -327,7 +329,7 @@ def test_a_shape_is_asked_of_an_estimator_in_the_words_of_each_cluster() -> None
             source = EstimatorSource("", estimator.address)
             found = await verdicts(Asked(Shape(gpus=8, product="H100", within="rack"), 2), source)
             assert [each.placement.cluster for each in found.clusters] == ["alpha", "bravo"]
-            assert found.clusters[0].placement.reasons[0].kind == "never_fits"
+            assert found.clusters[0].placement.reasons[0].kind == "no_product"
             assert found.clusters[1] == fits
             (request,) = estimator.asked
             assert list(request.clusters) == ["bravo"]
@@ -361,6 +363,27 @@ def test_a_product_that_a_cluster_lacks_never_fits_there(tmp_path: Path) -> None
     found = asyncio.run(verdicts(asked, two_nodes(tmp_path)))
     assert "no product like 'h100' here" in found.clusters[0].placement.reasons[0].text
     assert word(found.clusters[0].placement, 1) is Word.NEVER
+
+
+@pytest.mark.parametrize("command", ["explain", "what-if"])
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--product", "H2000"], "no product like 'H2000' here; there is NVIDIA-H100-80GB-HBM3"),
+        (["--within", "floor"], "topology level 'floor' is unknown here: expected a label key"),
+    ],
+)
+def test_what_no_cluster_has_heard_of_is_an_error_that_names_what_there_is(
+    command: str, flags: list[str], said: str
+) -> None:
+    edits = ["--drop-node", "h100-0"] if command == "what-if" else []
+    found = CliRunner().invoke(cli, [command, "--demo", *edits, "--gpus", "1", *flags])
+    assert found.exit_code == 1
+    assert said in found.stderr
+    assert (
+        CliRunner().invoke(cli, [command, "--demo", *edits, "--gpus", "1", "--product", "H100"]).exit_code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("terminal", [True, False])

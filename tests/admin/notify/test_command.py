@@ -1,6 +1,7 @@
 """``fairway notify`` as it is typed: what it shows, what it refuses, how it ends."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -72,7 +73,42 @@ def test_a_dry_run_of_a_dump_says_what_would_be_said(tmp_path: Path) -> None:
     assert as_yaml["lines"] == found["lines"]
     table = ran(dump, "--dry-run").stdout
     assert "2 workloads with findings: 2 would be told" in table
-    assert "IdleDevices" in table
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        (100, ["team", "Job/job-a", "would be told", "IdleDevices", "1", "1"]),
+        (60, ["team", "Job/job-a", "would be told", "IdleDevices"]),
+    ],
+)
+def test_each_workload_is_a_line(tmp_path: Path, columns: int, cells: list[str]) -> None:
+    dump = dumped(tmp_path / "east.json", ["a"])
+    table = CliRunner(env={"COLUMNS": str(columns)}).invoke(cli, ["notify", str(dump), "--dry-run"]).stdout
+    (line,) = (line for line in table.splitlines() if "job-a" in line)
+    assert re.split("  +", line)[1 : 1 + len(cells)] == cells
+    assert "Told once a day at most." not in table
+
+
+def test_the_wide_form_has_what_each_is_told_on_its_line(tmp_path: Path) -> None:
+    table = ran(dumped(tmp_path / "east.json", ["a"]), "--dry-run", "-o", "wide").stdout
+    (line,) = (line for line in table.splitlines() if "job-a" in line)
+    assert "Of 1 device" in line
+    assert line.endswith("Told once a day at most.")
+
+
+def test_a_namespace_that_no_cluster_has_is_an_error_that_names_those_that_ask(tmp_path: Path) -> None:
+    east, west = dumped(tmp_path / "e.json", ["a"]), dumped(tmp_path / "w.json", ["b"], "web", "false")
+    result = ran(east, west, "--dry-run", "-n", "nope")
+    assert result.exit_code == 1
+    assert "--namespace nope: no cluster that was read has it; those that want to be told are team" in (
+        result.stderr
+    )
+    found = ran(east, west, "--dry-run", "-n", "web", "-o", "json")
+    assert [note["text"] for note in json.loads(found.stdout)["notes"]] == [
+        "there is no namespace web",
+        "namespace web is not labelled fairway.dev/notify=true in w; nobody there is told",
+    ]
 
 
 @pytest.mark.parametrize(("width", "last"), [(60, "OUTCOME"), (80, "WASTED"), (140, "WASTED")])

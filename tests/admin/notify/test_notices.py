@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from admin.notify.notices import TOLD, Notice, notice
+from admin.notify.notices import TOLD, Broken, Notice, notice
 from admin.notify.workloads import asking, workloads
 from fairway.kube.event_series import EventType, cut_message, cut_reason
 from fairway.kube.member_kinds import Namespace
@@ -39,7 +39,7 @@ def said(**sums: int) -> Notice:
             "IdleDevices",
             EventType.NORMAL,
             "Of 16 devices (NVIDIA H100) in east, west: 8 idle for up to 26h (since 2026-11-21 10:00 UTC), "
-            "208.0 device-hours so far: end it or ask for fewer. Unused now: 9.3 device-hours each hour. "
+            "208.0 device-hours so far: end it or ask for fewer. Unused now: as much as 9.3 devices. "
             "To look: fairway top -n team --by pod. Told once a day at most.",
         ),
         (
@@ -58,13 +58,20 @@ def said(**sums: int) -> Notice:
             {"oversized_milli": 500},
             "OversizedDevices",
             EventType.NORMAL,
-            "0.5 too large (at present below 25 % of memory and 50 % of time): ask for smaller ones or",
+            "0.5 too large for the work (at present below 25 % of memory and 50 % of time): "
+            "ask for a smaller product or a slice",
         ),
         (
             {"failing_milli": 1000, "idle_milli": 1000},
             "FailingDevices",
             EventType.WARNING,
-            "1 unhealthy or lost: delete the pods that hold them, for others to start elsewhere; 1 idle for",
+            "1 unhealthy or lost: delete the pods that hold such, for others to start elsewhere; 1 idle for",
+        ),
+        (
+            {"oversized_milli": 1000, "wasted_milli": 960},
+            "OversizedDevices",
+            EventType.NORMAL,
+            "as 1 device.",
         ),
     ],
 )
@@ -79,17 +86,72 @@ def test_of_a_workload_without_findings_and_of_heat_nothing_is_said() -> None:
         assert notice(sums, "team", [], ["east"], 0.0) is None
 
 
+def test_what_is_too_little_to_say_is_not_said() -> None:
+    assert "Unused now" not in said(oversized_milli=100, wasted_milli=49).message
+
+
+BROKEN = Broken("east", "g1", 3, "Lost", ("Xid79: GPU has fallen off the bus",), ("train-0",))
+
+
+@pytest.mark.parametrize(
+    ("clusters", "broken", "words"),
+    [
+        (
+            ["east"],
+            [BROKEN],
+            "elsewhere. Failing: device 3 of node g1 (Lost; Xid79: GPU has fallen off the bus), "
+            "held by train-0. To look:",
+        ),
+        (
+            ["east", "west"],
+            [BROKEN, replace(BROKEN, cluster="west", problems=(), pods=("train-1", "train-2"))],
+            "; device 3 of node g1 in west (Lost), held by train-1, train-2. To look:",
+        ),
+        (["east"], [BROKEN] * 9, "; and 6 more. To look:"),
+        (
+            ["east"],
+            [replace(BROKEN, node="n" * 300, problems=("x" * 999,) * 9, pods=("p" * 99,) * 9)] * 3,
+            "",
+        ),
+    ],
+)
+def test_which_devices_fail_is_said_as_far_as_there_is_room(
+    clusters: list[str], broken: list[Broken], words: str
+) -> None:
+    found = notice(summed({"failing_milli": 9000}), "team", ["H100"], clusters, NOW.timestamp(), broken)
+    assert found is not None
+    assert words in found.message
+    assert found.message.count("Failing: device 3") == 1
+    assert len(found.message.encode()) < 1024
+
+
+def test_a_broken_device_is_named_once_whatever_holds_it() -> None:
+    sick = DeviceBuilder("GPU-0").with_(health="Unhealthy", problems=[{"code": "Xid48", "message": "ECC"}])
+    sick = sick.held_by("default/p").held_by("default/q")
+    pods = [pod(name).on("a").requests(gpu=1) for name in ("p", "q")]
+    used = usage([node("a").gpus(8)], pods, [agent("a", sick)])
+    found = {one.broken for one in workloads(used, frozenset({"default"}))}
+    assert found == {(Broken("east", "a", 0, "Unhealthy", ("Xid48: ECC",), (name,)),) for name in ("p", "q")}
+
+
 _MILLI = st.integers(0, 10**9)
-_NAMES = st.lists(st.text(max_size=400), max_size=12)
+_TEXT = st.text(max_size=400)
+_NAMES = st.lists(_TEXT, max_size=12)
 
 
-@given(st.tuples(*[_MILLI] * 7), st.text(), _NAMES, _NAMES)
+_BROKEN = st.lists(
+    st.builds(Broken, _TEXT, _TEXT, st.integers(), st.just("Unhealthy"), st.tuples(_TEXT), st.tuples(_TEXT)),
+    max_size=4,
+)
+
+
+@given(st.tuples(*[_MILLI] * 7), st.text(), _NAMES, _NAMES, _BROKEN)
 def test_whatever_things_are_called_it_fits_and_says_where_to_look(
-    sums: tuple[int, ...], namespace: str, products: list[str], clusters: list[str]
+    sums: tuple[int, ...], namespace: str, products: list[str], clusters: list[str], broken: list[Broken]
 ) -> None:
     names = ("idle_milli", "idle_holding_memory_milli", "under_used_milli", "oversized_milli")
     amounts = dict(zip((*names, "failing_milli", "wasted_milli", "idle_s"), sums, strict=True))
-    found = notice(summed(amounts), namespace, products, clusters, NOW.timestamp())
+    found = notice(summed(amounts), namespace, products, clusters, NOW.timestamp(), broken)
     if found is not None:
         assert cut_message(found.message) == found.message
         assert found.message.isprintable()

@@ -61,7 +61,7 @@ def test_an_owner_is_told_what_is_idle_since_when_and_what_to_do(play: Play) -> 
         assert event["firstTimestamp"] == "2026-11-22T12:00:00Z"
         assert event["message"] == (
             "Of 1 device (NVIDIA-H100) in east: 1 idle for up to 2h (since 2026-11-22 10:00 UTC), 2.0 "
-            "device-hours so far: end it or ask for fewer. Unused now: 1 device-hours each hour. To look: "
+            "device-hours so far: end it or ask for fewer. Unused now: as much as 1 device. To look: "
             "fairway top -n team --by pod. Told once a day at most."
         )
 
