@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -64,4 +65,5 @@ def _of_agents(observed: Observed, catalogue: Catalogue, period: Period, now_s: 
     names = set(HeldDevices(map(node_facts, dump.nodes), catalogue).accelerators())
     nodes = [node for node in dump.nodes if node.metadata.name in names]
     at_s = read_at_s(observed, now_s)
-    return hours_of_agents(observed.name, dump.of(NodeDevices), nodes, period, at_s)
+    hours = hours_of_agents(observed.name, dump.of(NodeDevices), nodes, period, at_s)
+    return replace(hours, notes=(*observed.file_notes, *hours.notes))
