@@ -94,7 +94,10 @@ def test_files_that_hold_the_same_object_give_the_same_hours_in_any_order_and_sa
         found = json.loads(result.stdout)
         assert found["total"]["sums"]["allocated_seconds"] == 185 * HOUR_S
         said = f"found it in {order[0]}, too; that of {new} counts, observed last"
-        assert found["notes"][0]["text"] == f"{order[1]} (NodeDevices g1): expected each object in one file, {said}"
+        assert (
+            found["notes"][0]["text"]
+            == f"{order[1]} (NodeDevices g1): expected each object in one file, {said}"
+        )
 
 
 CHOICES: dict[str, tuple[list[str], dict[str, str]]] = {
