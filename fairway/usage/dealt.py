@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from fairway.accelerators.mig_geometry import most_instances
+from fairway.accelerators.product_names import spelled
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.held import WHOLE_MILLI, Held
 from fairway.usage.measured import Holds, Measured
@@ -53,7 +54,7 @@ class Dealer:
         for holds, device in left.values():
             if holds.given:
                 # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
-                yield use_of(pod, Held(device.product, _part(device), 1), 1, device)
+                yield use_of(pod, Held(spelled(device.product), _part(device), 1), 1, device)
         if any(not (holds.given or holds.noted) for holds, _ in left.values()):
             self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
 
@@ -84,7 +85,7 @@ class Dealer:
 
 def use_of(pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
     """So many of the pieces."""
-    return Use(pod, held.product or (device.product if device else ""), held.milli, pieces, device)
+    return Use(pod, held.product or (spelled(device.product) if device else ""), held.milli, pieces, device)
 
 
 def _part(device: Measured) -> int:

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from fairway.usage.definitions import Finding
 from fairway.usage.held import WHOLE_MILLI
+from fairway.usage.percent import percent as _percent
 from fairway.usage.use import ClusterUsage, Use
 
 
@@ -212,7 +213,3 @@ def _idle_s(use: Use) -> int:
 
 def _part(held_milli: int, percent: int) -> int:
     return (held_milli * percent + 50) // 100
-
-
-def _percent(part: int, whole: int) -> int | None:
-    return (100 * part + whole // 2) // whole if whole else None
