@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from admin.printable import counted
 from admin.progress import Seen
 from admin.sample_fleet import sample_dump
 from admin.sources import DumpSource, LiveSource, SampleSource, SourceError, UnreadableSource
 from fairway.kube.dumps import Dump, read_dumps
 
+_SHOWN_PROBLEMS = 8
 _QPS, _BURST = 50.0, 100
 
 
@@ -27,6 +29,14 @@ class Observed:
     dump: Dump
     age_s: float
     is_file: bool = False
+
+    @property
+    def file_notes(self) -> tuple[str, ...]:
+        """What was wrong in the cluster's files, the first of it and how much more there is."""
+        problems = self.dump.problems if self.dump.read_at_s is None else ()
+        more = len(problems) - _SHOWN_PROBLEMS
+        notes = tuple(map(str, problems[:_SHOWN_PROBLEMS]))
+        return (*notes, f"and {counted(more, 'more problem')} in its files") if more > 0 else notes
 
 
 async def observe(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -65,4 +66,5 @@ def _of_agents(observed: Observed, catalogue: Catalogue, period: Period, now_s: 
     nodes = [node for node in dump.nodes if node.metadata.name in names]
     at_s = read_at_s(observed, now_s)
     agents = dump.of(NodeDevices)
-    return hours_of_agents(observed.name, agents, nodes, period, at_s, no_agents=no_agents(observed))
+    hours = hours_of_agents(observed.name, agents, nodes, period, at_s, no_agents=no_agents(observed))
+    return replace(hours, notes=(*observed.file_notes, *hours.notes))

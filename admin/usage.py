@@ -51,7 +51,7 @@ async def read_usage(
         seen("counting")
         usage = await asyncio.to_thread(usage_of, observed, catalogue, now_s)
         failed = ((one.cluster, one) for one in failures)
-        return [*failed, (observed.name, replace(usage, notes=(*notes, *usage.notes)))]
+        return [*failed, (observed.name, replace(usage, notes=(*observed.file_notes, *notes, *usage.notes)))]
 
     return await gather(sources, read, console)
 

@@ -53,13 +53,12 @@ from estimator.member import (
     unknown_cluster,
 )
 from estimator.reasons import Reason, in_doubt
+from estimator.shared_usage import SharedUsage
 from estimator.usage_wire import encode_pages
 from fairway.accelerators.catalogue import Catalogue
 
 DEFAULT_SEARCH_S = 0.25
 """How long the search for a proof may take where the caller does not say."""
-MOST_USAGES = 4
-"""Calls that have who-uses-what of a cluster in hand, which takes some 10 MB where the cluster is large."""
 
 _T = TypeVar("_T")
 WithClaims = Callable[[tuple[Component, ...]], tuple[Component, ...]]
@@ -102,7 +101,7 @@ class CapacityAnswering:
         self._clock = clock
         self._searches = FairQueue(executor, 1)
         self._surveys = FairQueue(executor, 1)
-        self._in_hand = asyncio.Semaphore(MOST_USAGES)
+        self._usages = SharedUsage()
         self._wall_clock = wall_clock
 
     async def place(self, question: CapacityQuestion, within_s: float) -> list[ClusterPlacement]:
@@ -121,7 +120,8 @@ class CapacityAnswering:
     ) -> None:
         """Who uses what in each cluster: ``tell`` gets the pages of one after the other, as they are known.
 
-        These are many, so few calls at a time have some in hand.
+        A cluster is worked out once for all who ask at about the same time: see `SharedUsage`. Raises an
+        ExceptionGroup with CrowdedError.
         """
         telling = asyncio.Lock()
 
@@ -136,14 +136,20 @@ class CapacityAnswering:
             await member.settle(_OF_USERS, _STALE_S, min(_MOST_TO_WAIT_S, call.left_s() * _SHARE_FOR_WAITING))
             known, why = member, "" if doubt is None else doubt.detail
 
-            def start() -> Callable[[], list[bytes]]:
-                call.leave()
-                parts = Users.of(known.mirror).usage_parts(name, self._catalogue, self._wall_clock(), age_s)
-                return partial(encode_pages, name, parts, age_s, why)
+            async def gather(begun: Callable[[], None]) -> list[bytes]:
+                def start() -> Callable[[], list[bytes]]:
+                    begun()
+                    parts = Users.of(known.mirror).usage_parts(
+                        name, self._catalogue, self._wall_clock(), age_s
+                    )
+                    return partial(encode_pages, name, parts, age_s, why)
 
-            async with telling, self._in_hand:
+                return await self._surveys.run((SharedUsage, name), start)
+
+            async with telling, self._usages.pages(name, gather, call.left_s()) as shared:
+                call.leave()
                 try:
-                    pages = await call.turn(self._surveys, start)
+                    pages = await call.wait(shared)
                 except OutOfTime as error:
                     pages = encode_pages(name, (), age_s, why or str(error))
                 await tell(pages)
@@ -258,10 +264,15 @@ class _Call:
     async def turn(self, queue: FairQueue, start: Callable[[], Callable[[], _T]]) -> _T:
         """The result of a cluster's work once its turn has come. Raises OutOfTime where that is too late."""
         if self.left_s() > 0:
-            with suppress(TimeoutError):
-                # Work ends by its own clock; this is for what waits, or looks at its clock too seldom.
-                async with asyncio.timeout(self.left_s() + self._grace_s):
-                    return await queue.run(self, start)
+            return await self.wait(queue.run(self, start))
+        raise OutOfTime(_LATE)
+
+    async def wait(self, result: Awaitable[_T]) -> _T:
+        """The result. Raises OutOfTime where it comes too late."""
+        with suppress(TimeoutError):
+            # Work ends by its own clock; this is for what waits, or looks at its clock too seldom.
+            async with asyncio.timeout(self.left_s() + self._grace_s):
+                return await result
         raise OutOfTime(_LATE)
 
     def clock(self) -> float:

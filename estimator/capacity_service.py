@@ -21,6 +21,7 @@ from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import RequestError, read_clusters, read_explain, read_place
 from estimator.capacity_wire import encode_explanation, encode_placement, encode_summary
 from estimator.metrics import CapacityRpc, EstimatorMetrics
+from estimator.shared_usage import CrowdedError
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,8 @@ class CapacityService:
                 async with asyncio.timeout(within_s / _SHARE_OF_DEADLINE):
                     await self._answering.usages(clusters, within_s, tell)
             except ExceptionGroup as group:
+                if (crowded := group.subgroup(CrowdedError)) is not None:
+                    await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(crowded.exceptions[0]))
                 if group.split(grpc.aio.InternalError)[1] is not None:
                     raise
                 # The client has gone while a page was on its way to it.

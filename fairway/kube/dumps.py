@@ -29,6 +29,7 @@ from fairway.kube.objects import Deployment, Node, Pod, ReplicaSet, ResourceQuot
 from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.kube.topologies import KueueTopology
+from fairway.moments import moment_s
 
 T = TypeVar("T", bound=KubeObjectLike)
 
@@ -107,7 +108,7 @@ def read_dump(path: Path) -> Dump:
     """Read a dump, in JSON or YAML, plain or gzip, whatever its name says. Blocks; raises DumpError.
 
     Needs as much memory as the file unpacked, and the result. Objects of other kinds are passed over; of
-    two objects of the same kind and name the later counts.
+    two objects of the same kind and name the later counts, of NodeDevices those that were observed last.
     """
     reader = _Reader(str(path))
     try:
@@ -121,19 +122,51 @@ def read_dump(path: Path) -> Dump:
 
 
 def read_dumps(paths: Iterable[Path]) -> Dump:
-    """Several files of one cluster as one, as by `read_dump`; of two objects of one name the later counts."""
-    found = [read_dump(path) for path in paths]
-    kinds = dict.fromkeys(kind for dump in found for kind in dump.others)
-    return Dump(
-        _once(dump.nodes for dump in found),
-        _once(dump.pods for dump in found),
-        tuple(problem for dump in found for problem in dump.problems),
-        {kind: _once(dump.of(kind) for dump in found) for kind in kinds},
-    )
+    """Several files of one cluster as one, as by `read_dump`.
+
+    An object that is in several files is a `Problem`. Of NodeDevices those count that were observed last; of
+    others, whose resourceVersion tells no order, those of the last file.
+    """
+    found = [(str(path), read_dump(path)) for path in paths]
+    problems = [problem for _, dump in found for problem in dump.problems]
+    nodes = _once("Node", ((file, dump.nodes) for file, dump in found), problems)
+    pods = _once("Pod", ((file, dump.pods) for file, dump in found), problems)
+    known = {kind for _, dump in found for kind in dump.others}
+    others = {
+        kind: _once(name, ((file, dump.of(kind)) for file, dump in found), problems)
+        for name, (_, kind) in _KINDS.items()
+        if kind in known
+    }
+    return Dump(nodes, pods, tuple(problems), others)
 
 
-def _once(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
-    return tuple({object_key(one.metadata): one for part in parts for one in part}.values())
+def _once(kind: str, parts: Iterable[tuple[str, Iterable[T]]], problems: list[Problem]) -> tuple[T, ...]:
+    """Each object of the files once; ``problems`` gets those that are in several."""
+    counting: dict[str, tuple[str, T]] = {}
+    for file, objects in parts:
+        for one in objects:
+            key = object_key(one.metadata)
+            if key in counting:
+                other, before = counting[key]
+                counts = file if _supersedes(one, before) else other
+                detail = (
+                    f"expected each object in one file, found it in {other}, too; that of {counts} counts"
+                )
+                if isinstance(one, NodeDevices):
+                    detail += ", observed last"
+                problems.append(Problem(file, _WHOLE_FILE, shown(f"{kind} {key}"), "", detail))
+                if counts == other:
+                    continue
+            counting[key] = file, one
+    return tuple(one for _, one in counting.values())
+
+
+def _supersedes(one: KubeObjectLike, before: KubeObjectLike) -> bool:
+    """Whether an object counts rather than that of the same name which was read before it."""
+    if isinstance(one, NodeDevices) and isinstance(before, NodeDevices):
+        at_s, before_s = moment_s(one.observed_at), moment_s(before.observed_at)
+        return before_s is None or (at_s is not None and at_s >= before_s)
+    return True
 
 
 class _Shelf(Generic[T]):
@@ -152,7 +185,11 @@ class _Shelf(Generic[T]):
             return [*flaws, Flaw("metadata.name", "expected a name, found none; the item is skipped")]
         key = object_key(read.metadata)
         if key in self.objects:
-            flaws.append(Flaw("", "expected each object once, found it before; the later one counts"))
+            later = _supersedes(read, self.objects[key])
+            which = "the later one" if later else "the one before, observed later,"
+            flaws.append(Flaw("", f"expected each object once, found it before; {which} counts"))
+            if not later:
+                return flaws
         self.objects[key] = read
         return flaws
 

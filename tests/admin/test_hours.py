@@ -86,6 +86,22 @@ def test_those_who_waste_most_come_first_and_everything_adds_up(dump: Path) -> N
     assert said in " ".join(result.stdout.split())
 
 
+def test_files_that_hold_the_same_object_give_the_same_hours_in_any_order_and_say_so(tmp_path: Path) -> None:
+    kind, stale = written("g1")
+    new = write_dump(tmp_path / "new.json", OBJECTS)
+    old = write_dump(tmp_path / "old.json", [(kind, {**stale, "observedAt": ago(DAY_S)})])
+    for order in ((new, old), (old, new)):
+        result = run(f"east={order[0]},{order[1]}", "--since", "3d", "-o", "json")
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout)
+        assert found["total"]["sums"]["allocated_seconds"] == 185 * HOUR_S
+        said = f"found it in {order[0]}, too; that of {new} counts, observed last"
+        assert (
+            found["notes"][0]["text"]
+            == f"{order[1]} (NodeDevices g1): expected each object in one file, {said}"
+        )
+
+
 CHOICES: dict[str, tuple[list[str], dict[str, str]]] = {
     "a day": (["--since", "2026-11-21", "--until", "2026-11-21"], {"labs": "50.0", "vision": "20.0"}),
     "by queue": (["--since", "3d", "--by", "queue"], {"(no": "queue)", "vision/train": "100.0"}),

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,14 +19,14 @@ from rich.console import Console
 from admin.sources import DumpSource, EstimatorSource, Source
 from admin.top import Chosen, top
 from admin.usage import read_usage
-from estimator import usage_wire
+from estimator import capacity_answering, shared_usage, usage_wire
 from estimator.capacity.usage import UsageAnswer
-from estimator.capacity_answering import MOST_USAGES
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.users import Users
 from estimator.demo.fleet import fleet
 from estimator.demo.objects import as_list
 from estimator.settings import ClusterSource
+from estimator.shared_usage import MOST_IN_HAND
 from estimator.usage_wire import answers_of, encode_pages
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -182,7 +182,7 @@ def test_clients_that_go_away_or_do_not_read_cost_the_others_nothing(
     async def scenario() -> None:
         async with serving(snapshot("m", file)) as (caller, port), AsyncExitStack() as stack:
             idle = []
-            for _ in range(2 * MOST_USAGES):
+            for _ in range(2 * MOST_IN_HAND):
                 options = [("grpc.use_local_subchannel_pool", 1)]
                 channel = grpc.aio.insecure_channel(f"127.0.0.1:{port}", options)
                 call = CapacityCaller(await stack.enter_async_context(channel)).pages()
@@ -196,6 +196,41 @@ def test_clients_that_go_away_or_do_not_read_cost_the_others_nothing(
 
     asyncio.run(scenario())
     assert [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")] == []
+
+
+def test_many_calls_at_once_are_answered_by_one_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_usage, "SHARED_S", 1000)
+    encoded = []
+
+    def counted(cluster: str, parts: Iterable[ClusterUsage], age_s: float, doubt: str) -> list[bytes]:
+        encoded.append(cluster)
+        return encode_pages(cluster, parts, age_s, doubt)
+
+    monkeypatch.setattr(capacity_answering, "encode_pages", counted)
+
+    async def scenario() -> None:
+        async with serving(snapshot("m", busy(tmp_path / "m.json", 10))) as (caller, _):
+            answers = await asyncio.gather(*(caller.usage(*(["m"] * (turn % 2))) for turn in range(100)))
+            assert {(held(answer), answer.doubt) for (answer,) in answers} == {(80, "")}
+
+    asyncio.run(scenario())
+    assert encoded == ["m"]
+
+
+def test_a_call_for_which_there_is_no_place_is_refused_before_its_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_usage, "MOST_IN_HAND", 0)
+
+    async def scenario() -> None:
+        async with serving(snapshot("m", busy(tmp_path / "m.json"))) as (caller, _):
+            with pytest.raises(grpc.aio.AioRpcError, match=r"slow clients.*ask again later") as refused:
+                await caller.usage(timeout_s=2.0)
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    asyncio.run(scenario())
 
 
 def test_a_request_that_cannot_be_read_is_an_error_that_names_the_field(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.kube import dump_text, dump_yaml
-from fairway.kube.dumps import Dump, DumpError, Problem, read_dump
+from fairway.kube.dumps import Dump, DumpError, Problem, read_dump, read_dumps
+from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
 from fairway.resources import ResourceError, parse_amounts
 
@@ -314,6 +315,50 @@ def test_of_two_objects_of_one_name_the_later_counts(tmp_path: Path) -> None:
     assert [(p.index, p.object, p.detail) for p in dump.problems] == [
         (2, "Node twice", "expected each object once, found it before; the later one counts")
     ]
+
+
+def agent(observed_at: str) -> Object:
+    group = "fairway.dev/v1alpha1"
+    return {"apiVersion": group, "kind": "NodeDevices", "metadata": {"name": "n"}, "observedAt": observed_at}
+
+
+NEW, OLD, NEVER = agent("2026-11-22T10:00:00+02:00"), agent("2026-11-22T07:00:00Z"), agent("never")
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counting"),
+    [
+        (NEW, OLD, 0),
+        (OLD, NEW, 1),
+        (NEVER, OLD, 1),
+        (OLD, NEVER, 0),
+        (NEVER, NEVER, 1),
+        (NEW, NEW, 1),
+        (node("n", cpu="1"), node("n", cpu="2"), 1),
+        (pod("n", labels={"x": "a"}), pod("n", labels={"x": "b"}), 1),
+    ],
+)
+def test_of_what_is_there_twice_what_was_observed_last_counts_and_both_are_named(
+    first: Object, second: Object, counting: int, tmp_path: Path
+) -> None:
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    for file, item in zip(files, (first, second), strict=True):
+        file.write_text(as_json(listed(node("other"), item)) if file == files[0] else as_json(listed(item)))
+    found, wanted = read_dumps(files), read_dump(files[counting])
+    kind = str(first["kind"])
+    assert [one for one in found.nodes if one.metadata.name == "n"] == [
+        one for one in wanted.nodes if one.metadata.name == "n"
+    ]
+    assert (found.pods, found.of(NodeDevices)) == (wanted.pods, wanted.of(NodeDevices))
+    (problem,) = found.problems
+    assert problem.object == f"{kind} {'team-a/n' if kind == 'Pod' else 'n'}"
+    assert f"found it in {files[0]}, too; that of {files[counting]} counts" in str(problem)
+    assert str(problem).startswith(f"{files[1]} (")
+    together = read(tmp_path, as_json(listed(node("other"), first, second)))
+    assert (together.nodes, together.pods, together.of(NodeDevices)) == (
+        found.nodes, found.pods, found.of(NodeDevices)
+    )  # fmt: skip
+    assert [one.object for one in together.problems] == [problem.object]
 
 
 def test_the_same_name_in_another_namespace_or_kind_is_another_object(tmp_path: Path) -> None:
