@@ -15,6 +15,7 @@ from fairway.accelerators.devices import Device, NodeFacts, Scheme
 from fairway.kube.node_devices import NodeDevices
 from fairway.usage.bound_pod import UNKNOWN, BoundPod
 from fairway.usage.cluster import Objects, as_of_s, usage_parts
+from fairway.usage.held import stated_devices
 from fairway.usage.owner import Owner, Owners
 from fairway.usage.use import ClusterUsage
 
@@ -89,7 +90,8 @@ class Users:
         )
 
     def _inventory(self, scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
-        return self.devices[scheme.name].get(node.name, {})
+        # Nodes are kept without annotations: the schemes that write these have told the mirror.
+        return stated_devices(scheme, node) or self.devices[scheme.name].get(node.name, {})
 
 
 class _Unpacking(Mapping[str, NodeDevices]):

@@ -5,13 +5,13 @@ is missing from its median utilisation to 100 %. So a pod that holds eight devic
 six. What was not measured is not wasted, and is told beside it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fairway.usage.definitions import Finding
-from fairway.usage.held import WHOLE_MILLI
-from fairway.usage.use import ClusterUsage, Use
+from fairway.usage.use import WHOLE_MILLI, ClusterUsage, Use
 
 
 class By(StrEnum):
@@ -98,6 +98,7 @@ class Group:
         )
 
 
+_Counted = tuple[str, Use, Group]
 _Key = Callable[[str, Use], tuple[str, ...]]
 
 _KEYS: Mapping[By, _Key] = {
@@ -123,10 +124,9 @@ def groups(clusters: Iterable[ClusterUsage], by: By) -> tuple[Group, ...]:
     One namespace, queue or owner in several clusters is one group, as Karmada spreads them.
     """
     key_of = _KEYS[by]
-    of: dict[tuple[str, ...], list[tuple[str, Use]]] = {}
-    for cluster in clusters:
-        for use in cluster.uses:
-            of.setdefault(key_of(cluster.cluster, use), []).append((cluster.cluster, use))
+    of: dict[tuple[str, ...], list[_Counted]] = {}
+    for counted in _counted(clusters):
+        of.setdefault(key_of(*counted[:2]), []).append(counted)
     return by_waste(_group(name, uses) for name, uses in of.items())
 
 
@@ -147,7 +147,7 @@ def total(clusters: Iterable[ClusterUsage], parts: Iterable[Group] | None = None
     """The sum over everything; ``parts``: the `groups` by anything, where they are known already."""
     clusters = tuple(clusters)
     if parts is None:
-        return _group((), [(cluster.cluster, use) for cluster in clusters for use in cluster.uses])
+        return _group((), list(_counted(clusters)))
     pods = {
         (cluster.cluster, use.pod.namespace, use.pod.name) for cluster in clusters for use in cluster.uses
     }
@@ -162,20 +162,35 @@ def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
     return sums
 
 
-def _group(name: tuple[str, ...], uses: list[tuple[str, Use]]) -> Group:
-    pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use in uses}
-    return replace(added(name, (_of(use) for _, use in uses)), pods=len(pods))
+def _counted(clusters: Iterable[ClusterUsage]) -> Iterator[_Counted]:
+    """Every use as a sum of its own."""
+    for cluster in clusters:
+        begins: Counter[tuple[str, str]] = Counter()
+        for use in cluster.uses:
+            begin = 0
+            if use.device is not None and use.milli < WHOLE_MILLI:
+                key = use.pod.node, use.device.id
+                begin = begins[key]
+                begins[key] += use.allocated_milli
+            yield cluster.cluster, use, _of(use, begin)
 
 
-def _of(use: Use) -> Group:
-    """The use as a sum of its own, without its pod."""
+def _group(name: tuple[str, ...], uses: list[_Counted]) -> Group:
+    pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use, _ in uses}
+    return replace(added(name, (sums for _, _, sums in uses)), pods=len(pods))
+
+
+def _of(use: Use, begin_milli: int) -> Group:
+    """The use as a sum of its own, without its pod. ``begin_milli``: what others hold of its device that come
+    before it: of the parts of a device what is used of each adds up to what is used of the device."""
     held, device = use.allocated_milli, use.device
     if device is None:
         return Group((), allocated_milli=held, age_s=use.pod.age_s)
     measured = used = used_p95 = memory = peak = 0
     if device.p50_percent is not None and device.p95_percent is not None:
         measured = held
-        used, used_p95 = _part(held, device.p50_percent), _part(held, device.p95_percent)
+        used = _part(begin_milli, held, device.p50_percent)
+        used_p95 = max(used, _part(begin_milli, held, device.p95_percent))
     if device.memory_peak_bytes is not None and device.memory_bytes:
         memory = device.memory_bytes * held // WHOLE_MILLI
         peak = device.memory_peak_bytes * held // WHOLE_MILLI
@@ -203,8 +218,8 @@ def _of(use: Use) -> Group:
     )
 
 
-def _part(held_milli: int, percent: int) -> int:
-    return (held_milli * percent + 50) // 100
+def _part(begin_milli: int, held_milli: int, percent: int) -> int:
+    return ((begin_milli + held_milli) * percent + 50) // 100 - (begin_milli * percent + 50) // 100
 
 
 def _percent(part: int, whole: int) -> int | None:

@@ -6,6 +6,9 @@ from fairway.usage.definitions import Finding
 from fairway.usage.measured import Measured
 from fairway.usage.owner import Owner
 
+WHOLE_MILLI = 1000
+"""A device, in the unit of what is held of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class HoldingPod:
