@@ -6,10 +6,8 @@ hold it up for more than 20 ms. Measured in this process, tuned as the estimator
 """
 
 import asyncio
-import gc
 import os
 import select
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from contextlib import contextmanager
 import msgspec
 
 from benchmarks.cluster import GPU, Scale, node_name
+from benchmarks.lateness import lateness, tuned
 from benchmarks.proc import memory_mib
 from benchmarks.processes import StartFailed, running_module, tail
 from benchmarks.prometheus_server import GPUS, ONE_BROKEN_IN
@@ -27,12 +26,10 @@ from estimator.member import MemberCluster
 from estimator.prometheus_source import PrometheusSource
 from fairway.kube.objects import Node
 from fairway.prometheus.server import Server
-from fairway.service.lifecycle import GC_THRESHOLDS, SWITCH_INTERVAL_S
 
 _LATE_MS, _MEMORY_MIB = Target(20.0), Target(100.0)
 _LOOKS = 5
 _STARTS_WITHIN_S = 60.0
-_BEAT_S = 0.001
 
 
 def measure(setting: Setting) -> Result:
@@ -50,7 +47,7 @@ def _case(scale: Scale) -> Case:
         mirror.nodes.upsert(msgspec.convert(made, Node))
     mirror.node_devices.tick(time.monotonic())
     before_mib = memory_mib(os.getpid(), "VmRSS")
-    with _prometheus(scale.nodes) as url, _tuned():
+    with _prometheus(scale.nodes) as url, tuned():
         took_s, cpu_s, late_s = asyncio.run(_looks(mirror, url, complaints))
     added_mib = memory_mib(os.getpid(), "VmRSS") - before_mib
     is_target = scale.nodes == TARGET_NODES
@@ -77,23 +74,18 @@ async def _looks(mirror: ClusterMirror, url: str, complaints: list[str]) -> tupl
         clock=time.monotonic,
         wall_clock=time.time,
     )
-    late_s: list[float] = []
+    took_s = cpu_s = 0.0
 
-    async def beat() -> None:
-        while True:
-            due_s, cpu_s = time.perf_counter() + _BEAT_S, time.process_time()
-            await asyncio.sleep(_BEAT_S)
-            # What this process did meanwhile, on whatever thread: others on this machine do not count.
-            late_s.append(min(max(0.0, time.perf_counter() - due_s), time.process_time() - cpu_s))
+    async def looks() -> None:
+        nonlocal took_s, cpu_s
+        began_s, used_s = time.perf_counter(), time.process_time()
+        for _ in range(_LOOKS):
+            await source.look()
+        took_s, cpu_s = time.perf_counter() - began_s, time.process_time() - used_s
 
     await source.look()
-    beating = asyncio.create_task(beat())
-    began_s, cpu_s = time.perf_counter(), time.process_time()
-    for _ in range(_LOOKS):
-        await source.look()
-    took_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-    beating.cancel()
-    return took_s / _LOOKS, cpu_s / _LOOKS, sorted(late_s)
+    late_s = await lateness(looks)
+    return took_s / _LOOKS, cpu_s / _LOOKS, late_s
 
 
 @contextmanager
@@ -105,19 +97,3 @@ def _prometheus(nodes: int) -> Iterator[str]:
         if not url:
             raise StartFailed(f"the fake Prometheus did not start:\n{tail(log)}")
         yield url
-
-
-@contextmanager
-def _tuned() -> Iterator[None]:
-    """The interpreter's own pauses as in the estimator; given back, for the questions that come after."""
-    before_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*GC_THRESHOLDS)
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*thresholds)
-        sys.setswitchinterval(before_s)

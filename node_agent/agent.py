@@ -8,8 +8,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Final
 
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
@@ -29,6 +30,9 @@ from node_agent.sources import Sources, real_sources
 from node_agent.writer import Writer
 
 logger = logging.getLogger(__name__)
+
+_WAIT_S: Final = 2.0
+"""How long the first look waits for what is stored and listed, so that it knows all at once."""
 
 
 def run(settings: Settings) -> int:
@@ -79,6 +83,7 @@ async def serve(
         async with program.work() as work:
             for name, task in found.tasks.items():
                 work.begin(name, task)
+            before = [] if found.listed is None else [found.listed]
             if settings.publishes:
                 publisher = Publisher(
                     Publication(settings.node),
@@ -89,11 +94,20 @@ async def serve(
                 )
                 sampler.watch(publisher.looked)
                 work.begin("publishing", publisher.run())
+                before.append(publisher.asked)
             sampler.watch(lambda sample: stop.set() if sample.reading.restart else None)
-            work.begin("sampling", sampler.run())
+            work.begin("sampling", _sample(sampler, before))
             logger.info("looking", extra={"node": settings.node, "period_s": settings.period_s})
             await stop.wait()
     return 0
+
+
+async def _sample(sampler: Sampler, before: Sequence[asyncio.Event]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_WAIT_S):
+            for event in before:
+                await event.wait()
+    await sampler.run()
 
 
 def _checks(last: Sample | None, writer: Writer) -> list[Check]:

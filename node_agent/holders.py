@@ -63,6 +63,7 @@ class Holdings:
     holder that is not known, with what helps; the same as long as nothing changes. ``pods``: by namespace and
     name, those of which anything else is known. ``schedulable``: see `node_agent.schedulable`.
     ``allocations_known``: whether kubelet has said what it allocated; where not, nobody knows who holds what.
+    ``settled``: whether all that can be asked has been asked once, or was waited for long enough.
     """
 
     holders: Mapping[str, tuple[Holder, ...]] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Holdings:
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
     schedulable: Mapping[str, bool] = field(default_factory=dict)
     allocations_known: bool = True
+    settled: bool = True
 
 
 def holdings(

@@ -58,6 +58,8 @@ class Publisher:
         self._looked = asyncio.Event()
         self._seen_s = 0.0
         self._read_at_s = 0.0
+        self.asked = asyncio.Event()
+        """Set once it was asked what was stored before, whether there was an answer or not."""
 
     def looked(self, sample: Sample) -> None:
         """There is something new to decide about."""
@@ -66,15 +68,14 @@ class Publisher:
 
     async def run(self) -> None:
         """Write until cancelled; nothing before it is known what there is to go on from."""
-        knows = False
+        knows = await self._go_on()
+        self.asked.set()
         while True:
             await self._looked.wait()
             self._looked.clear()
             if not knows:
                 knows = await self._go_on()
-                # What was seen before knows nothing of it.
-                self._latest = None
-            if self._latest is not None:
+            if knows and self._latest is not None and self._latest.settled:
                 await self._consider(self._latest)
 
     async def _go_on(self) -> bool:
@@ -89,7 +90,10 @@ class Publisher:
             return False
         if stored is not None:
             age_s = await self._resume(stored)
-            self._publication.found(lasting(stored), age_s, self._clock())
+            self._seen_s = self._clock()
+            self._publication.found(lasting(stored), age_s, self._seen_s)
+        # What was seen before knows nothing of it.
+        self._latest = None
         return True
 
     async def _consider(self, sample: Sample) -> None:

@@ -48,6 +48,10 @@ class Held(Protocol):
         """Whether it is known what was allocated; where not, holders are only those that processes show."""
 
     @property
+    def settled(self) -> bool:
+        """False while more of who holds what is about to be known, as it is when an agent begins."""
+
+    @property
     def pods(self) -> Mapping[tuple[str, str], HolderPod]:
         """What else is known of holders, by namespace and name."""
 
@@ -69,7 +73,7 @@ class HolderSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look. ``at_s``: by the monotonic clock; ``took_s``: how long it took."""
+    """One look. ``at_s``: by the monotonic clock; ``took_s``: how long it took; ``settled``: see `Held`."""
 
     reading: NodeReading
     holders: Mapping[str, Sequence[Holder]]
@@ -79,6 +83,7 @@ class Sample:
     at_s: float = 0.0
     took_s: float = 0.0
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
+    settled: bool = True
 
 
 class Sampler:
@@ -187,6 +192,7 @@ class Sampler:
             now_s,
             self._clock() - began_s,
             held.pods,
+            held.settled,
         )
         for watcher in self._watchers:
             watcher(self.last)

@@ -25,6 +25,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class Sources:
     """``tasks``: what has to run beside the looks, by name, such as the watch on the node's pods.
 
+    ``listed``: set once they know, or cannot know, all that there is to list.
+
     ``close`` gives up what they hold, once nothing is looked at any more. ``boot_id``: the boot of the node's
     kernel, empty where it is not known.
     """
@@ -34,6 +36,7 @@ class Sources:
     tasks: Mapping[str, Coroutine[object, object, None]] = field(default_factory=dict)
     close: Callable[[], Awaitable[None]] | None = None
     boot_id: str = ""
+    listed: asyncio.Event | None = None
 
 
 class ThreadedReader:
@@ -70,7 +73,7 @@ def real_sources(settings: Settings, client: KubeClient, watches: ReflectorMetri
         await followed.attribution.close()
         await devices.close()
 
-    return Sources(devices, followed.attribution, followed.tasks, close, boot_id())
+    return Sources(devices, followed.attribution, followed.tasks, close, boot_id(), followed.listed)
 
 
 def boot_id(file: Path = _BOOT_ID) -> str:

@@ -6,22 +6,12 @@ more when it has ended.
 """
 
 import logging
+import re
 from collections.abc import Callable
 from typing import Final
 
 from fairway.kube.client import METADATA, KubeClient
-from fairway.kube.errors import (
-    BadConfig,
-    Denied,
-    Forbidden,
-    KubeError,
-    NotFound,
-    Refused,
-    ServerError,
-    TooManyRequests,
-    Unauthorized,
-    Unreachable,
-)
+from fairway.kube.errors import BadObject, Forbidden, KubeError, NotFound, Refused
 from fairway.kube.node_devices import NODE_DEVICES, NodeDevices
 from fairway.kube.patching import apply
 from node_agent.document import Owner, encoded
@@ -32,7 +22,8 @@ logger = logging.getLogger(__name__)
 _ASK_AGAIN_S: Final = 3600.0
 _OWNER_REFUSED: Final = "cannot set an ownerRef"
 """OwnerReferencesPermissionEnforcement: owners only for who may delete the object, which we may not."""
-_MAY_CHANGE: Final = (BadConfig, Unreachable, Unauthorized, TooManyRequests, ServerError)
+_NO_SUCH_OBJECT: Final = re.compile(r'"[^"]+" not found')
+"""Of an object that is not there the server tells the name; of a kind that is not served it knows none."""
 
 
 class WriteFailed(Exception):
@@ -75,26 +66,23 @@ class Writer:
         return self._problem
 
     async def read(self) -> NodeDevices | None:
-        """What is stored; None where there is nothing, or nothing that we may read or that can be.
+        """What is stored; None where there is nothing, or nothing that can be read.
 
-        Raises ReadFailed where that may change: to write then would lose the days of a month.
+        Raises ReadFailed where that is not known: to write then would lose what is wrong with the devices,
+        and the days of a month. A server that has just started denies what it is going to grant, and does not
+        serve what it is going to serve.
         """
         try:
-            stored = await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
-        except (NotFound, Denied):
-            return None
-        except _MAY_CHANGE as error:
-            if error.label != self._failure:
-                logger.warning(
-                    "NodeDevices %s is not written until it is known what was: %s", self._node, error
-                )
-            self._problem, self._failure = str(error), error.label
-            wait_s = error.retry_after_s if isinstance(error, Refused) else None
-            raise ReadFailed(error.label, wait_s) from error
-        except KubeError as error:
+            return await self._client.get_json(NODE_DEVICES.object_path(self._node), NodeDevices)
+        except BadObject as error:
             logger.warning("what was written before cannot be read, and is written anew: %s", error)
             return None
-        return stored
+        except KubeError as error:
+            if isinstance(error, NotFound) and _NO_SUCH_OBJECT.search(str(error)):
+                return None
+            self._failed(error, "it is known what was")
+            wait_s = error.retry_after_s if isinstance(error, Refused) else None
+            raise ReadFailed(error.label, wait_s) from error
 
     async def is_there(self) -> bool:
         """False only where the server says that there is nothing; asks for the metadata alone."""
@@ -112,7 +100,7 @@ class Writer:
         try:
             stored = await self._apply(made)
         except KubeError as error:
-            self._failed(error)
+            self._failed(error, "this has ended")
             wait_s = error.retry_after_s if isinstance(error, Refused) else None
             raise WriteFailed(error.label, wait_s) from error
         if self._problem:
@@ -178,7 +166,7 @@ class Writer:
                 identity.node,
             )
 
-    def _failed(self, error: KubeError) -> None:
+    def _failed(self, error: KubeError, until: str) -> None:
         self._ask_at_s = 0.0
         problem = str(error)
         if isinstance(error, NotFound):
@@ -187,7 +175,7 @@ class Writer:
                 "(manifests/member/node-agent/crd.yaml); metrics are served all the same"
             )
         if error.label != self._failure:
-            logger.warning("NodeDevices %s is not written until this has ended: %s", self._node, problem)
+            logger.warning("NodeDevices %s is not written until %s: %s", self._node, until, problem)
         self._problem, self._failure = problem, error.label
 
     def _look_for_others(self, stored: NodeDevices) -> None:

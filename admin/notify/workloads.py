@@ -7,6 +7,8 @@ Devices that fail are told of at once.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from admin.notify.notices import TOLD
 from admin.printable import printable
 from fairway.kube.event_series import Regarding
@@ -82,7 +84,9 @@ def _key(use: Use) -> tuple[str, str]:
 def _told(use: Use, limits: Thresholds) -> Use:
     """The use with what is told of it."""
     is_young = use.pod.age_s is None or use.pod.age_s < limits.idle_s
-    return replace(use, findings=use.findings & {Finding.FAILING}) if is_young and use.findings else use
+    if not (is_young and use.findings):
+        return use
+    return msgspec.structs.replace(use, findings=use.findings & {Finding.FAILING})
 
 
 def _workload(cluster: str, sums: Group, uses: list[Use]) -> Workload:

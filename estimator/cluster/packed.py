@@ -5,6 +5,8 @@ it, and have that in columns.
 """
 
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -13,6 +15,7 @@ from fairway.kube.objects import ObjectMeta
 
 _DECODER = msgspec.json.Decoder(NodeDevices)
 _QUICKLY = 1
+_IN_A_ROW = 32
 _NO_DAYS = NodeDevices().days
 
 
@@ -22,6 +25,32 @@ def packed(found: NodeDevices) -> bytes:
     return zlib.compress(msgspec.json.encode(kept), _QUICKLY)
 
 
-def unpacked(data: bytes) -> NodeDevices:
-    """What was `packed`."""
-    return _DECODER.decode(zlib.decompress(data))
+class Unpacking(Mapping[str, NodeDevices]):
+    """What was `packed`, each object unpacked when it is looked at, since all of them are large.
+
+    ``order``: that in which they are going to be looked at, each once. For one thread.
+
+    Decompression lets go of the interpreter, and has it again before another thread has woken up, who then
+    asks for it anew. Done more often than the switch interval, that keeps an event loop out for tens of
+    milliseconds: so a few are decompressed in a row, and a longer time passes before the next.
+    """
+
+    def __init__(self, packed: Mapping[str, bytes], order: Iterable[str]) -> None:
+        self._packed = packed
+        self._order = (key for key in order if key in packed)
+        self._texts: dict[str, bytes] = {}
+
+    def __getitem__(self, key: str) -> NodeDevices:
+        if key not in self._texts:
+            keys = dict.fromkeys((key, *islice(self._order, _IN_A_ROW)))
+            self._texts = {one: zlib.decompress(self._packed[one]) for one in keys}
+        return _DECODER.decode(self._texts[key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from estimator.cluster.mirror import ClusterMirror
 from estimator.cluster.occupancy import PodGroup
-from estimator.cluster.packed import unpacked
+from estimator.cluster.packed import Unpacking
 from estimator.cluster.pods import HeldByPod
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import Device, NodeFacts, Scheme
-from fairway.kube.node_devices import NodeDevices
 from fairway.usage.bound_pod import UNKNOWN, BoundPod
 from fairway.usage.cluster import Objects, as_of_s, usage_parts
 from fairway.usage.held import stated_devices
@@ -56,11 +55,12 @@ class Users:
 
         ``now_s``: seconds since the epoch; ``lost_s``: out of contact for so long, or 0.
         """
-        agents = None if self.agents is None else _Unpacking(self.agents)
+        pods = self._pods()
+        agents = None if self.agents is None else Unpacking(self.agents, dict.fromkeys((*pods, *self.agents)))
         age_s = lost_s if self.written_at_s is None else max(0.0, now_s - self.written_at_s)
         at_s = as_of_s([self.newest_s], now_s, age_s)
         owners = Owners(default_queues=self.default_queues)
-        objects = Objects(self.nodes.values(), self._pods(), agents, owners, self._inventory)
+        objects = Objects(self.nodes.values(), pods, agents, owners, self._inventory)
         yield from usage_parts(cluster, objects, catalogue, at_s)
 
     def _pods(self) -> Mapping[str, Iterable[BoundPod]]:
@@ -92,22 +92,3 @@ class Users:
     def _inventory(self, scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
         # Nodes are kept without annotations: the schemes that write these have told the mirror.
         return stated_devices(scheme, node) or self.devices[scheme.name].get(node.name, {})
-
-
-class _Unpacking(Mapping[str, NodeDevices]):
-    """What agents wrote, each object unpacked when it is looked at, since all of them are large."""
-
-    def __init__(self, packed: Mapping[str, bytes]) -> None:
-        self._packed = packed
-
-    def __getitem__(self, node: str) -> NodeDevices:
-        return unpacked(self._packed[node])
-
-    def __contains__(self, node: object) -> bool:
-        return node in self._packed
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._packed)
-
-    def __len__(self) -> int:
-        return len(self._packed)

@@ -47,9 +47,9 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
             return ""
         profile = self.counts[0][0] if len(self.counts) == 1 else ""
         pieces = self.count(profile)
-        if advertised == pieces or not advertised:
+        if advertised == pieces or not advertised or (profile and self.by_instance):
             return profile
-        if advertised == self.gpus and not (profile and self.by_instance):
+        if advertised == self.gpus:
             return None
         if pieces and (advertised % pieces == 0 or (advertised < pieces and not self.are_replicas)):
             # Fewer of them: some are unhealthy.

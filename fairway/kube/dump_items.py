@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -41,10 +41,15 @@ class ItemHead(KubeStruct, frozen=True):
 
 
 _HEADS = msgspec.json.Decoder(ItemHead)
+# As kubectl writes every object: the only decoding of a large file is then that of the objects themselves.
+_HEAD_FIRST = re.compile(rb'\{\s*"apiVersion": ?"([\w./-]+)",\s*"kind": ?"(\w+)",')
 
 
-def read_head(text: JsonText) -> ItemHead | Flaw:
-    """What the item says it is."""
+def read_head(text: JsonText, known: Container[str] = ()) -> ItemHead | Flaw:
+    """What the item says it is. One of the ``known`` kinds may be broken after that: its reader tells."""
+    first = _HEAD_FIRST.match(text)
+    if first and (kind := first[2].decode()) in known:
+        return ItemHead(kind, first[1].decode())
     try:
         return _HEADS.decode(text)
     except UNDECODABLE as error:

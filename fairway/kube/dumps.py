@@ -227,7 +227,7 @@ class _Reader:
         return dump
 
     def _read_item(self, promised_kind: str, text: JsonText) -> tuple[list[Flaw], str]:
-        head = read_head(text)
+        head = read_head(text, _KINDS)
         if isinstance(head, Flaw):
             return [head], promised_kind
         kind = head.kind or promised_kind

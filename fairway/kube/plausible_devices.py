@@ -7,7 +7,8 @@ which is nearly always: the object itself comes back.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
 import msgspec
 
@@ -29,6 +30,11 @@ _KNOWN_HEALTH = frozenset(Health)
 # Of these None means that it is not told, of the others 0.
 _OPTIONAL = frozenset(OF_WINDOW) - {"samples"} | {"island"}
 _USED = ("memory_peak_bytes", "memory_used_bytes")
+_Numbers = Callable[[NodeDevice | DeviceWindow], tuple[int | None, ...]]
+_NUMBERS: Mapping[type[NodeDevice | DeviceWindow], _Numbers] = {
+    NodeDevice: attrgetter(*OF_DEVICE),
+    DeviceWindow: attrgetter(*OF_WINDOW),
+}
 
 
 def plausible(found: NodeDevices) -> tuple[NodeDevices, tuple[str, ...]]:
@@ -110,8 +116,7 @@ def _holders(holders: list[Holder], where: str, problems: list[str]) -> list[Hol
 
 def _window(window: DeviceWindow, memory_bytes: int, where: str, problems: list[str]) -> DeviceWindow:
     wrong: dict[str, int | str | None] = {**_told_too_much(window, OF_WINDOW, where, problems)}
-    for name in _USED:
-        used: int | None = getattr(window, name)
+    for name, used in zip(_USED, (window.memory_peak_bytes, window.memory_used_bytes), strict=True):
         if name not in wrong and used is not None and used > memory_bytes > 0:
             problems.append(_beyond(f"{where}.{_camel(name)}", memory_bytes, used))
             wrong[name] = None
@@ -133,8 +138,7 @@ def _told_too_much(
 ) -> dict[str, int | None]:
     """The fields that are beyond their bounds, with what says that they are not told."""
     found: dict[str, int | None] = {}
-    for name, bound in most.items():
-        value: int | None = getattr(told, name)
+    for (name, bound), value in zip(most.items(), _NUMBERS[type(told)](told), strict=True):
         if value is not None and not 0 <= value <= bound:
             problems.append(_beyond(f"{where}.{_camel(name)}", bound, value))
             found[name] = None if name in _OPTIONAL else 0

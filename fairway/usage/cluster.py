@@ -6,20 +6,21 @@ was measured is not measured: it is never taken for one that does nothing.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from fairway.accelerators.catalogue import Catalogue
-from fairway.accelerators.devices import NodeFacts
-from fairway.accelerators.listed import Listed, listed
+from fairway.accelerators.devices import NodeFacts, Read
+from fairway.accelerators.listed import Listed
 from fairway.kube.node_devices import Health, NodeDevices
-from fairway.kube.plausible_devices import plausible
 from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.dealt import Dealer
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
-from fairway.usage.measured import Measured, measured
+from fairway.usage.measured import Measured, MeasuredNode, measured
 from fairway.usage.owner import HASH, Owner, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
@@ -78,13 +79,13 @@ def usage_parts(
     unasked: list[str] = []
     for node in dict.fromkeys((*objects.pods, *agents)):
         agent = agents.get(node)
-        told = measured(() if agent is None else (agent,), now_s, limits)
-        dealer = Dealer(told.found)
-        if agent is not None and node in told.found:
-            lists[node] = listed(plausible(agent)[0])
+        told = Read(MeasuredNode()) if agent is None else measured(agent, now_s, limits)
+        dealer = Dealer(told.found.devices)
+        if told.found.listed is not None:
+            lists[node] = told.found.listed
         uses, problems = _uses(objects.pods.get(node, ()), holdings, dealer, objects.owners, now_s, limits)
         unasked += dealer.unasked
-        sick = tuple(_sick(cluster, told.found))
+        sick = tuple(_sick(cluster, told.found.devices))
         if uses or sick or problems or told.problems:
             yield ClusterUsage(cluster, uses, sick, (*problems, *told.problems))
     notes = [*_unmeasured(holdings.accelerators(), None if objects.agents is None else agents.keys())]
@@ -138,7 +139,8 @@ def _uses(
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
         rest = held.nano - parts[held.group]
         if rest > 0:
-            uses.append(dealer.use_of(_holding(pod, owners, now_s), replace(held, nano=rest), 1, None))
+            left = msgspec.structs.replace(held, nano=rest)
+            uses.append(dealer.use_of(_holding(pod, owners, now_s), left, 1, None))
     return tuple(uses), tuple(problems)
 
 
@@ -151,21 +153,20 @@ def _holding(pod: BoundPod, owners: Owners, now_s: float) -> HoldingPod:
     return HoldingPod(namespace, pod.name, owner, owners.queue(namespace, stay.queue, owner), pod.node, age_s)
 
 
-def _sick(cluster: str, found: Mapping[str, tuple[Measured, ...]]) -> Iterator[SickDevice]:
-    for node, devices in sorted(found.items()):
-        for device in devices:
-            if device.health is not Health.HEALTHY:
-                pods = sorted({f"{holds.namespace}/{holds.pod}" for holds in device.holders})
-                yield SickDevice(
-                    cluster,
-                    node,
-                    device.id,
-                    device.index,
-                    device.product,
-                    device.health.value,
-                    device.problems,
-                    tuple(pods),
-                )
+def _sick(cluster: str, devices: Iterable[Measured]) -> Iterator[SickDevice]:
+    for device in devices:
+        if device.health is not Health.HEALTHY:
+            pods = sorted({f"{holds.namespace}/{holds.pod}" for holds in device.holders})
+            yield SickDevice(
+                cluster,
+                device.node,
+                device.id,
+                device.index,
+                device.product,
+                device.health.value,
+                device.problems,
+                tuple(pods),
+            )
 
 
 def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Which devices a pod's share of its node is: requests say how much, kubelet and processes say which."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from fairway.accelerators.mig_geometry import most_instances
 from fairway.usage.bound_pod import BoundPod
@@ -13,7 +13,7 @@ _NANO_IN_MILLI = WHOLE_NANO // WHOLE_MILLI
 
 
 class Dealer:
-    """The measured devices of a node by the pods that hold them. Every pod is to be asked about once.
+    """The measured devices of a node by the pods that hold them. Every pod there is to be asked about once.
 
     What cannot be divided into thousandths goes to one pod after the other, so that the parts of a device add
     up: the same to the same pod as long as they come in the same order.
@@ -21,19 +21,18 @@ class Dealer:
     ``unasked``: the pods found so far that use devices which they neither asked for nor were given.
     """
 
-    def __init__(self, found: Mapping[str, tuple[Measured, ...]]) -> None:
+    def __init__(self, devices: Iterable[Measured]) -> None:
         self.unasked: list[str] = []
-        self._by_id = {device.id: device for devices in found.values() for device in devices}
-        self._held: dict[tuple[str, str, str], list[tuple[Holds, Measured]]] = {}
         self._dealt: Counter[str] = Counter()
-        for node, devices in found.items():
-            for device in sorted(devices, key=lambda device: (device.index, device.id)):
-                for holds in device.holders:
-                    self._held.setdefault((node, holds.namespace, holds.pod), []).append((holds, device))
+        self._by_id = {device.id: device for device in devices}
+        self._held: dict[tuple[str, str], list[tuple[Holds, Measured]]] = {}
+        for device in sorted(self._by_id.values(), key=lambda device: (device.index, device.id)):
+            for holds in device.holders:
+                self._held.setdefault((holds.namespace, holds.pod), []).append((holds, device))
 
     def knows(self, pod: BoundPod) -> bool:
-        """Whether a pod of this name holds any device of its node."""
-        return (pod.node, pod.namespace, pod.name) in self._held
+        """Whether a pod of this name holds any of the devices."""
+        return (pod.namespace, pod.name) in self._held
 
     def dealt(self, pod: HoldingPod, uid: str, holdings: Iterable[Held]) -> Iterator[Use]:
         """What the pod holds, device by device as far as anybody tells which; the rest in one piece.
@@ -89,7 +88,7 @@ class Dealer:
         """The devices that the pod holds, those that kubelet gave it first."""
         found = [
             (holds, device)
-            for holds, device in self._held.get((pod.node, pod.namespace, pod.name), ())
+            for holds, device in self._held.get((pod.namespace, pod.name), ())
             if not holds.uid or not uid or holds.uid == uid
         ]
         found.sort(key=lambda pair: (not pair[0].given, not pair[0].noted))

@@ -98,7 +98,7 @@ class Group:
         )
 
 
-_Counted = tuple[str, Use, Group]
+_Counted = tuple[str, Use, int]
 _Key = Callable[[str, Use], tuple[str, ...]]
 
 _KEYS: Mapping[By, _Key] = {
@@ -163,29 +163,36 @@ def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
 
 
 def _counted(clusters: Iterable[ClusterUsage]) -> Iterator[_Counted]:
-    """Every use as a sum of its own."""
+    """Every use with what others hold of its device that come before it, in thousandths."""
     for cluster in clusters:
         begins: Counter[tuple[str, str]] = Counter()
         for use in cluster.uses:
-            begin = 0
+            begin_milli = 0
             if use.device is not None and use.milli < WHOLE_MILLI:
                 key = use.pod.node, use.device.id
-                begin = begins[key]
+                begin_milli = begins[key]
                 begins[key] += use.allocated_milli
-            yield cluster.cluster, use, _of(use, begin)
+            yield cluster.cluster, use, begin_milli
 
 
 def _group(name: tuple[str, ...], uses: list[_Counted]) -> Group:
+    if not uses:
+        return Group(name)
     pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use, _ in uses}
-    return replace(added(name, (sums for _, _, sums in uses)), pods=len(pods))
+    sums = map(sum, zip(*(_amounts(use, begin_milli) for _, use, begin_milli in uses), strict=True))
+    idle_s = max(_idle_s(use) for _, use, _ in uses)
+    ages = (use.pod.age_s for _, use, _ in uses if use.pod.age_s is not None)
+    return replace(Group(name, len(pods), *sums), idle_s=idle_s, age_s=max(ages, default=None))
 
 
-def _of(use: Use, begin_milli: int) -> Group:
-    """The use as a sum of its own, without its pod. ``begin_milli``: what others hold of its device that come
-    before it: of the parts of a device what is used of each adds up to what is used of the device."""
+def _amounts(use: Use, begin_milli: int) -> tuple[int, ...]:
+    """What of the use adds up, in the order of `Group` from ``allocated_milli`` on.
+
+    What is used of a device is dealt to its parts as they follow each other, so that it adds up as well.
+    """
     held, device = use.allocated_milli, use.device
     if device is None:
-        return Group((), allocated_milli=held, age_s=use.pod.age_s)
+        return (held, *_NOT_MEASURED)
     measured = used = used_p95 = memory = peak = 0
     if device.p50_percent is not None and device.p95_percent is not None:
         measured = held
@@ -195,10 +202,7 @@ def _of(use: Use, begin_milli: int) -> Group:
         memory = device.memory_bytes * held // WHOLE_MILLI
         peak = device.memory_peak_bytes * held // WHOLE_MILLI
     found = use.findings
-    idle_s = use.idle_s if Finding.IDLE in found else 0
-    return Group(
-        (),
-        0,
+    return (
         held,
         measured,
         used,
@@ -208,14 +212,19 @@ def _of(use: Use, begin_milli: int) -> Group:
         peak,
         held * (Finding.IDLE in found),
         held * (Finding.HOLDS_MEMORY in found),
-        held * idle_s // WHOLE_MILLI,
+        held * _idle_s(use) // WHOLE_MILLI,
         held * (Finding.UNDER_USED in found),
         held * (Finding.OVERSIZED in found),
         held * (Finding.THROTTLED in found),
         held * (Finding.FAILING in found),
-        idle_s,
-        use.pod.age_s,
     )
+
+
+_NOT_MEASURED = (0,) * 13
+
+
+def _idle_s(use: Use) -> int:
+    return use.idle_s if Finding.IDLE in use.findings else 0
 
 
 def _part(begin_milli: int, held_milli: int, percent: int) -> int:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import msgspec
+
 from fairway.accelerators.catalogue import Catalogue, DeviceClass, Entry
 from fairway.accelerators.devices import (
     ANY_SLOTS,
@@ -41,8 +43,7 @@ _NVIDIA = "NVIDIA"
 _BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(msgspec.Struct, frozen=True, gc=False):
     """So many pieces of devices, each ``nano`` billionths of one, rounded up.
 
     ``device``: the id of the device, where a sharing scheme names it. ``is_instance``: a piece is a MIG

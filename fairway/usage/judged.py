@@ -1,7 +1,8 @@
 """What is to be said about the devices of a pod, by `fairway.usage.definitions`."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+import msgspec
 
 from fairway.kube.node_devices import Health
 from fairway.usage.definitions import Finding, Thresholds
@@ -22,7 +23,7 @@ def judged(uses: tuple[Use, ...], limits: Thresholds) -> Iterator[Use]:
         found = set(_findings(use.device, use.idle_s, limits)) if use.device else set()
         if under_used:
             found.add(Finding.UNDER_USED)
-        yield replace(use, findings=frozenset(found)) if found else use
+        yield msgspec.structs.replace(use, findings=frozenset(found)) if found else use
 
 
 def _findings(device: Measured, idle_s: int, limits: Thresholds) -> Iterator[Finding]:

@@ -1,16 +1,17 @@
 """What a node's agent tells of its devices, as far as it can be true (`fairway.kube.plausible_devices`)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from fairway.accelerators.devices import Read
+from fairway.accelerators.listed import Listed, listed
 from fairway.kube.node_devices import DeviceWindow, Health, Holder, HolderSource, NodeDevice, NodeDevices
 from fairway.kube.plausible_devices import instant_s, plausible
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 
 
-@dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(msgspec.Struct, frozen=True, gc=False):
     """A pod that holds the device, or ``shares`` replicas of it, all its containers together.
 
     ``given``: kubelet allocated it. ``noted``: kubelet allocated a share, and the pod's annotation says that
@@ -25,8 +26,7 @@ class Holds:
     noted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(msgspec.Struct, frozen=True, gc=False):
     """One device, or one MIG instance of the device ``parent``, by its node's agent.
 
     None is what was not measured. Percentiles of utilisation in percent, over the last ``window_s`` seconds.
@@ -52,27 +52,31 @@ class Measured:
     window_s: int = 0
 
 
-def measured(
-    agents: Iterable[NodeDevices], now_s: float, limits: Thresholds = THRESHOLDS
-) -> Read[dict[str, tuple[Measured, ...]]]:
-    """The devices by node, of agents that have written lately; ``now_s`` in seconds since the epoch.
+class MeasuredNode(msgspec.Struct, frozen=True, gc=False):
+    """The devices of one node, and what of them its agent lists; None where it has not written lately."""
 
-    What an agent wrote too long ago, or will write by a clock that is far ahead, is left out and told.
+    devices: tuple[Measured, ...] = ()
+    listed: Listed | None = None
+
+
+def measured(agent: NodeDevices, now_s: float, limits: Thresholds = THRESHOLDS) -> Read[MeasuredNode]:
+    """What an agent tells of its node; ``now_s`` in seconds since the epoch.
+
+    What it wrote too long ago, or will write by a clock that is far ahead, is left out and told.
     """
-    found: dict[str, tuple[Measured, ...]] = {}
-    problems: list[str] = []
-    for agent in agents:
-        node = agent.metadata.name
-        at_s = instant_s(agent.observed_at)
-        if at_s is None or abs(now_s - at_s) > limits.stale_s:
-            problems.append(f"NodeDevices {node}: {_age(at_s, now_s)}; its devices are not measured")
-            continue
-        if agent.agent.problem:
-            problems.append(f"NodeDevices {node}: its agent says: {agent.agent.problem[:200]}")
-        known, told = plausible(agent)
-        problems += (f"NodeDevices {node}: {one}" for one in told)
-        found[node] = tuple(_device(node, one, known.window_seconds, now_s) for one in known.devices)
-    return Read(found, tuple(problems))
+    node = agent.metadata.name
+    at_s = instant_s(agent.observed_at)
+    if at_s is None or abs(now_s - at_s) > limits.stale_s:
+        return Read(
+            MeasuredNode(), (f"NodeDevices {node}: {_age(at_s, now_s)}; its devices are not measured",)
+        )
+    problems = []
+    if agent.agent.problem:
+        problems.append(f"NodeDevices {node}: its agent says: {agent.agent.problem[:200]}")
+    known, told = plausible(agent)
+    problems += (f"NodeDevices {node}: {one}" for one in told)
+    devices = tuple(_device(node, one, known.window_seconds, now_s) for one in known.devices)
+    return Read(MeasuredNode(devices, listed(known)), tuple(problems))
 
 
 def _device(node: str, device: NodeDevice, window_s: int, now_s: float) -> Measured:

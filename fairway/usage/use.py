@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from fairway.usage.definitions import Finding
 from fairway.usage.measured import Measured
 from fairway.usage.owner import Owner
@@ -10,8 +12,7 @@ WHOLE_MILLI = 1000
 """A device, in the unit of what is held of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class HoldingPod:
+class HoldingPod(msgspec.Struct, frozen=True, gc=False):
     """A pod on a node. ``age_s``: how long it has been there, None where that is not known."""
 
     namespace: str
@@ -22,8 +23,7 @@ class HoldingPod:
     age_s: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(msgspec.Struct, frozen=True, gc=False):
     """``pieces`` pieces of devices that one pod holds, each ``milli`` thousandths of a device.
 
     ``device``: the one device it is, None where nobody tells which.

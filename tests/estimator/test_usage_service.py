@@ -222,7 +222,7 @@ def uses(draw: st.DrawFn) -> Use:
             texts[0], "n", draw(NUMBER), texts[1], draw(NUMBER), texts[2], texts[3], Health.LOST, (), ()
         )  # fmt: skip
         percent = st.none() | st.integers(0, 100)
-        device = replace(
+        device = msgspec.structs.replace(
             device,
             p50_percent=draw(percent),
             p95_percent=draw(percent),

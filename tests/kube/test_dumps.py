@@ -291,7 +291,7 @@ def test_a_syntax_error_inside_one_item_of_kubectl_output_costs_that_item_alone(
     dump = read(tmp_path, text)
     assert [p.metadata.name for p in dump.pods] == ["b"]
     (problem,) = dump.problems
-    assert (problem.index, problem.object) == (1, "")
+    assert (problem.index, problem.object) == (1, "Pod")
     assert "malformed" in problem.detail
 
 

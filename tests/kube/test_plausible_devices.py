@@ -46,12 +46,12 @@ def written(found: list[dict[str, object]]) -> NodeDevices:
 @given(st.lists(devices, max_size=6))
 def test_every_reader_sees_the_same_object(found: list[dict[str, object]]) -> None:
     obj = written(found)
-    seen = measured([obj], NOW_S).found["a"]
+    seen = measured(obj, NOW_S).found.devices
     report, _ = device_report(obj)
     assert sum(count for _, count in report.listed.counts) == len(seen)
     assert {one.id for one in report.bad} == {one.id for one in seen if one.health in BAD}
     again, told = plausible(plausible(obj)[0])
-    assert (told, measured([again], NOW_S).found["a"]) == ((), seen)
+    assert (told, measured(again, NOW_S).found.devices) == ((), seen)
 
 
 @given(st.lists(devices, max_size=6))

@@ -45,6 +45,8 @@ class Played:
     problems: Sequence[str] = ()
     schedulable: Mapping[str, bool] = field(default_factory=dict)
     allocations_known: bool = True
+    settled: bool = True
+    looks: int = 0
     earlier: Earlier = field(default_factory=dict)
     pods: Mapping[tuple[str, str], HolderPod] = field(default_factory=dict)
 
@@ -52,6 +54,7 @@ class Played:
         self.earlier = earlier
 
     async def read(self) -> NodeReading:
+        self.looks += 1
         return self.reading
 
     async def look(self, reading: NodeReading) -> "Played":
@@ -343,6 +346,19 @@ def test_what_happens_is_written_when_it_happens() -> None:
     asyncio.run(scenario())
 
 
+def test_nothing_is_written_before_it_is_settled_who_holds_what() -> None:
+    async def scenario() -> None:
+        played, store = Played(settled=False), Stored()
+
+        def listed() -> None:
+            played.settled, played.holders = True, {uuid(0): [holder()]}
+
+        assert await published(played, store, 120, {40: listed}) == ["changed"]
+        assert store.writes[0].devices[0].holders == [holder()]
+
+    asyncio.run(scenario())
+
+
 def test_an_object_that_somebody_deletes_is_back_within_a_minute() -> None:
     async def scenario() -> None:
         played, store, seen = Played(), Stored(), list[int]()
@@ -380,6 +396,7 @@ def test_an_agent_that_takes_over_writes_nothing_that_is_there_already() -> None
         sample = await looked(played, Clock())
         store = Stored(msgspec.json.decode(msgspec.json.encode(sample.made), type=NodeDevices))
         assert await published(played, store, 30, {}) in ([], ["due"])
+        assert store.asked == 0, "it has just been read"
         assert lasting(sample.made) == sample.lasting
 
     asyncio.run(scenario())
@@ -416,8 +433,15 @@ def running(
             async def close() -> None:
                 closed.append("sources")
 
+            listed = asyncio.Event()
+
+            async def beside() -> None:
+                assert not played.looks, "what is stored and listed is waited for"
+                listed.set()
+                await asyncio.sleep(3600)
+
             def sources(_: Settings, client: KubeClient, watches: ReflectorMetrics) -> Sources:
-                return Sources(played, played, {"beside": asyncio.sleep(3600)}, close)
+                return Sources(played, played, {"beside": beside()}, close, listed=listed)
 
             assert asked.endpoints.health is not None
             async with asyncio.timeout(30), asyncio.TaskGroup() as group:

@@ -45,6 +45,7 @@ class Node:
             self.pods,
             ClaimedDevices(),
             pods_are_read=lambda: self.pods_are_read,
+            is_listed=lambda: self.pods_are_read,
             clock=lambda: self.now_s,
         )
 
@@ -147,5 +148,24 @@ def test_pods_are_matched_once_they_are_read(tmp_path: Path, pods_are_read: bool
         async with node.kubelet.on(node.socket):
             found = await node.look()
             assert sources(found) == (BOTH if pods_are_read else {"a": "POD_RESOURCES"})
+            assert [text[:21] for text in found.problems] == (
+                [] if pods_are_read else ["the pods of this node"]
+            )
+
+    on(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("missing", ["nothing", "pods", "kubelet"])
+def test_who_holds_what_is_settled_once_all_have_answered_or_a_minute_has_passed(
+    tmp_path: Path, missing: str
+) -> None:
+    async def scenario(node: Node) -> None:
+        node.pods_are_read = missing != "pods"
+        async with node.kubelet.on(tmp_path / "elsewhere" if missing == "kubelet" else node.socket):
+            assert (await node.look()).settled == (missing == "nothing")
+            assert (await node.look(after_s=59)).settled == (missing == "nothing")
+            found = await node.look(after_s=1)
+            assert found.settled
+            assert bool(found.problems) == (missing != "nothing")
 
     on(tmp_path, scenario)

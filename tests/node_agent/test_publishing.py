@@ -7,7 +7,15 @@ from itertools import pairwise
 
 import pytest
 
-from fairway.kube.node_devices import NodeDevice, NodeDevices
+from fairway.kube.node_devices import (
+    AgentReport,
+    DriverReport,
+    Health,
+    Holder,
+    NodeDevice,
+    NodeDevices,
+    Problem,
+)
 from node_agent.publishing import Pace, Publication, Why
 
 STATES = [NodeDevices(devices=[NodeDevice(id=f"GPU-{index}")]) for index in range(50)]
@@ -67,16 +75,50 @@ def test_where_there_is_nothing_yet_it_is_made_within_half_a_minute() -> None:
         assert why is Why.CHANGED
 
 
-def test_an_agent_that_takes_over_writes_only_what_changed() -> None:
+def known(health: Health = Health.HEALTHY, *codes: str, boot: str = "1", pod: str = "") -> NodeDevices:
+    """A node with one device."""
+    problems = [Problem(code=code) for code in codes]
+    one = NodeDevice(id="GPU-0", health=health, problems=problems, holders=[Holder(pod=pod)])
+    return NodeDevices(driver=DriverReport(boot_id=boot), devices=[one])
+
+
+HOT = known(Health.DEGRADED, "HwThermalSlowdown")
+TAKEN_OVER: dict[str, tuple[NodeDevices, NodeDevices, bool]] = {
+    "the same": (A, A, False),
+    "another pod": (known(pod="a"), known(pod="b"), False),
+    "a reboot": (known(), known(boot="2"), False),
+    "a reboot that mended nothing": (HOT, known(Health.DEGRADED, "HwThermalSlowdown", boot="2"), True),
+    "a device has gone bad": (known(), HOT, True),
+    "for another reason": (HOT, known(Health.DEGRADED, "Xid13"), True),
+    "it is well again": (HOT, known(), True),
+    "a device more": (A, NodeDevices(devices=[*A.devices, *B.devices]), True),
+    "not all are known": (A, NodeDevices(agent=AgentReport(missing=["Devices"]), devices=A.devices), True),
+}
+
+
+@pytest.mark.parametrize("case", TAKEN_OVER)
+def test_an_agent_that_takes_over_writes_another_health_at_once_and_all_else_in_its_slot(case: str) -> None:
+    before, now, is_at_once = TAKEN_OVER[case]
     publication = Publication("a")
-    publication.found(A, 60, 0)
-    assert all(why is Why.DUE for _, why in writes(publication, {}, 600))
-    changed = Publication("a")
-    changed.found(A, 60, 0)
-    assert changed.decide(B, 1) is Why.CHANGED
-    stale = Publication("a")
-    stale.found(A, 3600, 0)
-    assert writes(stale, {}, 60)[0][0] <= 30
+    publication.found(before, 60, 0)
+    moments = writes(publication, {0: now}, 600)
+    assert moments[0][1] is (Why.CHANGED if is_at_once else Why.DUE)
+    assert (moments[0][0] == 0) == is_at_once
+    later = Publication("a")
+    later.found(before, 60, 0)
+    assert (2, Why.CHANGED) in writes(later, {0: now, 2: STATES[9]}, 60), "what it sees itself"
+
+
+@pytest.mark.parametrize(("stored", "most_s"), [(A, 300), (HOT, 30)], ids=["all is well", "one is bad"])
+def test_what_is_old_is_renewed_in_its_slot_or_soon_where_it_matters(
+    stored: NodeDevices, most_s: int
+) -> None:
+    firsts = list[int]()
+    for node in map(str, range(50)):
+        publication = Publication(node)
+        publication.found(stored, 3600, 0)
+        firsts.append(writes(publication, {0: stored}, 301)[0][0])
+    assert 0.8 * most_s < max(firsts) <= most_s
 
 
 @pytest.mark.parametrize(("asked_s", "least"), [(None, 2.0), (90.0, 90.0)])
@@ -117,6 +159,16 @@ class Fleet:
                 publication.wrote(now, second)
                 self.seen[second] += 1
 
+    def restart(self, age_s: int, found: NodeDevices) -> None:
+        """All agents start within five seconds, find what was written so long ago, and see this."""
+        for index in range(self.nodes):
+            publication = Publication(f"gpu-{index:05d}.example")
+            publication.found(known(), age_s, index % 5)
+            for second in range(index % 5, 900, 5):
+                if publication.decide(found, second) is not None:
+                    publication.wrote(found, second)
+                    self.seen[second] += 1
+
     def a_second(self, first: int, last: int) -> float:
         return sum(count for second, count in self.seen.items() if first <= second < last) / (last - first)
 
@@ -133,6 +185,15 @@ def test_a_fleet_stays_under_twenty_writes_a_second(changes: float) -> None:
     assert fleet.a_second(600, 7200) < MAY_COST
     minutes = [fleet.a_second(start, start + 60) for start in range(600, 7200, 60)]
     assert max(minutes) < 1.25 * MAY_COST
+
+
+@pytest.mark.parametrize("found", [known(), known(boot="2", pod="b")], ids=["an upgrade", "power is back"])
+@pytest.mark.parametrize("age_s", [10, 250, 400, 86_400])
+def test_a_fleet_that_restarts_writes_no_faster_than_ever(age_s: int, found: NodeDevices) -> None:
+    fleet = Fleet(NODES)
+    fleet.restart(age_s, found)
+    assert max(fleet.a_second(start, start + 10) for start in range(900)) < 2 * MAY_COST
+    assert max(fleet.a_second(start, start + 60) for start in range(0, 900, 60)) < 1.25 * MAY_COST
 
 
 def test_what_changes_everywhere_at_once_does_not_make_the_fleet_march_in_step() -> None:
