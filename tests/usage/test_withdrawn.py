@@ -137,7 +137,8 @@ def test_every_device_counts_once_whatever_is_withdrawn(seed: int) -> None:
     bad = rng.randrange(gpus)
     # Where a plugin starts without a device, so does what writes the labels: they say no more than the rest.
     where = Shared(gpus, profile, times, bad, not labelled and rng.random() < 0.4, labelled)
-    pieces, pods = where.pieces(), []
+    pieces = where.pieces()
+    pods: list[PodBuilder] = []
     free = [at for at, one in enumerate(pieces) for _ in range(times) if _may_be_held(rng, where, one)]
     rng.shuffle(free)
     truth: Counter[str] = Counter()
