@@ -23,7 +23,10 @@ demo: $(VENV)/.run ## Start the real programs on sample clusters: what fits, and
 	@echo; echo "The command is $(BIN)/fairway. Ask it about the sample clusters, or about dumps of your own:"
 	@echo "  $(BIN)/fairway report --demo"
 	@echo "  $(BIN)/fairway top --demo"
+	@echo "  $(BIN)/fairway hours --demo"
+	@echo "  $(BIN)/fairway notify --demo --dry-run"
 	@echo "  $(BIN)/fairway explain --demo --gpus 8 --nodes 2"
+	@echo "  $(BIN)/fairway what-if --demo --drop-node h100-0"
 
 test: lint types imports proto-check unit ## Everything that CI checks
 

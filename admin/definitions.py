@@ -6,11 +6,19 @@ POD_SHARE = "half of its devices' fair share of the node's CPU and memory"
 DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("Devices", "Physical devices. A device that is shared or advertised several times counts once."),
     ("Total", "All devices that the nodes have, healthy or not."),
-    ("Unhealthy", "Devices that a node has and does not offer: capacity less allocatable."),
-    ("Allocated", "What pods that have not ended request of devices. Not how busy the devices are."),
+    (
+        "Unhealthy",
+        "Devices that a node does not offer (capacity less allocatable), or that its agent finds broken.",
+    ),
+    (
+        "Allocated",
+        "What pods that have not ended request of devices, those nominated to a node among them; a device "
+        "that is cut counts whole as soon as one piece is in use. Not how busy the devices are, and more "
+        "than what pods hold by 'Who uses what'.",
+    ),
     ("Usable", "Free less stranded."),
     ("Free", "Healthy and not allocated, on nodes that take new pods at all."),
-    ("Held", "Idle on cordoned nodes: neither allocated nor free until the cordons are lifted."),
+    ("Cordoned", "Idle on cordoned nodes: neither allocated nor free until the cordons are lifted."),
     (
         "Stranded",
         f"Free, but of no use now: a pod of one device that brings {POD_SHARE} "

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from estimator.capacity.summary import Chunk, LargestGang, Placeable, Product, Summary
+from fairway.accelerators.product_names import holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +96,9 @@ def only_product(summary: Summary, text: str) -> Summary:
     """The summary reduced to products whose name holds the text, case ignored; all of it for no text."""
     if not text:
         return summary
-    wanted = text.casefold()
 
     def matches(name: str) -> bool:
-        return wanted in name.casefold()
+        return holds(name, text)
 
     products = tuple(product for product in summary.products if matches(product.product))
     return replace(

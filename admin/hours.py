@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime, timedelta
 from admin.document import Failure
 from admin.printable import printable
 from admin.top import Note
+from fairway.accelerators.product_names import holds
 from fairway.usage.definitions import THRESHOLDS
 from fairway.usage.hours import ClusterHours, HoursBy, HoursGroup, Period, TeamDay, hours_groups, hours_total
+from fairway.usage.percent import percent
 
 FORMAT = "fairway-hours/1"
 MOST_DAYS = 400
@@ -76,7 +78,7 @@ class Chosen:
         return (
             self.namespace in ("", row.namespace)
             and self.queue in ("", row.queue, f"{row.namespace}/{row.queue}")
-            and self.product.casefold() in row.product.casefold()
+            and holds(row.product, self.product)
         )
 
 
@@ -89,6 +91,8 @@ def period(since: str, until: str, now: datetime) -> Period:
     first = _day("--since", since, today)
     last = _day("--until", until, today) if until else today
     if first > last:
+        if until:
+            raise PeriodError(f"--until {until}: expected a day from {first} on (--since), found {last}")
         raise PeriodError(f"--since {since}: expected a day up to {last}, found {first}")
     if last > today:
         raise PeriodError(f"--until {until}: expected a day up to today, which is {today} in UTC")
@@ -134,12 +138,19 @@ def hours(
         _line(total, total),
         tuple(_line(group, total) for group in found),
         tuple(
-            Observed(one.cluster, one.seen, one.observed_seconds, one.expected_seconds) for one in clusters
+            Observed(one.cluster, one.seen, one.observed_seconds, one.expected_seconds)
+            for one in clusters
+            if _may_have(one, chosen.product)
         ),
         tuple(Note(one.cluster, text) for one in clusters for text in one.notes),
         tuple(failures),
         DEFINITIONS,
     )
+
+
+def _may_have(cluster: ClusterHours, product: str) -> bool:
+    """Whether the cluster has such a product, as far as anybody knows: pods may have held others only."""
+    return not cluster.rows or any(holds(row.product, product) for row in cluster.rows)
 
 
 DEFINITIONS = {
@@ -203,5 +214,5 @@ def _harmless(name: str) -> str:
 
 
 def _line(group: HoursGroup, total: HoursGroup) -> Line:
-    share = 100 * group.allocated_seconds // total.allocated_seconds if total.allocated_seconds else None
+    share = percent(group.allocated_seconds, total.allocated_seconds)
     return Line(group.name, group.used_percent, group.wasted_seconds, group.unmeasured_seconds, share, group)

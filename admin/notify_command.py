@@ -63,7 +63,7 @@ somebody could not be told.
     show_default=True,
     help="Where ConfigMaps say who was told, beside the Events.",
 )
-@output_and_out("table", "json", "yaml")
+@output_and_out("table", "wide", "json", "yaml")
 @click.option(
     "--catalogue",
     type=click.Path(path_type=Path),
@@ -104,7 +104,7 @@ def notify(
         _check_live(clusters)
     wanted = Wanted(_karmada(karmada, clusters), namespace, limit, records, dry_run)
     found = asyncio.run(told(clusters, servers, known, wanted, datetime.now(UTC), errors()))
-    tell(found.failures, errors(), in_table=output == "table" and out is None)
+    tell(found.failures, errors(), in_table=output in ("table", "wide") and out is None)
     if len({failure.source for failure in found.failures}) == len(clusters) and not found.lines:
         raise Failed("no cluster could be read")
     write(_printed(found, output, to_terminal=out is None), out)
@@ -151,7 +151,8 @@ def _printed(found: "Notification", output: str, *, to_terminal: bool) -> str:
         case "yaml":
             return to_yaml(found)
         case _:
-            return rendered(notify_tables(found, _LINES), to_terminal=to_terminal)
+            wide = output == "wide"
+            return rendered(notify_tables(found, _LINES, wide=wide), to_terminal=to_terminal, wide=wide)
 
 
 _LINES = 1000

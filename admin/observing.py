@@ -17,12 +17,16 @@ _QPS, _BURST = 50.0, 100
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """All objects of one cluster that matter. ``age_s``: how old they are; a file since it was written."""
+    """All objects of one cluster that matter. ``age_s``: how old they are; a file since it was written.
+
+    ``is_file``: it has what somebody wrote into a file, which may be less than the cluster has.
+    """
 
     name: str
     source: str
     dump: Dump
     age_s: float
+    is_file: bool = False
 
 
 async def observe(
@@ -41,7 +45,7 @@ async def observe(
             seen("reading the file")
             # Parsing keeps a processor busy for seconds, while other clusters' answers come in.
             dump = await asyncio.to_thread(read_dumps, source.files)
-            return Observed(source.name, str(source), dump, _age_s(source.files, wall_clock()))
+            return Observed(source.name, str(source), dump, _age_s(source.files, wall_clock()), True)
         case UnreadableSource():
             raise SourceError(source.problem)
         case SampleSource():

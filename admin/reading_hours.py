@@ -10,7 +10,7 @@ from admin.gathering import Gathered, gather
 from admin.observing import Observed, observe
 from admin.progress import Seen
 from admin.sources import EstimatorSource, Source, SourceError
-from admin.usage import read_at_s
+from admin.usage import no_agents, read_at_s
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.node_devices import NodeDevices
 from fairway.prometheus.answer import PrometheusError
@@ -64,4 +64,5 @@ def _of_agents(observed: Observed, catalogue: Catalogue, period: Period, now_s: 
     names = set(HeldDevices(map(node_facts, dump.nodes), catalogue).accelerators())
     nodes = [node for node in dump.nodes if node.metadata.name in names]
     at_s = read_at_s(observed, now_s)
-    return hours_of_agents(observed.name, dump.of(NodeDevices), nodes, period, at_s)
+    agents = dump.of(NodeDevices)
+    return hours_of_agents(observed.name, agents, nodes, period, at_s, no_agents=no_agents(observed))

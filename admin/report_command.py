@@ -62,6 +62,7 @@ def report(
     from admin.reporting import read_report as read
     from admin.terminal.console import errors, rendered, tell
     from admin.terminal.report import report_tables
+    from fairway.accelerators.product_names import holds
 
     given = replace(given, from_prometheus=bool(prometheus.urls))
     rules, tls, sources = given.rules(), given.tls(), given.parsed_sources()
@@ -86,7 +87,7 @@ def report(
     )
     if product and made.clusters:
         there = products(made)
-        if not any(product.casefold() in name.casefold() for name in there):
+        if not any(holds(name, product) for name in there):
             tell(made.failures, console, in_table=False)
             known = ", ".join(there[:_SHOWN]) or "no accelerator at all"
             raise Failed(f"--product {product}: no product is called so; there is {known}")

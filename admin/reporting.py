@@ -23,6 +23,7 @@ from admin.top import Chosen
 from admin.usage import measured, told, usage_of
 from estimator.capacity.summary import Summary
 from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.product_names import holds
 from fairway.prometheus.server import Server
 from fairway.service.version import release
 from fairway.usage.groups import Group
@@ -51,7 +52,7 @@ async def read_report(
     def summed(found: ClusterUsage) -> UsageSummary:
         wanted = Chosen(product=product)
         uses = tuple(use for use in found.uses if wanted.allows(use))
-        sick = tuple(one for one in found.sick if product.casefold() in one.product.casefold())
+        sick = tuple(one for one in found.sick if holds(one.product, product))
         return summarized(replace(found, uses=uses, sick=sick))
 
     def counted(observed: Observed, notes: Sequence[str]) -> ClusterReport:
@@ -128,6 +129,5 @@ def only(report: Report, product: str) -> Report:
 
 
 def _only(cluster: ClusterReport, product: str) -> ClusterReport:
-    wanted = product.casefold()
-    nodes = tuple(line for line in cluster.nodes if wanted in line.product.casefold())
+    nodes = tuple(line for line in cluster.nodes if holds(line.product, product))
     return replace(cluster, summary=only_product(cluster.summary, product), nodes=nodes)

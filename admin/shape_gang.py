@@ -10,6 +10,7 @@ import math
 from admin.shape import Shape, amount_of
 from estimator.capacity.summary import SliceShape, Summary
 from fairway.accelerators.catalogue import Catalogue
+from fairway.accelerators.product_names import holds
 from fairway.kube.objects import (
     Container,
     RawQuantity,
@@ -76,7 +77,7 @@ def _resource(shape: Shape, cluster: Summary) -> str:
     found = {
         product.resource
         for product in cluster.products
-        if shape.product.casefold() in product.product.casefold() and product.resource != TPU
+        if holds(product.product, shape.product) and product.resource != TPU
     }
     plain = sorted(name for name in found if name.rpartition("/")[2] == "gpu")
     return GPU if GPU in found or not plain else plain[0]
@@ -89,7 +90,7 @@ def _affinity(shape: Shape, cluster: Summary, catalogue: Catalogue) -> Affinity 
     values: dict[str, set[str]] = {}
     for product in cluster.products:
         entry = catalogue.device(product.resource)
-        if product.product and shape.product.casefold() in product.product.casefold() and entry is not None:
+        if product.product and holds(product.product, shape.product) and entry is not None:
             for key in entry.labels.product:
                 values.setdefault(key, set()).add(product.product)
     if not values:
@@ -131,11 +132,12 @@ def _size(
 
 
 def _slice(shape: Shape, cluster: Summary) -> SliceShape:
-    wanted = shape.product.casefold()
     found = [
         group
         for group in cluster.slices
-        if group.topology == shape.tpu_topology and wanted in group.accelerator.casefold() and group.hosts > 0
+        if group.topology == shape.tpu_topology
+        and holds(group.accelerator, shape.product)
+        and group.hosts > 0
     ]
     if not found:
         known = sorted({f"{group.accelerator} {group.topology}" for group in cluster.slices})

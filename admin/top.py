@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from admin.document import Failure
+from fairway.accelerators.product_names import holds
 from fairway.usage.definitions import Finding, sentences
 from fairway.usage.groups import By, Group, groups, total
+from fairway.usage.percent import percent
 from fairway.usage.use import ClusterUsage, Use
 
 FORMAT = "fairway-top/1"
@@ -29,7 +31,7 @@ class Chosen:
         return (
             self.namespace in ("", use.pod.namespace)
             and self.queue in ("", use.pod.queue, f"{use.pod.namespace}/{use.pod.queue}")
-            and self.product.casefold() in use.product.casefold()
+            and holds(use.product, self.product)
             and self.node in ("", use.pod.node)
             and (not self.idle or Finding.IDLE in use.findings)
         )
@@ -120,6 +122,6 @@ _SHOWN = 20
 
 
 def _line(group: Group, all_wasted_milli: int) -> Line:
-    share = 100 * group.wasted_milli // all_wasted_milli if all_wasted_milli else 0
+    share = percent(group.wasted_milli, all_wasted_milli) or 0
     percents = (group.used_percent, group.used_p95_percent, group.memory_percent)
     return Line(group.name, *percents, share, group)

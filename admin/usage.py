@@ -23,6 +23,7 @@ from fairway.prometheus.server import Server
 from fairway.usage.bound_pod import bound_pods
 from fairway.usage.cluster import Objects, as_of_s, by_node, cluster_usage
 from fairway.usage.held import node_facts
+from fairway.usage.no_agents import NO_AGENTS, NOT_IN_FILE
 from fairway.usage.owner import Owners, default_queues
 from fairway.usage.use import ClusterUsage
 
@@ -83,8 +84,14 @@ def usage_of(observed: Observed, catalogue: Catalogue, now_s: float) -> ClusterU
     dump = observed.dump
     agents = None if NodeDevices in dump.unread else by_node(dump.of(NodeDevices))
     owners = Owners(dump.of(ReplicaSet), dump.of(Deployment), default_queues(dump.of(Namespace)))
-    objects = Objects(tuple(map(node_facts, dump.nodes)), bound_pods(dump.pods), agents, owners)
+    nodes, none = tuple(map(node_facts, dump.nodes)), no_agents(observed)
+    objects = Objects(nodes, bound_pods(dump.pods), agents, owners, no_agents=none)
     return cluster_usage(observed.name, objects, catalogue, read_at_s(observed, now_s))
+
+
+def no_agents(observed: Observed) -> str:
+    """What is said where the objects at hand have no NodeDevices among them."""
+    return NOT_IN_FILE if observed.is_file else NO_AGENTS
 
 
 def read_at_s(observed: Observed, now_s: float) -> float:

@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fairway.kube.pci_address import pci_address
 from node_agent.reading import DeviceReading
 
 _K = TypeVar("_K")
 
 _GKE = re.compile(r"nvidia(\d{1,4})(?:/gi(\d{1,4}))?(/vgpu\d{1,4})?")
 _OLD_MIG = re.compile(r"MIG-(GPU-[0-9a-f-]{36})/(\d{1,4})/(\d{1,4})", re.IGNORECASE)
-_PCI = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class DeviceIds:
         has_minors = any(device.minor is not None for device in whole)
         self._ids = _unique((device.id.lower(), device.id) for device in self._devices.values())
         self._minors = _unique(((d.minor if has_minors else d.index), d.id) for d in whole)
-        self._buses = _unique((bus, device.id) for device in whole if (bus := _bus(device.bus_id)))
+        self._buses = _unique((bus, device.id) for device in whole if (bus := pci_address(device.bus_id)))
         self._instances = _unique(
             ((device.parent, device.gpu_instance), device.id)
             for device in self._devices.values()
@@ -50,7 +50,7 @@ class DeviceIds:
     def find(self, id: str) -> Share | None:
         """The device of an id that kubelet names; None where it names none of these."""
         base, is_replica, number = id.partition("::")
-        device = self._ids.get(base.lower()) or self._buses.get(_bus(base))
+        device = self._ids.get(base.lower()) or self._buses.get(pci_address(base))
         if device is not None and (not is_replica or number.isdecimal()):
             return Share(device, bool(is_replica))
         match = _GKE.fullmatch(id)
@@ -79,12 +79,6 @@ class DeviceIds:
         parent = device.parent if device is not None else ""
         parts = (other.id for other in self._devices.values() if other.parent == id)
         return frozenset((id, *((parent,) if parent else ()), *parts))
-
-
-def _bus(id: str) -> str:
-    """A PCI address as Linux writes it: NVML's domain has eight digits, Linux' four."""
-    match = _PCI.fullmatch(id)
-    return "" if match is None else f"{int(match[1], 16):x}:{match[2].lower()}"
 
 
 def _unique(pairs: Iterable[tuple[_K, str]]) -> dict[_K, str]:

@@ -179,6 +179,9 @@ class PodBuilder:
     def of(self, namespace: str) -> PodBuilder:
         return replace(self, namespace=namespace)
 
+    def uid(self, uid: str) -> PodBuilder:
+        return self._metadata(uid=uid)
+
     def on(self, node_name: str) -> PodBuilder:
         return self._spec(nodeName=node_name)
 

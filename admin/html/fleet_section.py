@@ -55,7 +55,7 @@ def bar_label(parts: Split, total: int) -> str:
         (parts.usable, "free and usable"),
         (parts.stranded, "stranded"),
         (parts.allocated, "allocated"),
-        (parts.held, "held by cordons"),
+        (parts.held, "cordoned"),
         (parts.unhealthy, "unhealthy"),
     )
     said = ", ".join(f"{count:,} {word}" for count, word in counts if count)
@@ -90,7 +90,7 @@ def _parts(parts: Split) -> Markup:
         ("usable", parts.usable, "usable"),
         ("stranded", parts.stranded, "stranded"),
         ("allocated", parts.allocated, "allocated"),
-        ("held", parts.held, "held"),
+        ("held", parts.held, "cordoned"),
         ("unhealthy", parts.unhealthy, "unhealthy"),
     )
     return element(

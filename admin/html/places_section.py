@@ -25,7 +25,7 @@ def places_section(products: Sequence[FleetProduct]) -> Markup:
         Column("Total", "n"),
         Column("Unhealthy", "n"),
         Column("Allocated", "n"),
-        Column("Held", "n"),
+        Column("Cordoned", "n"),
         Column("Free", "n"),
         Column("Stranded", "n"),
         *(Column(f"{TIMES} {devices}", "n") for devices in SIZES),

@@ -21,7 +21,7 @@ def changed_products(comparison: Comparison) -> Listing:
         Column("Cluster", limit=32),
         numbers("Total", 10),
         numbers("Allocated", 30),
-        numbers("Held", 35),
+        numbers("Cordoned", 35),
         numbers("Free"),
         *SIZE_COLUMNS,
         numbers("Stranded", 20),

@@ -71,7 +71,10 @@ def _partitions(summaries: Sequence[Summary]) -> Listing:
         for product in summary.products
         for part in product.partitions
     ]
-    note = "Could be cut: more of this profile, if devices that nothing runs on were cut into it alone."
+    note = (
+        "Could be cut: more of this profile, if devices that nothing runs on were cut into it alone: those "
+        "that are cut already, and those of the product without -MIG whose nodes say that they can be."
+    )
     return _listing("Partitions", note, columns, rows)
 
 

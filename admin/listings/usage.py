@@ -1,5 +1,6 @@
 """Who uses what as tables: the same columns in ``fairway top`` and in the report."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ from admin.document import Report
 from admin.printable import milli_text
 from admin.tables import Cell, Column, Kind, Listing, Share, numbers
 from fairway.usage.groups import By, Group, added, merged
+from fairway.usage.percent import percent as rounded
 from fairway.usage.summary import BANDS
 
 NO_QUEUE, UNKNOWN_DEVICE = "(no queue)", "(not known which)"
@@ -22,10 +24,10 @@ _KEYS: dict[By, tuple[Column, ...]] = {
     ),
     By.NODE: (Column("Cluster", drop=36, limit=24), Column("Node", limit=40)),
     By.DEVICE: (
-        Column("Cluster", drop=36, limit=24),
+        Column("Cluster", drop=8, limit=24),
         Column("Node", limit=40),
         numbers("No"),
-        Column("Device", drop=55, limit=44),
+        Column("Device", drop=7, limit=44),
     ),
     By.PRODUCT: (Column("Product", limit=40),),
     By.CLUSTER: (Column("Cluster", limit=40),),
@@ -37,7 +39,7 @@ def usage_listing(
 ) -> Listing:
     """The first ``most`` groups as rows, and their ``total`` as the last where it is given."""
     keys = _KEYS[by]
-    rows = [(*_names(group, by), *_cells(group, total, wide)) for group in found[:most]]
+    rows = [(*_names(group, by, wide), *_cells(group, total, wide)) for group in found[:most]]
     if total is not None and rows:
         rows.append((*_padded("all", len(keys), by), *_cells(total, total, wide)))
     hidden = max(0, len(found) - most)
@@ -75,7 +77,7 @@ def _cells(group: Group, total: Group | None, wide: bool) -> Iterable[Cell]:
     yield percent(group.used_p95_percent)
     yield percent(group.memory_percent)
     yield tenths(group.wasted_milli) if group.measured_milli else None
-    yield percent(100 * group.wasted_milli // total.wasted_milli if total and total.wasted_milli else None)
+    yield percent(rounded(group.wasted_milli, total.wasted_milli) if total else None)
     yield milli_text(group.allocated_milli - group.measured_milli)
     yield group.pods
     yield duration(group.age_s)
@@ -207,14 +209,19 @@ def gib(amount: int) -> str:
     return f"{amount / 1024**3:,.0f}Gi"
 
 
-def _names(group: Group, by: By) -> tuple[Cell, ...]:
+_UUID = re.compile(r"([A-Z]+-[0-9a-f]{8})-[0-9a-f-]{27}")
+
+
+def _names(group: Group, by: By, wide: bool) -> tuple[Cell, ...]:
+    """Of a UUID its beginning, unless ``wide``: that tells apart what is on one node."""
     match by:
         case By.QUEUE:
             return ("/".join(group.name) if group.name[-1] else NO_QUEUE,)
         case By.DEVICE:
             cluster, node, device = group.name
             number, _, id_ = device.partition(" ")
-            return cluster, node, number or None, id_ or UNKNOWN_DEVICE
+            short = _UUID.fullmatch(id_)
+            return cluster, node, number or None, short[1] if short and not wide else id_ or UNKNOWN_DEVICE
         case _:
             return tuple(name or "-" for name in group.name)
 

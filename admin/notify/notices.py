@@ -60,8 +60,9 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object, with its uid, and what is said of it."""
+    """An object, the key of `admin.notify.record.key_of` under which it is kept, and what is said of it."""
 
+    key: str
     regarding: Regarding
     notice: Notice
 

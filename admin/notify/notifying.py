@@ -196,7 +196,7 @@ async def _at(
             problem = f"not told, because who was told already is not known: {error}"
             return {one.place: _line(one, Outcome.NOT_TOLD, problem) for one in some}
         standing = _anybody
-    targets = {one.place: Target(one.place.regarding, one.notice) for one in some}
+    targets = {one.place: Target(one.place.key, one.place.regarding, one.notice) for one in some}
     lines: dict[Place, Line] = {}
     due, new, counts = list[Told](), list[Told](), dict[str, int]()
     for one in some:
@@ -218,7 +218,7 @@ async def _at(
     problems |= await teller.note(targets[one.place] for one in new)
     for some_of_them, outcome in ((due, Outcome.TOLD), (new, Outcome.SEEN)):
         for one in some_of_them:
-            problem = problems[one.place.regarding.uid]
+            problem = problems[one.place.key]
             lines[one.place] = _line(one, Outcome.NOT_TOLD if problem else outcome, problem)
     return lines
 
@@ -241,6 +241,8 @@ def _line(one: Told, outcome: Outcome, problem: str = "") -> Line:
         said.type.value,
         said.message,
         problem,
+        one.sums.allocated_milli,
+        one.sums.wasted_milli,
     )
 
 

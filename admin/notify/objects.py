@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
+from admin.notify.record import is_uid
 from fairway.kube.client import METADATA, KubeClient
 from fairway.kube.errors import Denied, NotFound
 from fairway.kube.event_series import Regarding
@@ -35,7 +36,8 @@ class _ResourceList(KubeStruct, frozen=True):
 class Seen:
     """A workload as its API server has it.
 
-    ``template_uid``: of Karmada's template; empty without one, None where that may not be read.
+    ``template_uid``: of Karmada's template; empty without one, None where the workload may not be read, so
+    that it is as whoever names it says.
     """
 
     regarding: Regarding
@@ -58,7 +60,7 @@ class Objects:
         found: Seen | None = None
         above: Regarding | None = of
         for _ in range(_MOST_LEVELS):
-            if above is None:
+            if above is None or not (above.uid == "" or is_uid(above.uid)):
                 break
             try:
                 metadata = await self.metadata(above)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from admin.notify.document import KARMADA
 from admin.notify.notices import Notice, notice
+from admin.notify.record import key_of
 from admin.notify.workloads import Workload
 from fairway.kube.errors import KubeError, Unreachable
 from fairway.kube.event_series import Regarding
@@ -21,10 +22,19 @@ _MOST_LOOKED_UP = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An object, by the API server that has it; without a uid where nobody could be asked."""
+    """An object, by the API server that has it; without a uid where nobody could be asked.
+
+    ``is_read``: it was read there; otherwise it is what its pods, or what they name, say of it.
+    """
 
     where: str
     regarding: Regarding
+    is_read: bool = False
+
+    @property
+    def key(self) -> str:
+        """What it is recorded under."""
+        return key_of(self.regarding, is_read=self.is_read)
 
 
 @dataclass(slots=True)
@@ -80,7 +90,9 @@ async def _place(workload: Workload, objects: "Objects | None", karmada: "Object
     if seen is None:
         return None
     template = await karmada.template(seen) if karmada is not None else None
-    return Place(workload.cluster, seen.regarding) if template is None else Place(KARMADA, template)
+    if template is not None:
+        return Place(KARMADA, template, is_read=True)
+    return Place(workload.cluster, seen.regarding, is_read=seen.template_uid is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,11 @@ see `admin.notify.record`.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+import msgspec
 
 from admin.notify.notices import Target
 from admin.notify.record import (
@@ -29,6 +32,7 @@ from admin.notify.record import (
 from fairway.kube.backoff import Backoff
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import (
+    BadObject,
     Conflict,
     KubeError,
     NotFound,
@@ -44,6 +48,15 @@ from fairway.kube.objects import ApiObject
 COMPONENT: Final = "fairway-notify"
 _ATTEMPTS: Final = 4
 _PASSING: Final = (Unreachable, TooManyRequests, ServerError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A ConfigMap: the ``whole`` object as the API server has it, and its ``data``."""
+
+    whole: Mapping[str, object]
+    data: Mapping[str, str] | None
+
 
 Change = Callable[[dict[str, Entry]], dict[str, Entry]]
 
@@ -65,7 +78,7 @@ class Teller:
         self._now_s = now_s
         self._sleep = sleep
         self._rng = rng or random.Random()
-        # Uids of those whose Event may be there though nobody said so.
+        # Keys of those whose Event may be there though nobody said so.
         self._doubtful: set[str] = set()
 
     async def standings(self) -> Callable[[Target], Standing]:
@@ -76,27 +89,27 @@ class Teller:
             known |= entries(found.data if found else None, self._now_s)
 
         def of(target: Target) -> Standing:
-            return standing(known.get(target.regarding.uid), self._now_s, lasts=target.notice.lasts)
+            return standing(known.get(target.key), self._now_s, lasts=target.notice.lasts)
 
         return of
 
     async def note(self, targets: Iterable[Target]) -> dict[str, str]:
-        """Write down that what is said of them was seen. By uid: why it was not, empty where it was."""
+        """Write down that what is said of them was seen. By key: why it was not, empty where it was."""
         outcomes: dict[str, str] = {}
         gone = ""
         for name, some in _by_record(targets):
-            uids = [target.regarding.uid for target in some]
+            keys = [target.key for target in some]
             try:
                 if not gone:
-                    await self._changed(name, partial(noted, uids=uids, now_s=self._now_s))
-                outcomes |= dict.fromkeys(uids, gone)
+                    await self._changed(name, partial(noted, keys=keys, now_s=self._now_s))
+                outcomes |= dict.fromkeys(keys, gone)
             except KubeError as error:
-                outcomes |= dict.fromkeys(uids, self._unwritten(name, error))
-                gone = outcomes[uids[0]] if isinstance(error, Unreachable) else ""
+                outcomes |= dict.fromkeys(keys, self._unwritten(name, error))
+                gone = outcomes[keys[0]] if isinstance(error, Unreachable) else ""
         return outcomes
 
     async def tell(self, targets: Iterable[Target]) -> dict[str, str]:
-        """Create their Events. By uid: why one was not told, empty where it was, by this run or another.
+        """Create their Events. By key: why one was not told, empty where it was, by this run or another.
 
         Those of which nothing was found out because the API server went away are among the failures.
         """
@@ -107,48 +120,48 @@ class Teller:
                 found, gone = await self._tell_record(name, some)
                 told |= found
             else:
-                told |= {target.regarding.uid: gone for target in some}
+                told |= {target.key: gone for target in some}
         return told
 
     async def _tell_record(self, name: str, targets: list[Target]) -> tuple[dict[str, str], str]:
         """As `tell`, of one record; and why nothing more can be written at all."""
-        uids = [target.regarding.uid for target in targets]
+        keys = [target.key for target in targets]
         ours: dict[str, Entry] = {}
 
         def claim(kept: dict[str, Entry]) -> dict[str, Entry]:
-            found = claimed(kept, uids, self._now_s)
+            found = claimed(kept, keys, self._now_s)
             ours.clear()
-            ours.update({uid: found[uid] for uid in uids if uid in found and found[uid] != kept.get(uid)})
+            ours.update({key: found[key] for key in keys if key in found and found[key] != kept.get(key)})
             return found
 
         try:
             known = await self._changed(name, claim)
         except KubeError as error:
             told = self._unwritten(name, error)
-            return dict.fromkeys(uids, told), told if isinstance(error, Unreachable) else ""
+            return dict.fromkeys(keys, told), told if isinstance(error, Unreachable) else ""
         outcomes: dict[str, str] = {}
         done: dict[str, Entry] = {}
         given_back: dict[str, Entry] = {}
         gone = ""
         for target in targets:
-            uid = target.regarding.uid
-            entry = known.get(uid)
+            key = target.key
+            entry = known.get(key)
             if entry is None:
-                outcomes[uid] = f"not told: {name} of {self._namespace} is full; tomorrow there is room again"
+                outcomes[key] = f"not told: {name} of {self._namespace} is full; tomorrow there is room again"
             elif standing(entry, self._now_s) is Standing.TOLD:
-                outcomes[uid] = ""
+                outcomes[key] = ""
             elif gone:
-                outcomes[uid] = gone
+                outcomes[key] = gone
             else:
                 try:
                     await self._create(target, entry)
-                    outcomes[uid], done[uid] = "", entry
+                    outcomes[key], done[key] = "", entry
                 except KubeError as error:
-                    outcomes[uid] = f"not told: {error}"
+                    outcomes[key] = f"not told: {error}"
                     if isinstance(error, Unreachable):
-                        gone = outcomes[uid]
-                    if uid in ours and uid not in self._doubtful:
-                        given_back[uid] = entry
+                        gone = outcomes[key]
+                    if key in ours and key not in self._doubtful:
+                        given_back[key] = entry
         if done or given_back:
             try:
                 await self._changed(name, lambda kept: settled(kept, done, given_back))
@@ -166,7 +179,7 @@ class Teller:
     async def _create(self, target: Target, entry: Entry) -> None:
         """Raises KubeError. An Event that is there already was created by this claim."""
         regarding, said = target.regarding, target.notice
-        name = event_name(regarding, event_id(regarding.uid, entry))
+        name = event_name(regarding, event_id(target.key, entry))
         event = single(regarding, said.type, said.reason, said.message, self._now_s, name)
 
         async def create() -> None:
@@ -176,7 +189,7 @@ class Teller:
                 return
             except KubeError as error:
                 if not _is_certain(error):
-                    self._doubtful.add(regarding.uid)
+                    self._doubtful.add(target.key)
                 raise
 
         await self._patiently(create)
@@ -188,38 +201,31 @@ class Teller:
         async def attempt() -> None:
             nonlocal result
             found = await self._read(name)
-            kept = entries(found.data if found else None, self._now_s)
-            result = change(kept)
+            before = found.data if found else None
+            result = change(entries(before, self._now_s))
+            after = data(result, before)
             if found is None:
-                await self._client.post(
-                    f"/api/v1/namespaces/{self._namespace}/configmaps",
-                    self._body(name, result, ""),
-                    ConfigMap,
-                )
-            elif data(result) != (found.data or {}):
+                metadata = {"name": name, "namespace": self._namespace}
+                body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": after}
+                await self._client.post(f"/api/v1/namespaces/{self._namespace}/configmaps", body, ConfigMap)
+            elif after != (before or {}):
+                # As it was read, with its resourceVersion and all that others have put there.
                 path = CONFIG_MAPS.object_path(name, self._namespace)
-                version = found.metadata.resource_version
-                await self._client.put(path, self._body(name, result, version), ConfigMap)
+                await self._client.put(path, {**found.whole, "data": after}, ConfigMap)
 
         await self._patiently(attempt, Conflict)
         return result
 
-    def _body(self, name: str, kept: Mapping[str, Entry], version: str) -> dict[str, object]:
-        metadata = {"name": name, "namespace": self._namespace}
-        return {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {**metadata, "resourceVersion": version} if version else metadata,
-            "data": data(kept),
-        }
-
-    async def _read(self, name: str) -> ConfigMap | None:
+    async def _read(self, name: str) -> _Kept | None:
+        path = CONFIG_MAPS.object_path(name, self._namespace)
         try:
-            return await self._client.get_json(
-                CONFIG_MAPS.object_path(name, self._namespace), CONFIG_MAPS.type
-            )
+            whole = await self._client.get_json(path, dict[str, object])
         except NotFound:
             return None
+        try:
+            return _Kept(whole, msgspec.convert(whole, CONFIG_MAPS.type).data)
+        except msgspec.ValidationError as error:
+            raise BadObject(f"{path}: {error}; expected a ConfigMap: is this an API server?") from error
 
     async def _patiently(self, attempt: Callable[[], Awaitable[None]], *passing: type[KubeError]) -> None:
         """Try a few times what may be over the next time. Raises KubeError."""
@@ -241,7 +247,7 @@ def _by_record(targets: Iterable[Target]) -> list[tuple[str, list[Target]]]:
     """The targets by the record that has their entries; none is without any."""
     found: dict[str, list[Target]] = {}
     for target in targets:
-        found.setdefault(record_of(target.regarding.uid), []).append(target)
+        found.setdefault(record_of(target.key), []).append(target)
     return sorted(found.items())
 
 

@@ -16,7 +16,6 @@ from fairway.kube.member_kinds import Namespace
 from fairway.names import NOTIFY
 from fairway.usage.definitions import THRESHOLDS, Finding, Thresholds
 from fairway.usage.groups import By, Group, groups
-from fairway.usage.owner import Owner
 from fairway.usage.use import ClusterUsage, Use
 
 _YES, _NO = "true", ("", "false")
@@ -67,18 +66,21 @@ def workloads(
 ) -> tuple[Workload, ...]:
     """Those of the namespaces that have findings, in the order of `fairway.usage.groups.groups`."""
     uses = tuple(_told(use, limits) for use in usage.uses if use.pod.namespace in namespaces)
-    concerned = {_key(use) for use in uses if use.findings & _KINDS}
-    of: dict[tuple[str, str], list[Use]] = {}
+    of: dict[Regarding, list[Use]] = {}
     for use in uses:
-        if _key(use) in concerned:
-            of.setdefault(_key(use), []).append(use)
-    summed = groups([replace(usage, uses=tuple(use for one in of.values() for use in one))], By.OWNER)
-    return tuple(_workload(usage.cluster, group, of[group.name[0], group.name[1]]) for group in summed)
+        of.setdefault(_regarding(use), []).append(use)
+    found = [
+        _workload(usage, regarding, some)
+        for regarding, some in of.items()
+        if any(use.findings & _KINDS for use in some)
+    ]
+    return tuple(sorted(found, key=_order))
 
 
-def _key(use: Use) -> tuple[str, str]:
-    """As `groups` calls them by owner."""
-    return use.pod.namespace, str(use.pod.owner)
+def _regarding(use: Use) -> Regarding:
+    """What the pod says: one that calls itself another's by name alone is no part of that one."""
+    owner = use.pod.owner
+    return Regarding(owner.api_version, owner.kind, use.pod.namespace, owner.name, owner.uid)
 
 
 def _told(use: Use, limits: Thresholds) -> Use:
@@ -89,12 +91,16 @@ def _told(use: Use, limits: Thresholds) -> Use:
     return msgspec.structs.replace(use, findings=use.findings & {Finding.FAILING})
 
 
-def _workload(cluster: str, sums: Group, uses: list[Use]) -> Workload:
+def _workload(usage: ClusterUsage, regarding: Regarding, uses: list[Use]) -> Workload:
     held: dict[str, int] = {}
     for use in uses:
         held[use.product] = held.get(use.product, 0) + use.allocated_milli
-    # Pods of an earlier workload of the same name may still be going.
-    owner: Owner = min(uses, key=lambda use: (use.pod.age_s or 0, use.pod.name)).pod.owner
-    regarding = Regarding(owner.api_version, owner.kind, sums.name[0], owner.name, owner.uid)
     products = sorted(held.keys() - {""}, key=lambda product: (-held[product], product))
-    return Workload(cluster, regarding, sums, tuple(products))
+    (sums,) = groups([replace(usage, uses=tuple(uses))], By.OWNER)
+    return Workload(usage.cluster, regarding, sums, tuple(products))
+
+
+def _order(one: Workload) -> tuple[int, int, tuple[str, ...], str, str]:
+    """Of `fairway.usage.groups.groups`, and by what tells those of one name apart."""
+    sums, of = one.sums, one.regarding
+    return -sums.wasted_milli, -sums.allocated_milli, sums.name, of.api_version, of.uid

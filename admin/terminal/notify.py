@@ -6,9 +6,10 @@ from rich.console import Group as Parts
 from rich.console import RenderableType
 from rich.text import Text
 
+from admin.listings.usage import tenths
 from admin.notify.document import Line, Notification, Outcome
-from admin.printable import counted, moment
-from admin.tables import Column, Kind, Listing
+from admin.printable import counted, milli_text, moment
+from admin.tables import Column, Kind, Listing, numbers
 from admin.terminal.console import listed, shown, title
 
 _SHOWN_NOTES = 6
@@ -18,14 +19,21 @@ _COLUMNS = (
     Column("Namespace", limit=32),
     Column("Workload", limit=48),
     Column("Outcome", drop=5),
-    Column("Reason", drop=30),
-    Column("Message", Kind.TEXT, limit=1100),
+    Column("Reason", drop=15),
+    numbers("Devices", 40),
+    numbers("Wasted", 30),
 )
+_MESSAGE = Column("Message", Kind.TEXT, limit=1100)
 
 
-def notify_tables(found: Notification, most: int = 1_000_000) -> RenderableType:
-    """The whole run; of the workloads the first ``most``."""
-    rows = tuple(_row(line) for line in found.lines[:most])
+def notify_tables(found: Notification, most: int = 1_000_000, *, wide: bool = False) -> RenderableType:
+    """The whole run; of the workloads the first ``most``, a line each; ``wide``: what they are told as well.
+
+    Why somebody was not told is always told.
+    """
+    with_text = wide or any(line.problem for line in found.lines[:most])
+    columns = (*_COLUMNS, _MESSAGE) if with_text else _COLUMNS
+    rows = tuple(_row(line, wide=wide)[: len(columns)] for line in found.lines[:most])
     hidden = max(0, len(found.lines) - most)
     parts: list[RenderableType] = [
         title(f"Owners of unused devices, read {moment(found.made_at)}"),
@@ -33,7 +41,7 @@ def notify_tables(found: Notification, most: int = 1_000_000) -> RenderableType:
         "",
     ]
     parts += [shown(failure.told, 600, "red") for failure in found.failures]
-    parts += listed(Listing(_COLUMNS, rows, hidden, "workload"))
+    parts += listed(Listing(columns, rows, hidden, "workload"))
     parts += [
         shown(
             f"{rest.where}, namespace {rest.namespace}: {counted(rest.workloads, 'more workload')} with "
@@ -64,6 +72,8 @@ def said(found: Notification) -> str:
     )
 
 
-def _row(line: Line) -> tuple[str, ...]:
-    text = f"{line.problem} (it says: {line.message})" if line.problem else line.message
-    return line.where, line.namespace, f"{line.kind}/{line.name}", line.outcome.value, line.reason, text
+def _row(line: Line, *, wide: bool) -> tuple[str, ...]:
+    said = line.message if wide else ""
+    text = f"{line.problem} (it says: {line.message})" if line.problem else said
+    name, amounts = f"{line.kind}/{line.name}", (milli_text(line.allocated_milli), tenths(line.wasted_milli))
+    return line.where, line.namespace, name, line.outcome.value, line.reason, *amounts, text

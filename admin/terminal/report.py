@@ -76,14 +76,14 @@ def _warnings(report: Report) -> Iterable[Text]:
 
 
 def _fleet(products: Sequence[FleetProduct], comparison: Comparison | None) -> Grid:
-    """Total is unhealthy, allocated, held and free; free is stranded and usable."""
+    """Total is unhealthy, allocated, cordoned and free; free is stranded and usable."""
     table = grid(
         Column("Product"),
         numbers("Nodes", 90),
         numbers("Total", 20),
         numbers("Unhealthy", 60),
         numbers("Allocated", 30),
-        numbers("Held", 40),
+        numbers("Cordoned", 40),
         numbers("Free"),
         numbers("Stranded", 10),
         numbers("Usable", 70),
@@ -124,7 +124,7 @@ def _places(products: Sequence[FleetProduct]) -> Iterable[RenderableType]:
         numbers("Total", 60),
         numbers("Unhealthy", 75),
         numbers("Allocated", 70),
-        numbers("Held", 72),
+        numbers("Cordoned", 72),
         numbers("Free"),
         numbers("Stranded", 20),
         *SIZE_COLUMNS,

@@ -36,7 +36,7 @@ def said(sums: Group) -> str:
     """The sum in a sentence."""
     held = counted_devices(sums.allocated_milli)
     if not sums.allocated_milli:
-        return "No pod holds a device of this choice."
+        return "No pod holds a device."
     if not sums.measured_milli:
         return f"{held} held by {counted(sums.pods, 'pod')}; none of them is measured"
     parts = [f"{held} held by {counted(sums.pods, 'pod')}", f"{percent(sums.used_percent)} used"]

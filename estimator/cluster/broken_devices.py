@@ -18,6 +18,7 @@ from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import DeviceClass, Entry, Role
 from fairway.accelerators.devices import Read
 from fairway.accelerators.mig_geometry import profile_name
+from fairway.accelerators.product_names import spelled
 from fairway.accelerators.products import NodeProduct, node_product
 from fairway.resources import Amounts, is_extended
 
@@ -27,12 +28,11 @@ _PLAIN = "nvidia.com/gpu"
 
 _ADVERTISED = (DeviceClass.WHOLE, DeviceClass.PARTITION, DeviceClass.SHARED, DeviceClass.ATOMIC)
 _SUFFIX = re.compile(r"(-MIG-.*|-SHARED)+$")
-_NO_WORD = re.compile(r"[^A-Za-z0-9.]+")
 _VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 3
 
-HeldBy = Callable[[str], Mapping[str, int]]
-"""What the pod of a key (namespace/name) holds of the node, nothing where it is not on it."""
+HeldBy = Callable[[str, str], Mapping[str, int]]
+"""What the pod of a key (namespace/name) and uid holds of the node, nothing where it is not on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def broken_devices(report: DeviceReport, node: Stated, held_by: HeldBy) -> Read[
             problems.append(_not_one(piece, [offer.resource for offer in mine]))
             continue
         problems += _contradictions(mine[0], node)
-        aside = [one for one in report.aside if one.is_counted and one.profile == piece]
+        aside = _aside(report, piece)
         # Two kinds of devices are never the same resource.
         found[mine[0].resource] = _broken(node, mine[0], bad, aside, held_by)
     return Read(found, tuple(problems))
@@ -114,30 +114,44 @@ def _by_piece(report: DeviceReport, offers: list[_Offer]) -> dict[str | None, li
     return found
 
 
+def _aside(report: DeviceReport, piece: str | None) -> list[BadDevice]:
+    """What works and kubelet does not give, or may not, of what stands for it."""
+    found = (one for one in report.aside if one.is_schedulable is not True)
+    if piece is not None:
+        return [one for one in found if one.is_counted and one.profile == piece]
+    broken = {one.gpu for one in report.bad}
+    return [one for one in found if one.id == one.gpu and one.gpu not in broken]
+
+
 def _broken(
     node: Stated, offer: _Offer, bad: list[BadDevice], aside: list[BadDevice], held_by: HeldBy
 ) -> Broken:
     """How much of the resource is gone, see docs/device-health.md ("What is taken from a node's room").
 
     kubelet counts what it may give. Where it is not known of which devices that is, what the plugin has taken
-    away is first what works by the agent, and then what the plugin looks for as well.
+    away is first what works by the agent, and then what the plugin looks for as well. Where it is less than
+    what was told of by name, that is what works too.
     """
     resource, times = offer.resource, offer.times
     allocatable = node.allocatable.get(resource, 0)
     # A plugin that starts without a lost device does not even count it as capacity.
     taken = max(node.capacity(resource), offer.devices * times) - allocatable
-    gone = sum(one.is_schedulable is False for one in bad) + len(aside)
-    unknown = sum(one.is_schedulable is None for one in bad)
+    gone = sum(one.is_schedulable is False for one in bad) * times
+    working = sum(one.is_schedulable is False for one in aside) * times
     same = sum(one.is_schedulable is None and one.is_plugins for one in bad) * times
-    still = sum(one.is_schedulable is True for one in bad)
-    short = (still + unknown) * times - min(same, max(0, taken - gone * times))
-    # The node may have told it of before the agent did, or not yet.
-    short = min(allocatable, max(short, len(bad) * times - taken))
+    # The node may not have told of it yet, or the plugin was started anew since the agent told.
+    gone_still = min(gone, max(0, taken - working))
+    taken_same = min(same, max(0, taken - gone - len(aside) * times))
+    short = min(allocatable, len(bad) * times - gone_still - taken_same)
     shares: Counter[str] = Counter()
+    most: dict[str, int] = {}
     for device in (*bad, *(one for one in aside if one.is_schedulable is False)):
-        for pod, units in device.holders or ():
-            shares[pod] += min(units, times)
-    held = sum(min(units, held_by(pod).get(resource, 0)) for pod, units in shares.items() if units)
+        for holder in device.holders or ():
+            has = held_by(holder.pod, holder.uid).get(resource, 0)
+            if has:
+                shares[holder.pod] += min(holder.shares, times)
+                most[holder.pod] = has
+    held = sum(min(units, most[pod]) for pod, units in shares.items())
     why = tuple(dict.fromkeys(device.why for device in bad))
     return Broken(short, min(held, short), len(bad), why, all(one.holders is not None for one in bad))
 
@@ -206,9 +220,9 @@ def filled_labels(report: DeviceReport, node: Stated) -> Read[dict[str, str]]:
     problems: list[str] = []
     if not report.is_nvidia:
         return Read(filled)
-    labels, product = node.labels, _NO_WORD.sub("-", report.listed.product).strip("-.")
+    labels, product = node.labels, spelled(report.listed.product)
     stated = labels.get(PRODUCT_LABEL, "")
-    if product and stated and _NO_WORD.sub("-", _SUFFIX.sub("", stated)).lower() != product.lower():
+    if product and stated and spelled(_SUFFIX.sub("", stated)).lower() != product.lower():
         problems.append(_contradicts(PRODUCT_LABEL, stated, report.listed.product))
     if _VALUE.fullmatch(product) and not any(labels.get(key) for key in _labels("product")):
         filled[PRODUCT_LABEL] = product + _cut_alike(report, node)

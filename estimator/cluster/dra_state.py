@@ -122,7 +122,7 @@ class DraState:
         self._forget(pool)
 
     def set_broken(self, node: str, ids: frozenset[str]) -> None:
-        """The node's own devices of these hardware ids do not work, and all others of it do."""
+        """The node's own devices of these ids (`hardware_ids`) do not work, and all others of it do."""
         if ids == self._broken.get(node, frozenset()):
             return
         if ids:
@@ -131,13 +131,13 @@ class DraState:
             del self._broken[node]
         self._stocks.pop(node, None)
 
-    def knows(self, node: str, hardware_id: str) -> bool:
-        """Whether the device of this id is one of the node's own here, or may be once all has been read."""
+    def knows(self, node: str, ids: frozenset[str]) -> bool:
+        """Whether one of these is a device of the node's own here, or may be once all has been read."""
         if self.classes and not self.is_complete:
             return True
         self._settle()
         pools = self._near.get(node, {}).values()
-        return any(hardware_id in hardware_ids(device) for pool in pools for device in pool.devices)
+        return any(not ids.isdisjoint(hardware_ids(device)) for pool in pools for device in pool.devices)
 
     def stocks(self) -> Mapping[str, NodeStock]:
         """What each node has that has any devices of its own. Not to be written or kept."""

@@ -34,8 +34,8 @@ class ClusterMirror:
         self.controllers = Controllers(report)
         self.node_devices = NodeDevicesMirror(
             self.columns,
-            lambda pod, node: self.pods.held_on(pod, node),
-            lambda pod, node: self.pods.opened_on(pod, node),
+            lambda pod, uid, node: self.pods.held_on(pod, uid, node),
+            lambda pod, uid, node: self.pods.opened_on(pod, uid, node),
             report,
         )
         self.nodes = NodeMirror(self.columns, self.node_devices, report)

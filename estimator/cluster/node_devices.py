@@ -2,7 +2,8 @@
 
 An agent writes every five minutes. One that has not for ten is *stale*: its object is told and hardly heeded
 any more, because holders may have ended, and labels changed. That a device is broken stays true, since only a
-reset mends it and nobody tells of one: it is heeded until the node was booted anew. The age of an
+reset mends it and nobody tells of one, and so does that the plugin had taken one away: both are heeded until
+the node was booted anew. The age of an
 object counts from when its time was last seen to change, by this program's own clock: clocks of nodes may be
 apart. Of an object that has not been seen to change, as after a start, it counts from the time that it
 states, and from when it was first seen where that lies in the future. An agent that lives changes it within
@@ -21,7 +22,7 @@ from math import inf
 
 from estimator.cluster.broken_devices import broken_devices, filled_labels
 from estimator.cluster.columns import NodeColumns
-from estimator.cluster.device_reports import DeviceReport, both, device_report, lasting
+from estimator.cluster.device_reports import BadDevice, DeviceReport, both, device_report, lasting
 from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.measured_devices import STALE_AFTER_S, MeasuredDevices
 from estimator.cluster.packed import packed
@@ -46,15 +47,15 @@ class _Age:
 class NodeDevicesMirror(KindMirror[DeviceReport]):
     """The NodeDevices of one cluster; the reflector's sink for them. An event costs what its node has.
 
-    ``held_on``: what a pod of a key holds of a node; ``opened_on``: the ids of devices of it that
+    ``held_on``: what the pod of a key and uid holds of a node; ``opened_on``: the ids of devices of it that
     the pod holds in a scheme that opens devices for pods (KAI), whose ids are no UUIDs.
     """
 
     def __init__(
         self,
         columns: NodeColumns,
-        held_on: Callable[[str, str], Mapping[str, int]],
-        opened_on: Callable[[str, str], frozenset[str]],
+        held_on: Callable[[str, str, str], Mapping[str, int]],
+        opened_on: Callable[[str, str, str], frozenset[str]],
         report: Report,
     ) -> None:
         super().__init__(report)
@@ -183,17 +184,18 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         bad = self._bad_ids(name, report) if report is not None else frozenset()
         for table in self._columns.devices:
             table.set_broken(name, bad)
-        self._columns.dra.set_broken(name, frozenset(one.id for one in report.bad) if report else frozenset())
+        ids = (one.hardware_ids for one in (report.bad if report else ()))
+        self._columns.dra.set_broken(name, frozenset().union(*ids))
         stated = self._columns.stated(name)
         if stated is not None and report is None:
             self._columns.set_found(name, {}, {})
         elif stated is not None and report is not None:
             filled = filled_labels(report, stated)
-            broken = broken_devices(report, stated, lambda pod: self._held_on(pod, name))
+            broken = broken_devices(report, stated, lambda pod, uid: self._held_on(pod, uid, name))
             self._columns.set_found(name, broken.found, filled.found)
             problems += filled.problems
             # Where a sharing scheme or a slice knows the devices by id, no resource need stand for them.
-            if not all(self._is_known(name, one.id) or self._is_known(name, one.gpu) for one in report.bad):
+            if not all(self._is_known(name, one) for one in report.bad):
                 problems += broken.problems
         source = "nodedevices" if measured is None else "prometheus"
         self._tell(source, name, "; ".join(problems))
@@ -207,16 +209,17 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
     def _bad_ids(self, name: str, report: DeviceReport) -> frozenset[str]:
         ids = {device.id for device in report.bad}
         for device in report.bad:
-            for pod, _ in device.holders or ():
-                opened = self._opened_on(pod, name)
+            for holder in device.holders or ():
+                opened = self._opened_on(holder.pod, holder.uid, name)
                 # Who runs there tells which one it is, unless it holds several.
                 if len(opened) == 1:
                     ids |= opened
         return frozenset(ids)
 
-    def _is_known(self, name: str, device: str) -> bool:
-        in_tables = any(table.has_device(name, device) for table in self._columns.devices)
-        return in_tables or self._columns.dra.knows(name, device)
+    def _is_known(self, name: str, device: BadDevice) -> bool:
+        ids = {device.id, device.gpu}
+        in_tables = any(table.has_device(name, id) for table in self._columns.devices for id in ids)
+        return in_tables or self._columns.dra.knows(name, device.hardware_ids | {device.gpu})
 
     def _tell_stale(self) -> None:
         """All that have fallen silent since the last time in one report: they may be all of the cluster's."""
@@ -224,7 +227,8 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
         self._told_stale = set(self._stale)
         if news:
             others = f"; the same of {len(news) - 1} others" if len(news) > 1 else ""
-            but = _OUTLIVING if any(map(self._outliving, news)) else ""
+            kept = (self._outliving(name) for name in news)
+            but = _OUTLIVING if any(one is not None and one.bad for one in kept) else ""
             self._report("nodedevices", news[0], _STALE + but + others)
 
     def _tell(self, source: str, name: str, told: str) -> None:
@@ -242,4 +246,4 @@ class NodeDevicesMirror(KindMirror[DeviceReport]):
 
 def _pods(report: DeviceReport | None) -> frozenset[str]:
     """Those on its broken devices."""
-    return frozenset(pod for device in (report.bad if report else ()) for pod, _ in device.holders or ())
+    return frozenset(one.pod for device in (report.bad if report else ()) for one in device.holders or ())

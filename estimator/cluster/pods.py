@@ -112,15 +112,18 @@ class PodMirror:
             if key in self._watched:
                 self._node_devices.pod_changed(key)
 
-    def held_on(self, key: str, node: str) -> Mapping[str, int]:
-        """What the pod holds of this node, nothing where it is on another or on none. Not to be written."""
-        held = self._pods.get(key)
-        return held.footprint if held is not None and held.node == node else {}
+    def held_on(self, key: str, uid: str, node: str) -> Mapping[str, int]:
+        """What the pod holds of this node, nothing where it is on another or on none. Not to be written.
 
-    def opened_on(self, key: str, node: str) -> frozenset[str]:
+        Nothing either where the pod of that name is another one by now; an empty uid is any.
+        """
+        held = self._on(key, uid, node)
+        return held.footprint if held is not None else {}
+
+    def opened_on(self, key: str, uid: str, node: str) -> frozenset[str]:
         """The ids of devices of this node that the pod holds in a scheme that opens them for pods."""
-        held = self._pods.get(key)
-        if held is None or held.node != node:
+        held = self._on(key, uid, node)
+        if held is None:
             return frozenset()
         return frozenset(use.device for table, uses in held.devices if table.scheme.opens for use in uses)
 
@@ -131,6 +134,13 @@ class PodMirror:
             return None
         of_daemon_set = held.controller is not None and held.controller[2] == "DaemonSet"
         return Placed(held.node, of_daemon_set and not any(map(is_extended, held.footprint)))
+
+    def _on(self, key: str, uid: str, node: str) -> HeldByPod | None:
+        held = self._pods.get(key)
+        if held is None or held.node != node:
+            return None
+        known = held.tenancy.uid if held.tenancy is not None else ""
+        return None if uid and known and uid != known else held
 
     def _hold(self, held: HeldByPod) -> None:
         self._columns.hold(held.node, held.footprint, held.group)

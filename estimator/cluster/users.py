@@ -15,6 +15,7 @@ from fairway.accelerators.devices import Device, NodeFacts, Scheme
 from fairway.usage.bound_pod import UNKNOWN, BoundPod
 from fairway.usage.cluster import Objects, as_of_s, usage_parts
 from fairway.usage.held import stated_devices
+from fairway.usage.no_agents import NO_AGENTS, NOT_IN_FILE
 from fairway.usage.owner import Owner, Owners
 from fairway.usage.use import ClusterUsage
 
@@ -60,7 +61,8 @@ class Users:
         age_s = lost_s if self.written_at_s is None else max(0.0, now_s - self.written_at_s)
         at_s = as_of_s([self.newest_s], now_s, age_s)
         owners = Owners(default_queues=self.default_queues)
-        objects = Objects(self.nodes.values(), pods, agents, owners, self._inventory)
+        none = NO_AGENTS if self.written_at_s is None else NOT_IN_FILE
+        objects = Objects(self.nodes.values(), pods, agents, owners, self._inventory, none)
         yield from usage_parts(cluster, objects, catalogue, at_s)
 
     def _pods(self) -> Mapping[str, Iterable[BoundPod]]:

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from estimator.demo.objects import Context, Json
-from fairway.names import API_VERSION
-from fairway.usage.definitions import THRESHOLDS
+from fairway.names import API_VERSION, QUEUE
 
 _GIB = 1024**3
 _WINDOW_S = 300
 _DAYS = 10
-_QUIET_PERCENT = THRESHOLDS.quiet_percent
+_DAY_S = 86_400
+_BEFORE_IDLE_PERCENT = 55
+_AMOUNTS = ("allocatedSeconds", "measuredSeconds", "usedSeconds", "quietSeconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def node_devices(
             cut.append({**parent, "migEnabled": True})
         made = _device(ctx, devices + number // 2, product, memory_gib // 2, pod, load, None, kind="MIG")
         cut.append({**made, "parent": parent["id"], "migProfile": "3g.40gb"})
+    wholes = ((pod, load, 2, sick.get(index)) for index, (pod, load) in enumerate(held))
     return {
         "apiVersion": API_VERSION,
         "kind": "NodeDevices",
@@ -82,38 +85,55 @@ def node_devices(
         "agent": {"version": "0.1.0"},
         "driver": {"version": "580.95.05", "cudaVersion": "13.0"},
         "devices": [*whole, *cut],
-        "days": _days(ctx, [*((pod, load, 2) for pod, load in held), *((*one, 1) for one in instances)]),
+        "days": _days(ctx, [*wholes, *((*one, 1, None) for one in instances)]),
     }
 
 
-def _days(ctx: Context, held: Iterable[tuple[Json, Load, int]]) -> list[Json]:
-    """As if each pod had been there all the time and done the same; of halves of devices so many."""
-    held = tuple(held)
+def _days(ctx: Context, held: Iterable[tuple[Json, Load, int, Sick | None]]) -> list[Json]:
+    """As if each pod had worked since it was made, at ease until its device fell idle; of halves so many."""
     found: list[Json] = []
+    now_s = int(ctx.now.timestamp())
+    held = tuple(held)
     for ago in range(_DAYS - 1, -1, -1):
-        date, _, time = ctx.ago(1 + 24 * 60 * ago).partition("T")
-        hours, minutes, seconds = (int(part) for part in time[:8].split(":"))
-        observed_s = 86_400 if ago else 3600 * hours + 60 * minutes + seconds
-        teams: dict[str, list[int]] = {}
-        for pod, load, halves in held:
-            metadata = pod["metadata"]
-            assert isinstance(metadata, dict)
-            amounts = teams.setdefault(str(metadata["namespace"]), [0, 0, 0])
-            amounts[0] += halves * observed_s // 2
-            amounts[1] += halves * observed_s * load.p50 // 200
-            amounts[2] += halves * observed_s // 2 if load.p95 < _QUIET_PERCENT else 0
+        date = ctx.ago(24 * 60 * ago)[:10]
+        begin_s = datetime.fromisoformat(date).replace(tzinfo=UTC).timestamp()
+        end_s = min(now_s, begin_s + _DAY_S)
+        teams: dict[tuple[str, str], list[int]] = {}
+        for pod, load, halves, sick in held:
+            metadata, labels = _metadata(pod), _labels(pod)
+            made_s = datetime.fromisoformat(str(metadata["creationTimestamp"])).timestamp()
+            lost_s = now_s - 60 * sick.minutes if sick and sick.health == "Lost" else now_s
+            idle_s = lost_s if load.idle_min is None else now_s - 60 * load.idle_min
+            there = _overlap((begin_s, end_s), (made_s, now_s))
+            busy = _overlap((begin_s, end_s), (made_s, idle_s))
+            quiet = _overlap((begin_s, end_s), (max(made_s, idle_s), lost_s))
+            percent = load.p50 if load.idle_min is None else _BEFORE_IDLE_PERCENT
+            amounts = (there, busy + quiet, busy * percent // 100, quiet)
+            sums = teams.setdefault((str(metadata["namespace"]), labels.get(QUEUE, "")), [0, 0, 0, 0])
+            sums[:] = (total + halves * amount // 2 for total, amount in zip(sums, amounts, strict=True))
         lines: list[Json] = [
-            {
-                "namespace": namespace,
-                "allocatedSeconds": allocated,
-                "measuredSeconds": allocated,
-                "usedSeconds": used,
-                "quietSeconds": idle,
-            }
-            for namespace, (allocated, used, idle) in sorted(teams.items())
+            {"namespace": namespace, "queue": queue, **dict(zip(_AMOUNTS, sums, strict=True))}
+            for (namespace, queue), sums in sorted(teams.items())
+            if any(sums)
         ]
-        found.append({"date": date, "observedSeconds": observed_s, "teams": lines})
+        found.append({"date": date, "observedSeconds": int(end_s - begin_s), "teams": lines})
     return found
+
+
+def _overlap(day: tuple[float, float], time: tuple[float, float]) -> int:
+    return max(0, int(min(day[1], time[1]) - max(day[0], time[0])))
+
+
+def _metadata(pod: Json) -> Json:
+    metadata = pod["metadata"]
+    assert isinstance(metadata, dict)
+    return metadata
+
+
+def _labels(pod: Json) -> dict[str, str]:
+    labels = _metadata(pod)["labels"]
+    assert isinstance(labels, dict)
+    return {str(key): str(value) for key, value in labels.items()}
 
 
 def _device(
@@ -144,8 +164,7 @@ def _device(
 
 
 def _holder(pod: Json) -> Json:
-    metadata = pod["metadata"]
-    assert isinstance(metadata, dict)
+    metadata = _metadata(pod)
     held = {"namespace": metadata["namespace"], "pod": metadata["name"], "uid": metadata["uid"]}
     return {**held, "container": "main", "source": "PodResources"}
 

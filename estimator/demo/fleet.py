@@ -95,16 +95,18 @@ def _alpha(ctx: Context) -> list[Json]:
     sliced = PodShape({"cpu": "2", "memory": "16Gi", MIG_3G: "1"}, labels={"app": "serve-small"})
     pods = [
         # Free GPUs in the end: 4, 2, 0, 0, 1, and 4 that no CPU is left for.
-        pod(ctx, "research", "bert-0", _TRAIN, node_name="a100-0", owner=train),
-        pod(ctx, "research", "bert-1", _TRAIN, node_name="a100-1", owner=train),
+        pod(ctx, "research", "bert-0", _TRAIN, node_name="a100-0", owner=train, age_min=5000),
+        pod(ctx, "research", "bert-1", _TRAIN, node_name="a100-1", owner=train, age_min=5000),
         pod(ctx, "serving", "ranker-0", PodShape({"cpu": "8", GPU: "2"}), nominated="a100-1"),
         pod(ctx, "research", "gpt-0", _TRAIN_WHOLE_NODE, node_name="a100-2", age_min=1900),
-        pod(ctx, "research", "old-0", _TRAIN_WHOLE_NODE, node_name="a100-3", terminating=True),
+        pod(ctx, "research", "old-0", _TRAIN_WHOLE_NODE, node_name="a100-3", terminating=True, age_min=7300),
         *(pod(ctx, "notebooks", f"lab-{n}", _NOTEBOOK, node_name="a100-4", age_min=4300) for n in range(7)),
-        pod(ctx, "research", "simulate-0", cpu_hungry, node_name="a100-5"),
+        pod(ctx, "research", "simulate-0", cpu_hungry, node_name="a100-5", age_min=1300),
         pod(ctx, "research", "done-0", _TRAIN_WHOLE_NODE, node_name="a100-5", phase="Succeeded"),
-        pod(ctx, "serving", "embed-0", PodShape({"cpu": "40", GPU: "4"}), node_name="a100-mig-0"),
-        *(pod(ctx, "serving", f"small-{n}", sliced, node_name="a100-mig-0") for n in range(5)),
+        pod(
+            ctx, "serving", "embed-0", PodShape({"cpu": "40", GPU: "4"}), node_name="a100-mig-0", age_min=8700
+        ),
+        *(pod(ctx, "serving", f"small-{n}", sliced, node_name="a100-mig-0", age_min=8600) for n in range(5)),
         *(pod(ctx, "web", f"web-{n}", _WEB, node_name=f"cpu-{n % 2}") for n in range(9)),
         *_agents(ctx, nodes),
         *gateway_pods,
@@ -176,7 +178,9 @@ def _bravo(ctx: Context) -> list[Json]:
     pretrain = _job(ctx, "training", "pretrain", _TRAIN_WHOLE_NODE)
     pods = [
         # Free GPUs in the end: 8, 8, 0, 5, (8), (8) behind the taint, 8 and 3 in the open.
-        pod(ctx, "training", "pretrain-0", _TRAIN_WHOLE_NODE, node_name="h100-2", owner=pretrain),
+        pod(
+            ctx, "training", "pretrain-0", _TRAIN_WHOLE_NODE, node_name="h100-2", owner=pretrain, age_min=4400
+        ),
         *(
             pod(
                 ctx,
@@ -188,8 +192,8 @@ def _bravo(ctx: Context) -> list[Json]:
             )
             for n in (1, 2)
         ),
-        *(pod(ctx, "serving", f"chat-{n}", _SERVE, node_name="h100-3") for n in range(3)),
-        *(pod(ctx, "notebooks", f"lab-{n}", _NOTEBOOK, node_name="h100-7") for n in range(5)),
+        *(pod(ctx, "serving", f"chat-{n}", _SERVE, node_name="h100-3", age_min=7200) for n in range(3)),
+        *(pod(ctx, "notebooks", f"lab-{n}", _NOTEBOOK, node_name="h100-7", age_min=2900) for n in range(5)),
         *(pod(ctx, "web", f"web-{n}", _WEB, node_name=f"cpu-{n % 3}") for n in range(12)),
         *_agents(ctx, nodes),
     ]
@@ -202,7 +206,7 @@ def _bravo_agents(ctx: Context, pods: Mapping[str, Json]) -> Iterable[Json]:
         "h100-3": [(pods[f"chat-{n}"], [agents.LIGHT]) for n in range(3)],
     }
     fell_off = Sick("Lost", "Xid79", "the GPU has fallen off the bus", 35)
-    retired = Sick("Degraded", "RetiredPagesPending", "pages wait for a reset to be retired", 2900)
+    retired = Sick("Degraded", "RowRemapPending", "a bad memory row waits for a reset to be replaced", 2900)
     sick = {"h100-2": {6: fell_off}, "h100-6": {3: retired}}
     # None on h100-7.
     for name in (f"h100-{n}" for n in range(7)):
@@ -229,7 +233,7 @@ def _charlie(ctx: Context) -> list[Json]:
     gemma = _job(ctx, "tpu", "gemma", _TPU_WORKER)
     pods = [
         *(
-            pod(ctx, "tpu", f"gemma-{n}", _TPU_WORKER, node_name=f"gke-v5e-a-{n}", owner=gemma)
+            pod(ctx, "tpu", f"gemma-{n}", _TPU_WORKER, node_name=f"gke-v5e-a-{n}", owner=gemma, age_min=3000)
             for n in range(4)
         ),
         *(pod(ctx, "web", f"web-{n}", _WEB, node_name=f"gke-cpu-{n % 3}") for n in range(15)),

@@ -23,9 +23,10 @@ _MEANINGS = {
 def next_steps(python: str) -> str:
     """What to do after the demonstration; ``python`` is the interpreter to run."""
     return f"""\
-Try it on a cluster of your own; nothing but this dump is read:
+Try it on a cluster of your own; nothing but this dump is read. Where Fairway's node agent runs,
+add nodedevices to the list:
 
-  kubectl get nodes,pods,resourcequotas,deployments,replicasets -A -o json > member1.json
+  kubectl get nodes,pods,namespaces,resourcequotas,deployments,replicasets -A -o json > member1.json
   {python} -m estimator --snapshot member1=member1.json
 
 or on a live cluster, in place of karmada-scheduler-estimator, with the same flags:

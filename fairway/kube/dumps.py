@@ -32,7 +32,10 @@ from fairway.kube.topologies import KueueTopology
 
 T = TypeVar("T", bound=KubeObjectLike)
 
-_REMEDY = "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json"
+_REMEDY = (
+    "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json, and with "
+    "nodedevices where Fairway's node agent runs"
+)
 _WHOLE_FILE = -1
 _SHOWN_KINDS = 8
 _SNIFFED_BYTES = 4096

@@ -6,12 +6,14 @@ does not allow; ``kubectl describe`` shows both alike.
 
 import datetime
 import math
+import re
 import uuid
 from dataclasses import dataclass
 from enum import Enum
 
 _MAX_REASON, _MAX_MESSAGE = 128, 1024
 _CLUSTER_SCOPED_IN = "default"
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 
 
 class EventType(Enum):
@@ -101,8 +103,12 @@ class Series:
 
 
 def event_name(regarding: Regarding, unique: str = "") -> str:
-    """Not longer than names may be; ``unique``: what tells it from others about this object, else chance."""
-    return f"{regarding.name[:200].rstrip('.-')}.{(unique or uuid.uuid4().hex)[:16]}"
+    """Not longer than names may be; ``unique``: what tells it from others about this object, else chance.
+
+    Of an object whose name no Event may have (a Role's may have colons) it is that alone, as in client-go.
+    """
+    name, end = regarding.name[:200].rstrip(".-"), (unique or uuid.uuid4().hex)[:16]
+    return f"{name}.{end}" if _NAME.fullmatch(name) else end
 
 
 def cut_reason(reason: str) -> str:

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from fairway.accelerators.mig_geometry import most_instances
+from fairway.accelerators.product_names import spelled
 from fairway.prometheus.answer import Sample
 from fairway.prometheus.exporters import Exporter
 from fairway.prometheus.queries import SERIES, UTILIZATION
@@ -153,7 +154,8 @@ def rows(cluster: str, sums: Iterable[PieceSums]) -> tuple[TeamDay, ...]:
                 seconds = sample.value * one.piece.step_s
                 if profile:
                     seconds /= most_instances(product, profile)
-                key = (one.piece.day, sample.labels.get("team", ""), sample.labels.get("queue", ""), product)
+                team, queue = (sample.labels.get(name, "") for name in ("team", "queue"))
+                key = (one.piece.day, team, queue, spelled(product))
                 of_key = found.setdefault(key, {})
                 of_key[what] = of_key.get(what, 0.0) + seconds
     return tuple(_row(cluster, *key, found[key]) for key in sorted(found))

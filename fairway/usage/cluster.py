@@ -13,6 +13,7 @@ import msgspec
 from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import NodeFacts, Read
 from fairway.accelerators.listed import Listed
+from fairway.accelerators.product_names import spelled
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
@@ -21,6 +22,7 @@ from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
 from fairway.usage.measured import Measured, MeasuredNode, measured
+from fairway.usage.no_agents import COULD_NOT_READ, NO_AGENTS
 from fairway.usage.owner import HASH, Owner, Owners
 from fairway.usage.use import ClusterUsage, HoldingPod, SickDevice, Use
 
@@ -29,13 +31,17 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What is known of a cluster. ``pods``, ``agents``: by node; no agents where it could not be asked."""
+    """What is known of a cluster. ``pods``, ``agents``: by node; None where it could not be asked for agents.
+
+    ``no_agents``: what is said where it has none.
+    """
 
     nodes: Iterable[NodeFacts]
     pods: Mapping[str, Iterable[BoundPod]]
     agents: Mapping[str, NodeDevices] | None
     owners: Owners
     inventory: Inventory = stated_devices
+    no_agents: str = NO_AGENTS
 
 
 def by_node(agents: Iterable[NodeDevices]) -> dict[str, NodeDevices]:
@@ -88,7 +94,8 @@ def usage_parts(
         sick = tuple(_sick(cluster, told.found.devices))
         if uses or sick or problems or told.problems:
             yield ClusterUsage(cluster, uses, sick, (*problems, *told.problems))
-    notes = [*_unmeasured(holdings.accelerators(), None if objects.agents is None else agents.keys())]
+    known = None if objects.agents is None else agents.keys()
+    notes = [*_unmeasured(holdings.accelerators(), known, objects.no_agents)]
     if unasked:
         said = "processes run on devices that their pods did not ask for"
         notes.append(f"{said}: {_named(sorted(unasked))}")
@@ -162,20 +169,19 @@ def _sick(cluster: str, devices: Iterable[Measured]) -> Iterator[SickDevice]:
                 device.node,
                 device.id,
                 device.index,
-                device.product,
+                spelled(device.product),
                 device.health.value,
                 device.problems,
                 tuple(pods),
             )
 
 
-def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None) -> Iterator[str]:
+def _unmeasured(nodes: tuple[str, ...], written: Collection[str] | None, no_agents: str) -> Iterator[str]:
     """Whose devices nobody measures. ``written``: the nodes whose agents have; None where nobody knows."""
     if not nodes:
         return
     if not written:
-        why = "could not be read" if written is None else "there are none (does the node agent run here?)"
-        yield f"NodeDevices: {why}; no device is measured"
+        yield f"{COULD_NOT_READ if written is None else no_agents}; no device is measured"
         return
     without = [node for node in nodes if node not in written]
     if without:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fairway.accelerators.mig_geometry import most_instances
+from fairway.accelerators.product_names import spelled
 from fairway.usage.bound_pod import BoundPod
 from fairway.usage.held import WHOLE_NANO, Held
 from fairway.usage.measured import Holds, Measured
@@ -60,13 +61,13 @@ class Dealer:
         for holds, device in left.values():
             if holds.given:
                 # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
-                yield self.use_of(pod, Held(device.product, _part(device), 1), 1, device)
+                yield self.use_of(pod, Held(spelled(device.product), _part(device), 1), 1, device)
         if any(not (holds.given or holds.noted) for holds, _ in left.values()):
             self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
 
     def use_of(self, pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
         """So many of the pieces."""
-        product = held.product or (device.product if device else "")
+        product = held.product or (spelled(device.product) if device else "")
         if held.nano == WHOLE_NANO:
             return Use(pod, product, WHOLE_MILLI, pieces, device)
         whole = (device.parent or device.id) if device else ""

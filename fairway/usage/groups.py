@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fairway.usage.definitions import Finding
+from fairway.usage.percent import percent as _percent
 from fairway.usage.use import WHOLE_MILLI, ClusterUsage, Use
 
 
@@ -229,7 +230,3 @@ def _idle_s(use: Use) -> int:
 
 def _part(begin_milli: int, held_milli: int, percent: int) -> int:
     return ((begin_milli + held_milli) * percent + 50) // 100 - (begin_milli * percent + 50) // 100
-
-
-def _percent(part: int, whole: int) -> int | None:
-    return (100 * part + whole // 2) // whole if whole else None

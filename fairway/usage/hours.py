@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
+from fairway.accelerators.product_names import spelled
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Node
 from fairway.kube.usage_days import DAY_S, UsageDay, usage_days
 from fairway.moments import moment_s
 from fairway.usage.definitions import THRESHOLDS, Thresholds
+from fairway.usage.no_agents import NO_AGENTS
+from fairway.usage.percent import percent
 
 _MOST_NAMED = 3
 _MOST_PROBLEMS = 5
@@ -98,7 +101,7 @@ class HoursGroup:
     @property
     def used_percent(self) -> int | None:
         """Of what is measured; None where nothing is."""
-        return 100 * self.used_seconds // self.measured_seconds if self.measured_seconds else None
+        return percent(self.used_seconds, self.measured_seconds)
 
     def __add__(self, other: "HoursGroup | TeamDay") -> "HoursGroup":
         return HoursGroup(
@@ -152,9 +155,10 @@ def hours_of_agents(
     period: Period,
     now_s: float,
     limits: Thresholds = THRESHOLDS,
+    no_agents: str = NO_AGENTS,
 ) -> ClusterHours:
     """What the agents of the nodes summed up. ``nodes``: those with accelerators, each expected to be seen
-    since it is there.
+    since it is there. ``no_agents``: what is said where there is no agent.
     """
     written = {agent.metadata.name: agent for agent in agents}
     since_s = {node.metadata.name: moment_s(node.metadata.creation_timestamp) for node in nodes}
@@ -184,7 +188,7 @@ def hours_of_agents(
     if len(problems) > _MOST_PROBLEMS:
         notes.append(f"and {len(problems) - _MOST_PROBLEMS} more of the kind")
     if not written:
-        notes.append("NodeDevices: there are none (does the node agent run here?)")
+        notes.append(no_agents)
     notes += _unobserved({name: seconds for name, seconds in missed.items() if seconds >= _TOLD_S})
     rows = tuple(
         TeamDay(cluster, date.fromisoformat(day), namespace, queue, product, *amounts)
@@ -201,7 +205,7 @@ def _add(
     sums: dict[Key, list[int]], agent: NodeDevices, days: Iterable[UsageDay], wanted: Collection[str]
 ) -> None:
     """A month of thousands of nodes is a million lines: they are added up as they are read."""
-    products = {device.product for device in agent.devices}
+    products = {spelled(device.product) for device in agent.devices}
     product = products.pop() if len(products) == 1 else ""
     for day in days:
         for team in day.teams if day.date in wanted else ():
@@ -225,7 +229,7 @@ def _expected(period: Period, since_s: float | None, until_s: float) -> Mapping[
 def _unobserved(missed: Mapping[str, int]) -> Iterator[str]:
     if missed:
         most = sorted(missed, key=lambda name: (-missed[name], name))
-        named = ", ".join(f"{name} {missed[name] / 3600:,.1f} h" for name in most[:_MOST_NAMED])
+        named = ", ".join(f"{name} {missed[name] / 3600:,.1f}h" for name in most[:_MOST_NAMED])
         more = len(most) - _MOST_NAMED
         yield (
             f"not observed, and in no column: {sum(missed.values()) / 3600:,.1f} node-hours ({named}"

@@ -356,7 +356,7 @@ def test_what_if_shows_the_difference_and_changes_nothing(fairway: Fairway, one:
     )
     assert one.read_bytes() == before
     heading = next(line.split() for line in done.out.splitlines() if line.startswith("PRODUCT"))
-    assert heading[2:6] == ["TOTAL", "ALLOCATED", "HELD", "FREE"]
+    assert heading[2:6] == ["TOTAL", "ALLOCATED", "CORDONED", "FREE"]
     dropped = json.loads(fairway("what-if", one, "--drop-nodes", "rack=r1", "-o", "json").out)
     assert dropped["changes"]["clusters"][0]["vanished"] == ["a"]
     added = fairway("what-if", one, "--add-nodes", "2", "--like", "b", "-o", "yaml")

@@ -11,9 +11,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 from admin.hours import Chosen as Everything
-from admin.hours import PeriodError, hours, period, to_csv
+from admin.hours import Observed, PeriodError, hours, period, to_csv
 from admin.listings.hours import hour_text
 from admin.main import cli
+from admin.terminal.hours import observed
 from fairway.prometheus.answer import Sample
 from fairway.usage.hours import ClusterHours, HoursBy, Period, TeamDay
 from tests.admin.dumps import Labelled, gpu_node, write_dump
@@ -76,10 +77,11 @@ def test_those_who_waste_most_come_first_and_everything_adds_up(dump: Path) -> N
     found = lines(result)
     assert list(found)[-4:] == ["labs", "vision", "(others)", "all"]
     assert found["labs"] == ["60.0", "8.0", "20%", "32.0", "30.0", "20.0", "32%"]
-    assert found["vision"] == ["120.0", "105.0", "87%", "15.0", "1.0", "0", "64%"]
-    assert found["all"] == ["185.0", "118.0", "71%", "47.0", "31.0", "20.0", "100%"]
+    assert found["vision"] == ["120.0", "105.0", "88%", "15.0", "1.0", "0", "65%"]
+    assert found["all"] == ["185.0", "118.0", "72%", "47.0", "31.0", "20.0", "100%"]
     said = (
-        "185.0 device-hours allocated, 71% used, 47.0 wasted, 31.0 of these quiet, 20.0 not measured, 100% of"
+        "185.0 device-hours allocated, 72% used, 47.0 wasted, 31.0 of these quiet, 20.0 not measured. "
+        "Observed: 100% of the nodes' time."
     )
     assert said in " ".join(result.stdout.split())
 
@@ -91,7 +93,7 @@ CHOICES: dict[str, tuple[list[str], dict[str, str]]] = {
         ["--since", "3d", "--by", "day"],
         {"2026-11-20": "100.0", "2026-11-21": "70.0", "2026-11-22": "15.0"},
     ),
-    "by product": (["--since", "3d", "--by", "product"], {"NVIDIA": "H100"}),
+    "by product": (["--since", "3d", "--by", "product"], {"NVIDIA-H100": "185.0"}),
     "by cluster": (["--since", "3d", "--by", "cluster"], {"east": "185.0"}),
     "a namespace": (["--since", "3d", "-n", "labs"], {"labs": "60.0"}),
     "a queue": (["--since", "3d", "--queue", "vision/train"], {"vision": "100.0"}),
@@ -170,11 +172,11 @@ def test_a_name_is_no_formula() -> None:
         (["--since", "20261101"], "expected a day as"),
         (["--since", "2026-11-23"], "expected a day up to 2026-11-22"),
         (["--until", "2026-12-24"], "expected a day up to today, which is 2026-11-22 in UTC"),
-        (["--since", "2026-11-02", "--until", "2026-11-01"], "expected a day up to 2026-11-01"),
+        (["--since", "2026-11-02", "--until", "2026-11-01"], "expected a day from 2026-11-02 on"),
         (["--since", "500d"], "expected at most 400 days"),
         (["-n", "nobody"], "there is labs, vision"),
         (["--queue", "none"], "there is train"),
-        (["--product", "tpu"], "there is NVIDIA H100"),
+        (["--product", "tpu"], "there is NVIDIA-H100"),
         (["grpc://localhost:1"], "an estimator keeps no sums"),
         (["--prometheus-token-file", "x"], "expected --from-prometheus URL with it"),
     ],
@@ -200,12 +202,64 @@ def test_hours_are_told_to_a_tenth(seconds: int, text: str) -> None:
     assert hour_text(seconds) == text
 
 
+@pytest.mark.parametrize("text", ["NVIDIA H100", "NVIDIA-H100", "nvidia h100", "h100"])
+def test_a_product_is_spelled_as_labels_do_and_found_in_either_spelling(text: str, dump: Path) -> None:
+    result = run(dump, "--since", "3d", "--by", "product", "--product", text)
+    assert lines(result)["NVIDIA-H100"][0] == "185.0"
+
+
+def test_the_hours_of_the_sample_clusters_are_those_of_the_pods_that_top_shows() -> None:
+    """Nobody held a device for longer than the pods are there, and what is idle now lay quiet as long."""
+    top = json.loads(CliRunner().invoke(cli, ["top", "--demo", "--by", "queue", "-o", "json"]).stdout)[
+        "lines"
+    ]
+    hours_ = json.loads(run("--demo", "--by", "queue", "-o", "json").stdout)["lines"]
+    held = {"/".join(line["name"]): line["sums"] for line in top}
+    found = {"/".join(line["name"]): line["sums"] for line in hours_}
+    assert found.keys() == held.keys()
+    for queue, sums in found.items():
+        now = held[queue]
+        assert sums["allocated_seconds"] <= now["age_s"] * now["allocated_milli"] // 1000
+        assert sums["quiet_seconds"] >= now["idle_device_seconds"] - 60
+    assert found["training/large"]["allocated_seconds"] - found["training/large"]["measured_seconds"] == 2100
+    assert found["research/large"]["quiet_seconds"] == 8 * 26 * HOUR_S
+
+
+@pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        ([("a", "nodes", 50, 100)], "Observed: 50% of the nodes' time."),
+        ([("a", "nodes", 10, 10), ("b", "nodes", 30, 30)], "Observed: 100% of the nodes' time."),
+        (
+            [(name, "nodes", part, 100) for name, part in zip("abcde", (100, 90, 0, 99, 70), strict=True)],
+            "Observed: 71% of the nodes' time (least: c 0%, e 70%, b 90%).",
+        ),
+        (
+            [("a", "nodes", 999, 1000), ("b", "devices", 10, 10)],
+            "Observed: 99% of the nodes' time (least: a 99%), 100% of the devices' time.",
+        ),
+    ],
+)
+def test_what_was_observed_is_one_line_however_many_clusters_there_are(
+    clusters: list[tuple[str, str, int, int]], said: str
+) -> None:
+    assert observed([Observed(*one) for one in clusters]) == said
+
+
+def test_a_cluster_whose_pods_held_other_products_is_not_counted_as_observed() -> None:
+    found = json.loads(run("--demo", "--product", "h100", "-o", "json").stdout)
+    assert [one["cluster"] for one in found["observed"]] == [
+        "bravo",
+        "charlie",
+    ]  # of charlie nothing is known
+
+
 def test_nothing_is_known_of_a_cluster_without_agents(tmp_path: Path) -> None:
     result = run(write_dump(tmp_path / "west.json", [gpu_node("g1", 8)]))
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
-    assert "No device-hour of this choice is known, 0% of the nodes' time observed" in said
-    assert "west: NodeDevices: there are none (does the node agent run here?)" in said
+    assert "No device-hour is known. Observed: 0% of the nodes' time." in said
+    assert "west: NodeDevices: this dump has none (where the node agent runs, add nodedevices to it)" in said
 
 
 def answer(query: str) -> Reply:

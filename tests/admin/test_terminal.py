@@ -54,7 +54,7 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
         "0",
     ] in lines
     # As in the first table, the devices add up: unhealthy, allocated, held and free are the total.
-    columns = ["PRODUCT", "CLUSTER", "TOTAL", "UNHEALTHY", "ALLOCATED", "HELD", "FREE", "STRANDED"]
+    columns = ["PRODUCT", "CLUSTER", "TOTAL", "UNHEALTHY", "ALLOCATED", "CORDONED", "FREE", "STRANDED"]
     assert [line[:8] for line in lines if line[:2] == columns[:2]] == [columns]
     assert any(
         line[:8] == ["NVIDIA-A100-SXM4-80GB", "alpha", "128", "2", "81", "8", "37", "6"] for line in lines
@@ -76,12 +76,12 @@ def test_the_report_has_one_line_for_each_product_and_cluster() -> None:
         (60, "PRODUCT TOTAL FREE STRANDED x8 x1", "NVIDIA-H100-80GB-HBM3 512 97 9 9 97"),
         (
             80,
-            "PRODUCT TOTAL ALLOCATED HELD FREE STRANDED x8 x4 x1",
+            "PRODUCT TOTAL ALLOCATED CORDONED FREE STRANDED x8 x4 x1",
             "NVIDIA-H100-80GB-HBM3 512 396 16 97 9 9 22 97",
         ),
         (
             200,
-            "PRODUCT NODES TOTAL UNHEALTHY ALLOCATED HELD FREE STRANDED USABLE x8 x4 x2 x1",
+            "PRODUCT NODES TOTAL UNHEALTHY ALLOCATED CORDONED FREE STRANDED USABLE x8 x4 x2 x1",
             "NVIDIA-H100-80GB-HBM3 64 512 3 396 16 97 9 88 9 22 47 97",
         ),
     ],

@@ -181,11 +181,32 @@ def test_an_estimator_that_does_not_know_the_call_is_told_what_to_do_about() -> 
     )
 
 
+@pytest.mark.parametrize("text", ["NVIDIA H100 80GB", "NVIDIA-H100-80GB", "h100 80gb"])
+@pytest.mark.parametrize("command", ["top", "hours", "report"])
+def test_a_product_may_be_spelled_as_by_labels_or_as_by_the_driver(text: str, command: str) -> None:
+    asked_for = CliRunner().invoke(cli, [command, "--demo", "--product", text])
+    assert asked_for.exit_code == 0, asked_for.output
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_devices_of_a_node_are_told_apart_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    head, *rows = run("--demo", "--by", "device").stdout.partition("CLUSTER")[2].splitlines()
+    assert head.split()[:3] == ["NODE", "NO", "DEVICE"]
+    cut = [row.split()[:4] for row in rows if " MIG-" in row]
+    assert len(cut) == len(set(map(tuple, cut))) == 5
+
+
+def test_all_commands_tell_the_same_share_that_is_used_and_all_of_what_is_wasted(dump: Path) -> None:
+    shares = [line["wasted_percent"] for line in json.loads(run(dump, "-o", "json").stdout)["lines"]]
+    assert shares == [83, 17]
+
+
 def test_a_cluster_without_agents_says_that_nothing_is_measured(tmp_path: Path) -> None:
     result = run(write_dump(tmp_path / "a.json", [gpu_node("g1", 8), gpu_pod("p", "g1", 4)]))
     assert result.exit_code == 0
     assert "4 devices held by 1 pod; none of them is measured" in result.stdout
-    assert "NodeDevices: there are none" in result.stdout
+    assert "this dump has none (where the node agent runs, add nodedevices to it)" in result.stdout
     assert "0%" not in result.stdout
 
 

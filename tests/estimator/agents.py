@@ -88,7 +88,13 @@ class AgentBuilder:
         return self.having(index, health=health, problems=[{"code": code}])
 
     def held(
-        self, index: int, *pods: str, shares: int = 0, source: str = "PodResources", container: str = "c"
+        self,
+        index: int,
+        *pods: str,
+        shares: int = 0,
+        source: str = "PodResources",
+        container: str = "c",
+        uid: str = "",
     ) -> AgentBuilder:
         """Beside who holds it already, these pods (namespace/name) do."""
         held = self.devices[index]["holders"]
@@ -96,7 +102,7 @@ class AgentBuilder:
         holders: list[Mapping[str, object]] = [*held]
         for key in pods:
             namespace, _, name = key.partition("/")
-            names = {"namespace": namespace, "pod": name, "container": container}
+            names = {"namespace": namespace, "pod": name, "uid": uid, "container": container}
             holders.append({**names, "source": source, "shares": shares})
         return self.having(index, holders=holders)
 

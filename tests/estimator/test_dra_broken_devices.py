@@ -93,6 +93,33 @@ def test_devices_that_must_match_lose_those_that_are_broken() -> None:
     assert left(mirror, four) == 1
 
 
+@pytest.mark.parametrize("attribute", ["resource.kubernetes.io/pciBusID", "pciBusID", "pcieBusID"])
+@pytest.mark.parametrize(
+    ("bus_id", "sick", "expected"),
+    [
+        ("00000000:3B:00.0", 0, 1),
+        ("0000:3b:00.0", 0, 1),
+        ("00000000:5E:00.0", 0, 1),
+        ("00000001:3B:00.0", 0, 2),
+        ("00000000:3B:00.1", 0, 2),
+        ("N/A", 0, 2),
+        ("", 0, 2),
+        # An instance has the address of its device, of which the rest works.
+        ("00000000:3B:00.0", 1, 2),
+    ],
+)
+def test_without_a_uuid_it_is_the_device_at_that_pci_address(
+    attribute: str, bus_id: str, sick: int, expected: int
+) -> None:
+    listed = [
+        {**device(f"gpu-{at}"), "attributes": {attribute: {"string": f"0000:{at}:00.0"}}}
+        for at in ("3b", "5e")
+    ]
+    mirror = claiming_cluster(node("a").cpu(64).pods(110), PLAIN, on("a", listed))
+    write(mirror, agent("a").gpus(1, busId=bus_id).cut(0, "1g.10gb", 1).having(1, busId=bus_id).bad(sick))
+    assert left(mirror) == expected
+
+
 def test_parts_go_with_the_device_that_they_are_parts_of() -> None:
     parts = [
         device(f"gpu-{n // 2}-mig-{n % 2}", uuid=f"MIG-{n}", parentUUID=f"GPU-a-{n // 2}") for n in range(4)

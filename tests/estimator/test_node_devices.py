@@ -242,6 +242,9 @@ CASES = {
     "instances of a plugin that started without one": Case(
         node("a").gpus(6), CUT.bad(3), 6, told=("lists 7 devices, but the node has 6 of nvidia.com/gpu",)
     ),
+    "whole devices though MIG is on, the plugin has taken another": Case(
+        eight(7, 8), CUT_EIGHT.bad(0).bad(1, "Xid94", "Degraded"), 6, told=(STRATEGY_NONE,)
+    ),
     "as many instances as devices": Case(eight(), agent("a").gpus(8).cut_each("7g.80gb", 1).bad(0), 7),
     "two names that may stand for it": Case(
         eight().has({"nvidia.com/gpu.shared": 4}),
@@ -323,6 +326,22 @@ class TestEvents:
         delete(mirror, FOUR_PODS[1])
         assert free(mirror) == 5
 
+    @pytest.mark.parametrize(
+        ("told", "now", "expected"),
+        [("old", "old", 4), ("old", "new", 3), ("old", "", 4), ("", "new", 4)],
+    )
+    def test_a_pod_made_anew_under_a_name_holds_what_kubelet_gave_it_and_not_what_it_gave_the_other(
+        self, told: str, now: str, expected: int
+    ) -> None:
+        """Stateful sets do so; where nobody tells which of a name it is, the name counts."""
+        mirror = cluster(eight(), *FOUR_PODS[1:], FOUR_PODS[0].uid("old"))
+        write(mirror, ONE_BAD.held(0, "default/p0", uid=told))
+        assert free(mirror) == 4
+        upsert(mirror, FOUR_PODS[0].uid(now))
+        assert free(mirror) == expected
+        write(mirror, ONE_BAD.held(0, "default/p0", uid=now).observed(at(1)))
+        assert free(mirror) == 4
+
     def test_a_node_that_comes_back_is_not_what_it_was(self) -> None:
         mirror = cluster(eight())
         write(mirror, ONE_BAD)
@@ -380,6 +399,27 @@ class TestSharedDevices:
         upsert(late, hami.node("a", 2))
         upsert(known, sick)
         assert replicas(late, hami.half) == replicas(known, hami.half) == hami.halves
+
+
+XID79_AND_94 = agent("a").gpus(4).bad(0).bad(3, "Xid94", "Degraded").booted("b1")
+TAKEN = {
+    "by its XID": (3, XID79_AND_94, 2),
+    "by its id": (3, XID79_AND_94.offered(0, 1, 2), 2),
+    "by its id, and nothing is wrong with it any more": (
+        3,
+        agent("a").gpus(4).bad(0).booted("b1").offered(0, 1, 2),
+        2,
+    ),
+    "the broken one, by its id": (
+        3,
+        agent("a").gpus(4).bad(0, "RowRemapFailed").booted("b1").offered(1, 2, 3),
+        3,
+    ),
+    "both": (2, XID79_AND_94.offered(1, 2), 2),
+    "both, and the plugin has started anew": (4, XID79_AND_94.offered(1, 2), 3),
+    "both, and the plugin has started anew and looked again": (3, XID79_AND_94.offered(1, 2), 2),
+    "the other one after its agent fell silent": (3, XID79_AND_94.offered(0, 1, 2, 3), 2),
+}
 
 
 class TestStaleAgents:
@@ -477,6 +517,29 @@ class TestStaleAgents:
         assert [told for _, _, told in complaints] == [self.STALE + (self.BUT if is_kept else "")]
         mirror.node_devices.delete("a")
         assert free(mirror) == 7
+
+    @pytest.mark.parametrize(("allocatable", "said", "expected"), TAKEN.values(), ids=TAKEN.keys())
+    def test_what_the_plugin_had_taken_away_it_keeps_when_the_agent_falls_silent(
+        self, allocatable: int, said: AgentBuilder, expected: int
+    ) -> None:
+        mirror = cluster(eight(allocatable, 4).booted("b1"), report=lambda *_: None)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, said)
+        mirror.node_devices.tick(NOW_S + 601)
+        assert free(mirror) == expected
+
+    @pytest.mark.parametrize(("is_bad", "expected"), [(False, 2), (True, 3)])
+    def test_it_keeps_it_beside_what_a_prometheus_tells_too(self, is_bad: bool, expected: int) -> None:
+        """What the plugin has taken away is not what Prometheus tells of, or just that."""
+        complaints = Complaints()
+        mirror = cluster(eight(3, 4).booted("b1"), report=complaints)
+        mirror.node_devices.tick(NOW_S)
+        write(mirror, agent("a").gpus(4).booted("b1").offered(0, 1, 2))
+        mirror.node_devices.tick(NOW_S + 601)
+        measured = agent("a").gpus(4).bad(3 if is_bad else 0)
+        mirror.node_devices.measured.hear("a", device_report(measured.build())[0])
+        assert free(mirror) == expected
+        assert [told for _, _, told in complaints] == [self.STALE]
 
     def test_one_fault_that_the_plugin_takes_away_meanwhile_is_one_device(self) -> None:
         mirror = cluster(eight().booted("b1"), report=lambda *_: None)

@@ -106,7 +106,7 @@ def test_the_time_when_it_was_down_is_not_observed(found: tuple[Exporter, Cluste
 
 
 def test_products_are_kept(found: tuple[Exporter, ClusterHours]) -> None:
-    assert {row.product for row in found[1].rows} == {"NVIDIA H100 80GB HBM3"}
+    assert {row.product for row in found[1].rows} == {"NVIDIA-H100-80GB-HBM3"}
 
 
 # Pieces

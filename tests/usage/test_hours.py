@@ -144,21 +144,21 @@ SEEN: dict[str, tuple[tuple[NodeDevices, ...], str]] = {
     "all of it, but what is not written yet": ((agent("g0", *FULL),), ""),
     "a day is missing": (
         (agent("g0", FULL[1]),),
-        "not observed, and in no column: 24.0 node-hours (g0 24.0 h)",
+        "not observed, and in no column: 24.0 node-hours (g0 24.0h)",
     ),
     "the agent is gone since yesterday": (
         (agent("g0", FULL[0], age_s=43_200),),
-        "not observed, and in no column: 12.0 node-hours (g0 12.0 h)",
+        "not observed, and in no column: 12.0 node-hours (g0 12.0h)",
     ),
     "no agent at all": (
         (),
         "NodeDevices: there are none (does the node agent run here?); "
-        "not observed, and in no column: 36.0 node-hours (g0 36.0 h)",
+        "not observed, and in no column: 36.0 node-hours (g0 36.0h)",
     ),
     "days that are forged": (
         (agent("g0", FULL[0], ("2026-11-20", 10**6, 1)),),
         "NodeDevices g0: days: '2026-11-20': observedSeconds: expected 0 to 86400, found 1000000: the day is "
-        "left out; not observed, and in no column: 12.0 node-hours (g0 12.0 h)",
+        "left out; not observed, and in no column: 12.0 node-hours (g0 12.0h)",
     ),
 }
 
@@ -188,10 +188,10 @@ ROWS = (
 )
 GROUPS: dict[HoursBy, list[tuple[tuple[str, ...], int, int, int | None]]] = {
     HoursBy.NAMESPACE: [(("b",), 5, 5, 0), (("a",), 20, 1, 90), (("",), 1, 0, 100)],
-    HoursBy.QUEUE: [(("", ""), 16, 5, 16), (("a", "q"), 10, 1, 90)],
-    HoursBy.DAY: [(("2026-11-01",), 11, 1, 90), (("2026-11-02",), 15, 5, 0)],
-    HoursBy.PRODUCT: [(("H100",), 26, 6, 62)],
-    HoursBy.CLUSTER: [(("east",), 26, 6, 62)],
+    HoursBy.QUEUE: [(("", ""), 16, 5, 17), (("a", "q"), 10, 1, 90)],
+    HoursBy.DAY: [(("2026-11-01",), 11, 1, 91), (("2026-11-02",), 15, 5, 0)],
+    HoursBy.PRODUCT: [(("H100",), 26, 6, 63)],
+    HoursBy.CLUSTER: [(("east",), 26, 6, 63)],
 }
 
 

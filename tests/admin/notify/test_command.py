@@ -75,6 +75,20 @@ def test_a_dry_run_of_a_dump_says_what_would_be_said(tmp_path: Path) -> None:
     assert "IdleDevices" in table
 
 
+@pytest.mark.parametrize(("width", "last"), [(60, "OUTCOME"), (80, "WASTED"), (140, "WASTED")])
+def test_a_workload_is_one_line_and_its_text_is_shown_where_wide_is_asked_for(
+    width: int, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    head, *rows = ran("--demo", "--dry-run").stdout.partition("\n\n")[2].split("\n\n")[0].splitlines()
+    assert (head.split()[-1], len(rows)) == (last, 13)
+    assert max(map(len, (head, *rows))) <= width
+    head, first, *_ = ran("--demo", "--dry-run", "-o", "wide").stdout.partition("\n\n")[2].splitlines()
+    assert head.split()[-3:] == ["DEVICES", "WASTED", "MESSAGE"]
+    assert "Of 8 devices (NVIDIA-A100-SXM4-80GB) in alpha: 8 idle" in first
+    assert first.endswith("Told once a day at most.")
+
+
 @pytest.mark.parametrize("value", ["false", "yes"])
 def test_where_nobody_asks_nobody_is_told_and_that_is_said(tmp_path: Path, value: str) -> None:
     result = ran(dumped(tmp_path / "east.json", ["a"], value=value), "--dry-run")

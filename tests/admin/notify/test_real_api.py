@@ -174,3 +174,39 @@ def test_owners_are_told_once_however_many_runs_there_are(api: RealApi, tmp_path
         assert await _events(api) == []
 
     asyncio.run(main())
+
+
+def test_an_owner_that_no_pod_can_have_costs_nobody_else(api: RealApi, tmp_path: Path) -> None:
+    """Secrets, which nobody is to read here, by uids that are no keys, another's, and nobody's."""
+
+    async def main() -> None:
+        async with _admin(api) as client:
+            job = await client.get_json(f"/apis/batch/v1/namespaces/{TEAM}/jobs/train", Obj)
+            uids = (
+                "not a key! 3",
+                "x" * 5_000,
+                job["metadata"]["uid"],
+                "ffffffff-0000-4000-8000-000000000000",
+            )
+            for number, uid in enumerate(uids):
+                named = {"metadata": {"name": f"Not_An.Event:{number}", "uid": uid}}
+                await _pod(client, f"evil-{number}", {"apiVersion": "v1", "kind": "Secret", **named})
+            # Of all that were told.
+            await client.delete(f"/api/v1/namespaces/{TEAM}/events", dict)
+            await client.delete(f"{SYSTEM}/configmaps", dict)
+            path = "/apis/fairway.dev/v1alpha1/nodedevices/g1"
+            devices = await client.get_json(path, Obj)
+            for number in range(len(uids)):
+                one = DeviceBuilder(f"GPU-evil-{number}").held_by(f"{TEAM}/evil-{number}").doing(0, 0, 1)
+                obj = one.object(3 + number)
+                window = obj["window"]
+                assert isinstance(window, dict)
+                window["idleSince"] = _moment(NOW - timedelta(hours=2))
+                devices["devices"].append(obj)
+            await client.put(path, devices, dict)
+        found = await _run(await _source(api, tmp_path))
+        assert [line.problem for line in found.lines if line.problem] == []
+        told = sorted(line.kind for line in found.lines if line.outcome == "told")
+        assert told == ["Deployment", "Job", "Pod", "Secret", "Secret"]
+
+    asyncio.run(main())

@@ -1,5 +1,8 @@
 """Who was told: what a record keeps, what it forgets, and how many it holds."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,14 +17,17 @@ from admin.notify.record import (
     data,
     entries,
     event_id,
+    key_of,
     noted,
     record_of,
     settled,
     standing,
 )
+from fairway.kube.event_series import Regarding
 
 NOON = 1_795_348_800.0
 HOUR, DAY = 3600.0, 86_400.0
+UID = "00000000-0000-4000-8000-000000000001"
 TOLD, CLAIM = Entry(int(NOON), State.TOLD), Entry(int(NOON), State.UNFINISHED)
 
 
@@ -50,7 +56,7 @@ TOLD, CLAIM = Entry(int(NOON), State.TOLD), Entry(int(NOON), State.UNFINISHED)
 )
 def test_whether_a_workload_may_be_told(text: str, after_s: float, expected: Standing) -> None:
     now_s = NOON + after_s
-    assert standing(entries({"uid": text}, now_s).get("uid"), now_s) is expected
+    assert standing(entries({UID: text}, now_s).get(UID), now_s) is expected
 
 
 @pytest.mark.parametrize(
@@ -69,8 +75,8 @@ def test_what_may_pass_is_told_when_it_is_seen_in_another_hour(
     text: str | None, after_s: float, expected: Standing
 ) -> None:
     now_s = NOON + after_s
-    kept = entries({"uid": text} if text else {}, now_s)
-    assert standing(kept.get("uid"), now_s, lasts=False) is expected
+    kept = entries({UID: text} if text else {}, now_s)
+    assert standing(kept.get(UID), now_s, lasts=False) is expected
 
 
 def test_what_is_seen_is_noted_once_and_leaves_room_for_claims() -> None:
@@ -83,9 +89,45 @@ def test_what_is_seen_is_noted_once_and_leaves_room_for_claims() -> None:
 
 
 def test_what_is_a_day_old_or_cannot_be_read_is_forgotten() -> None:
-    kept = entries({"a": "2026-11-22T12:00:00Z", "b": "2026-11-21T11:59:59Z", "c": "x"}, NOON)
-    assert kept == {"a": TOLD}
+    kept = entries({UID: "2026-11-22T12:00:00Z", UID[:-1] + "2": "2026-11-21T11:59:59Z", "c": "x"}, NOON)
+    assert kept == {UID: TOLD}
     assert entries(None, NOON) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "stays"),
+    [
+        (UID, "2026-11-20T12:00:00Z", False),
+        ("stated." + "0" * 32, "2026-11-20T12:00:00Z unfinished", False),
+        (UID, "kept by hand", True),
+        ("last-backup", "2026-11-20T12:00:00Z", True),
+        ("stated.readme", "", True),
+    ],
+)
+def test_only_entries_are_forgotten(key: str, text: str, stays: bool) -> None:
+    before = {key: text}
+    assert data(entries(before, NOON), before) == (before if stays else {})
+    assert entries(before, NOON) == {}
+
+
+SECRET = Regarding("example.com/v1", "Thing", "team", "x", UID)
+
+
+@pytest.mark.parametrize("field", ["kind", "namespace", "name", "uid", "api_version"])
+@pytest.mark.parametrize("text", ["not a key! 3", "", "x" * 5_000, "\0", "\ud800", "../..", UID[:-1] + "2"])
+def test_whatever_pods_say_of_their_owner_its_key_is_its_own(field: str, text: str) -> None:
+    said = key_of(replace(SECRET, **{field: text}), is_read=False)
+    assert re.fullmatch(r"[-._a-zA-Z0-9]{1,40}", said)
+    assert said not in {key_of(SECRET, is_read=False), key_of(SECRET, is_read=True), text}
+
+
+def test_what_was_read_is_kept_by_its_uid_in_every_version() -> None:
+    assert key_of(SECRET, is_read=True) == UID
+    for is_read in (True, False):
+        again = replace(SECRET, api_version="example.com/v2")
+        assert key_of(again, is_read=is_read) == key_of(SECRET, is_read=is_read)
+    odd = key_of(replace(SECRET, uid="not a key! 3"), is_read=True)
+    assert odd.startswith("stated.")
 
 
 def test_a_claim_is_made_once_and_for_as_many_as_there_is_room_for() -> None:
@@ -120,7 +162,8 @@ def test_the_event_of_a_claim_has_one_name_and_the_next_claim_another() -> None:
 
 @given(
     st.dictionaries(
-        st.text(), st.builds(Entry, st.integers(int(NOON - HOUR), int(NOON)), st.sampled_from(State))
+        st.uuids().map(str),
+        st.builds(Entry, st.integers(int(NOON - HOUR), int(NOON)), st.sampled_from(State)),
     )
 )
 def test_what_is_written_is_what_is_read(kept: dict[str, Entry]) -> None:

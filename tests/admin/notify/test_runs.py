@@ -1,6 +1,7 @@
 """Whole runs: who is told where, how often, and what a rerun does after each kind of failure."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from itertools import pairwise
@@ -8,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from admin.notify.record import record_of
 from sandbox.fakeapi import ApiFault, Cut, Seen, requests
+from sandbox.fakeapi.store import Obj
 from sandbox.fakeapi.virtual_time import run
-from tests.admin.notify.world import Cluster, World, idle, outcomes, problems
+from tests.admin.notify.world import Cluster, World, idle, outcomes, problems, reference
 from tests.usage.agents import DeviceBuilder
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
@@ -57,7 +60,7 @@ def test_an_owner_is_told_what_is_idle_since_when_and_what_to_do(play: Play) -> 
         assert event["source"] == {"component": "fairway-notify"}
         assert event["firstTimestamp"] == "2026-11-22T12:00:00Z"
         assert event["message"] == (
-            "Of 1 device (NVIDIA H100) in east: 1 idle for up to 2h (since 2026-11-22 10:00 UTC), 2.0 "
+            "Of 1 device (NVIDIA-H100) in east: 1 idle for up to 2h (since 2026-11-22 10:00 UTC), 2.0 "
             "device-hours so far: end it or ask for fewer. Unused now: 1 device-hours each hour. To look: "
             "fairway top -n team --by pod. Told once a day at most."
         )
@@ -349,7 +352,7 @@ def test_what_controls_a_workload_is_told_once_for_all_its_parts(play: Play) -> 
         jobset(world.east, size=3)
         await world.run()
         assert world.east.told() == ["IdleDevices JobSet/pretrain"]
-        assert world.east.events()[0]["message"].startswith("Of 3 devices (NVIDIA H100) in east: 3 idle")
+        assert world.east.events()[0]["message"].startswith("Of 3 devices (NVIDIA-H100) in east: 3 idle")
 
     play(scenario)
 
@@ -438,6 +441,73 @@ def test_a_name_that_leads_elsewhere_is_not_followed(play: Play, name: str) -> N
     play(scenario)
 
 
+UID = "ffffffff-0000-4000-8000-000000000000"
+NONSENSE = ("not a key! 3", "x" * 5_000, "../..")
+STATED = [
+    *((field, text) for field in ("uid", "kind", "name", "apiVersion") for text in NONSENSE),
+    ("uid", UID),
+    ("uid", "another's"),
+    ("kind", "Pod"),
+    ("name", "Not_An.Events:Name"),
+    ("apiVersion", "example.com/v1"),
+]
+"""What the author of a pod chooses, in place of what is true of its owner."""
+
+
+@pytest.mark.parametrize(("field", "text"), STATED)
+@pytest.mark.parametrize("kind", ["Job", "JobSet"])
+def test_what_a_pod_says_of_its_owner_costs_nobody_else(play: Play, kind: str, field: str, text: str) -> None:
+    async def scenario(world: World) -> None:
+        top = world.east.make(JOBSET, "JobSet", "pretrain")
+        job = world.east.job("train")
+        named, other = (job, top) if kind == "Job" else (top, job)
+        # JobSets are known by what names them alone.
+        world.east.api.authorization = _Denying("jobsets")  # type: ignore[assignment]  # A check.
+        owner = {**reference(named), field: other["metadata"]["uid"] if text == "another's" else text}
+        world.east.pod("evil", idle("GPU-evil"))
+        world.east.api.update(
+            "/api/v1/namespaces/team/pods/evil", lambda obj: obj["metadata"].update(ownerReferences=[owner])
+        )
+        assert "not told" not in outcomes(await world.run()).values()
+        world.east.pod("train-0", idle("GPU-train"), by=job)
+        world.east.pod("pretrain-0", idle("GPU-pretrain"), by=top)
+        await world.run(HOUR_S)
+        events = world.east.events()
+        for one in (top, job):
+            of = {"namespace": "team", **reference(one)}
+            del of["controller"]
+            (message,) = (event["message"] for event in events if event["involvedObject"] == of)
+            assert message.startswith("Of 1 device ")
+        assert all(re.fullmatch(r"[a-z0-9][a-z0-9.-]*", event["metadata"]["name"]) for event in events)
+        assert all(re.fullmatch(r"[-.a-z0-9]{1,40}", key) for key in world.east.recorded())
+
+    play(scenario)
+
+
+def test_what_others_keep_in_a_record_stays(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        uid = world.east.idler()["metadata"]["uid"]
+        await world.run()
+        path = f"/api/v1/namespaces/fairway-system/configmaps/{record_of(uid)}"
+        others = {"readme": "x", "last": "2026-11-20T12:00:00Z"}
+        marks = {"labels": {"backup": "yes"}, "annotations": {"example.com/a": "b"}}
+
+        def mark(obj: Obj) -> None:
+            obj["metadata"] |= marks
+            obj["binaryData"] = {"logo": "AAEC"}
+            obj["data"] |= others
+
+        world.east.api.update(path, mark)
+        assert outcomes(await world.run(DAY_S)) == {"east team/Job/train": "told"}
+        (record,) = world.east.api.store.collection("v1", "configmaps").records.values()
+        obj = record.decode()
+        assert obj["metadata"] == obj["metadata"] | marks
+        assert obj["binaryData"] == {"logo": "AAEC"}
+        assert obj["data"] == {**others, uid: "2026-11-23T12:00:00Z"}
+
+    play(scenario)
+
+
 def test_a_workload_that_karmada_has_spread_is_told_once_on_its_template(play: Play) -> None:
     async def scenario(world: World) -> None:
         karmada = await world.control_plane()
@@ -455,7 +525,7 @@ def test_a_workload_that_karmada_has_spread_is_told_once_on_its_template(play: P
         (event,) = karmada.events()
         assert event["involvedObject"]["uid"] == template["metadata"]["uid"]
         assert event["message"].startswith(
-            "Of 8 devices (NVIDIA H100) in east, north, south and 1 more: 8 idle for up to 2h"
+            "Of 8 devices (NVIDIA-H100) in east, north, south and 1 more: 8 idle for up to 2h"
         )
         assert [cluster.told() for cluster in world.clusters] == [["IdleDevices Job/own"], [], [], []]
         assert own["metadata"]["uid"] in world.east.recorded()
