@@ -24,7 +24,7 @@ from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.dra_state import DraState
 from estimator.cluster.labels import LabelColumns
 from estimator.cluster.occupancy import Occupancy, PodGroup
-from fairway.accelerators.devices import Scheme
+from fairway.accelerators.devices import NONE_UNHEALTHY, Scheme
 from fairway.dra.cel import cel_when_needed
 from fairway.dra.selection import Compile
 from fairway.quantity import MAX_INT64
@@ -33,7 +33,6 @@ from fairway.taints import Taint
 
 IntVector = NDArray[np.int64]
 # Most nodes have none of these: one empty mapping for all of them.
-_NONE_UNHEALTHY: Mapping[str, int] = MappingProxyType({})
 _NONE_BROKEN: Mapping[str, Broken] = MappingProxyType({})
 _NONE_FILLED: Mapping[str, str] = MappingProxyType({})
 BoolVector = NDArray[np.bool_]
@@ -57,7 +56,7 @@ class NodeRow:
     name: str
     present: bool = False
     allocatable: Amounts = field(default_factory=dict)
-    unhealthy: Mapping[str, int] = field(default_factory=lambda: _NONE_UNHEALTHY)
+    unhealthy: Mapping[str, int] = field(default_factory=lambda: NONE_UNHEALTHY)
     used: Amounts = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -160,7 +159,7 @@ class NodeColumns:
         allocatable: Amounts,
         labels: Mapping[str, str],
         taints: tuple[Taint, ...],
-        unhealthy: Mapping[str, int] = _NONE_UNHEALTHY,
+        unhealthy: Mapping[str, int] = NONE_UNHEALTHY,
     ) -> None:
         """A node appeared or changed; ``unhealthy`` is what it has of a resource beyond ``allocatable``."""
         index = self._claim_row(name)
@@ -217,7 +216,7 @@ class NodeColumns:
         row = self._row(index)
         resources = tuple(row.allocatable)
         row.present = False
-        row.allocatable, row.unhealthy, row.taints = {}, _NONE_UNHEALTHY, ()
+        row.allocatable, row.unhealthy, row.taints = {}, NONE_UNHEALTHY, ()
         row.broken, row.filled = _NONE_BROKEN, _NONE_FILLED
         self.broken.put(index, row.broken)
         self._labels_changed(index, row, {})

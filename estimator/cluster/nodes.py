@@ -9,7 +9,7 @@ from estimator.cluster.columns import NodeColumns
 from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.report import Report
-from fairway.accelerators.devices import NodeFacts
+from fairway.accelerators.devices import NONE_UNHEALTHY, NodeFacts, withdrawn
 from fairway.kube.objects import Node, RawResources
 from fairway.resources import PODS, Amounts, ResourceError, is_extended, is_scheduled, parse_amounts
 from fairway.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE, Taint
@@ -43,10 +43,9 @@ class NodeMirror:
         name = intern(node.metadata.name)
         allocatable = self._amounts(name, "allocatable", node.status.allocatable)
         labels = _labels(node)
-        self._columns.set_node(
-            name, allocatable, labels, _taints(node), self._unhealthy(name, node, allocatable)
-        )
-        self._facts[name] = NodeFacts(name, labels, _NO_ANNOTATIONS, allocatable)
+        unhealthy = self._unhealthy(name, node, allocatable)
+        self._columns.set_node(name, allocatable, labels, _taints(node), unhealthy)
+        self._facts[name] = NodeFacts(name, labels, _NO_ANNOTATIONS, allocatable, unhealthy)
         facts = NodeFacts(name, labels, node.metadata.annotations or {}, allocatable)
         row = self._columns.row_of(name)
         assert row is not None
@@ -84,17 +83,15 @@ class NodeMirror:
         else:
             del self._told[name, scheme]
 
-    def _unhealthy(self, name: str, node: Node, allocatable: Amounts) -> Amounts:
+    def _unhealthy(self, name: str, node: Node, allocatable: Amounts) -> Mapping[str, int]:
         if not any(is_extended(resource) for resource in allocatable):
-            return {}
+            return NONE_UNHEALTHY
         raw = {
             resource: value
             for resource, value in (node.status.capacity or {}).items()
             if is_extended(resource)
         }
-        capacity = self._amounts(name, "capacity", raw)
-        beyond = {resource: has - allocatable.get(resource, 0) for resource, has in capacity.items()}
-        return {resource: amount for resource, amount in beyond.items() if amount > 0}
+        return withdrawn(allocatable, self._amounts(name, "capacity", raw))
 
     def _amounts(self, name: str, field: str, raw: RawResources | None) -> Amounts:
         kept: Amounts = {}

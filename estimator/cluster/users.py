@@ -14,6 +14,7 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.accelerators.devices import Device, NodeFacts, Scheme
 from fairway.usage.bound_pod import UNKNOWN, BoundPod
 from fairway.usage.cluster import Objects, as_of_s, usage_parts
+from fairway.usage.held import stated_devices
 from fairway.usage.no_agents import NO_AGENTS, NOT_IN_FILE
 from fairway.usage.owner import Owner, Owners
 from fairway.usage.use import ClusterUsage
@@ -91,4 +92,5 @@ class Users:
         )
 
     def _inventory(self, scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
-        return self.devices[scheme.name].get(node.name, {})
+        # Nodes are kept without annotations: the schemes that write these have told the mirror.
+        return stated_devices(scheme, node) or self.devices[scheme.name].get(node.name, {})

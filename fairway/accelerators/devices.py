@@ -8,7 +8,8 @@ Memory is in the scheme's own unit, mostly MiB; cores are in the device's own un
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from fairway.resources import Amounts
@@ -18,6 +19,9 @@ ANY_SLOTS = 2**31 - 1
 
 PPM = 1_000_000
 """A whole device's memory, where a share of it is asked for."""
+
+NONE_UNHEALTHY: Mapping[str, int] = MappingProxyType({})
+"""What most nodes have beyond allocatable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +104,34 @@ class DeviceClaim:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What an adapter may look at on a node; amounts as in `fairway.resources`."""
+    """What an adapter may look at on a node; amounts as in `fairway.resources`.
+
+    ``unhealthy``: what its capacity is beyond allocatable, which device plugins have withdrawn.
+    """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    unhealthy: Mapping[str, int] = field(default_factory=lambda: NONE_UNHEALTHY)
+
+    def capacity(self, resource: str) -> int:
+        """How much of it there is, whether pods may have it or not."""
+        return self.allocatable.get(resource, 0) + self.unhealthy.get(resource, 0)
+
+    def recovered(self) -> "NodeFacts":
+        """The node as it was before anything was withdrawn."""
+        if not self.unhealthy:
+            return self
+        names = self.allocatable.keys() | self.unhealthy.keys()
+        allocatable = {name: self.capacity(name) for name in names}
+        return replace(self, allocatable=allocatable, unhealthy=NONE_UNHEALTHY)
+
+
+def withdrawn(allocatable: Mapping[str, int], capacity: Mapping[str, int]) -> Mapping[str, int]:
+    """What there is of resources beyond allocatable."""
+    beyond = {name: has - allocatable.get(name, 0) for name, has in capacity.items()}
+    return {name: amount for name, amount in beyond.items() if amount > 0} or NONE_UNHEALTHY
 
 
 @dataclass(frozen=True, slots=True)

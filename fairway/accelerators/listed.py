@@ -22,7 +22,8 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     ``product``: of all GPUs, empty where they differ. ``counts``: by MIG profile, GPUs that are not cut under
     the empty name; ``gpus``: all GPUs, cut or not.
     ``are_replicas``: whether kubelet gives replicas of them to pods, None where nobody tells.
-    ``is_partial``: there are more devices than these.
+    ``is_partial``: there are more devices than these. ``withheld``, ``gpus_withheld``: how many of ``counts``
+    and ``gpus`` kubelet may not give. ``by_instance``: it gives MIG instances.
     """
 
     product: str = ""
@@ -30,6 +31,9 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     gpus: int = 0
     are_replicas: bool | None = None
     is_partial: bool = False
+    withheld: tuple[tuple[str, int], ...] = ()
+    gpus_withheld: int = 0
+    by_instance: bool = False
 
     def count(self, profile: str) -> int:
         """How many of a profile there are."""
@@ -43,7 +47,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
             return ""
         profile = self.counts[0][0] if len(self.counts) == 1 else ""
         pieces = self.count(profile)
-        if advertised == pieces or not advertised:
+        if advertised == pieces or not advertised or (profile and self.by_instance):
             return profile
         if advertised == self.gpus:
             return None
@@ -51,6 +55,22 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
             # Fewer of them: some are unhealthy.
             return profile
         return profile if advertised % self.gpus else None
+
+    def replicas(self, piece: str | None, allocatable: int, capacity: int) -> int:
+        """How many replicas there are of each of what the resource stands for, by `piece`.
+
+        kubelet keeps in capacity what a plugin withdraws, but not what one that starts does not find: what
+        pods may have is counted against the devices that kubelet may give.
+        """
+        devices, withheld = self.gpus, self.gpus_withheld
+        if piece is not None:
+            devices, withheld = self.count(piece), dict(self.withheld).get(piece, 0)
+        offered = devices - withheld
+        if withheld and offered and allocatable % offered == 0 and self.are_replicas is not False:
+            times = allocatable // offered
+            if times and capacity % times == 0 and offered <= capacity // times <= devices:
+                return self.times(offered, allocatable)
+        return self.times(devices, capacity)
 
     def times(self, devices: int, advertised: int) -> int:
         """How many replicas there are of each of so many devices that are advertised so many times."""
@@ -66,7 +86,9 @@ def listed(found: NodeDevices) -> Listed:
     """What the object lists."""
     devices = found.devices
     cut = {device.parent for device in devices if device.parent}
-    counts = Counter(profile_of(device) for device in devices if is_counted(device, cut))
+    counted = [device for device in devices if is_counted(device, cut)]
+    counts = Counter(map(profile_of, counted))
+    withheld = Counter(profile_of(device) for device in counted if device.schedulable is False)
     # Only an agent tells of shares; whoever else makes such objects knows just who holds what.
     shares = [
         holder.shares > 0
@@ -81,6 +103,9 @@ def listed(found: NodeDevices) -> Listed:
         sum(not device.parent for device in devices),
         True if any(shares) else False if shares and found.agent.version else None,
         Missing.DEVICES in (found.agent.missing or ()),
+        tuple(sorted(withheld.items())),
+        sum(device.schedulable is False for device in devices if not device.parent),
+        any(device.parent and device.schedulable for device in devices),
     )
 
 
@@ -96,7 +121,14 @@ def profile_of(device: NodeDevice) -> str:
 
 @lru_cache(maxsize=1024)
 def _shared(
-    product: str, counts: tuple[tuple[str, int], ...], gpus: int, are_replicas: bool | None, is_partial: bool
+    product: str,
+    counts: tuple[tuple[str, int], ...],
+    gpus: int,
+    are_replicas: bool | None,
+    is_partial: bool,
+    withheld: tuple[tuple[str, int], ...],
+    gpus_withheld: int,
+    by_instance: bool,
 ) -> Listed:
     """The same object for nodes that have the same."""
-    return Listed(product, counts, gpus, are_replicas, is_partial)
+    return Listed(product, counts, gpus, are_replicas, is_partial, withheld, gpus_withheld, by_instance)

@@ -17,7 +17,7 @@ from fairway.accelerators.product_names import spelled
 from fairway.kube.node_devices import Health, NodeDevices
 from fairway.moments import moment_s
 from fairway.usage.bound_pod import BoundPod
-from fairway.usage.dealt import Dealer, use_of
+from fairway.usage.dealt import Dealer
 from fairway.usage.definitions import THRESHOLDS, Thresholds
 from fairway.usage.held import Held, HeldDevices, Inventory, stated_devices
 from fairway.usage.judged import judged
@@ -127,24 +127,27 @@ def _uses(
     uses: list[Use] = []
     parts: Counter[str] = Counter()
     openers: list[tuple[BoundPod, Held]] = []
+    holders: list[tuple[BoundPod, tuple[Held, ...]]] = []
     for pod in pods:
         read = holdings.of(pod)
         problems += read.problems
-        for held in read.found:
+        if read.found or dealer.knows(pod):
+            holders.append((pod, read.found))
+    # Whatever order the pods are listed in, the same ones get what cannot be divided.
+    for pod, found in sorted(holders, key=lambda holder: (holder[0].namespace, holder[0].name)):
+        for held in found:
             if held.opener:
                 openers.append((pod, held))
             elif held.group:
-                parts[held.group] += held.milli
-        if read.found or dealer.knows(pod):
-            holding = _holding(pod, owners, now_s)
-            uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, read.found)), limits)
+                parts[held.group] += held.nano
+        holding = _holding(pod, owners, now_s)
+        uses += judged(tuple(dealer.dealt(holding, pod.tenancy.uid, found)), limits)
     for pod, held in openers:
         # What pods have parts of is theirs; the rest of the device is held for whoever comes.
-        rest = held.milli - parts[held.group]
+        rest = held.nano - parts[held.group]
         if rest > 0:
-            uses.append(
-                use_of(_holding(pod, owners, now_s), msgspec.structs.replace(held, milli=rest), 1, None)
-            )
+            left = msgspec.structs.replace(held, nano=rest)
+            uses.append(dealer.use_of(_holding(pod, owners, now_s), left, 1, None))
     return tuple(uses), tuple(problems)
 
 

@@ -1,23 +1,30 @@
 """Which devices a pod's share of its node is: requests say how much, kubelet and processes say which."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fairway.accelerators.mig_geometry import most_instances
 from fairway.accelerators.product_names import spelled
 from fairway.usage.bound_pod import BoundPod
-from fairway.usage.held import WHOLE_MILLI, Held
+from fairway.usage.held import WHOLE_NANO, Held
 from fairway.usage.measured import Holds, Measured
-from fairway.usage.use import HoldingPod, Use
+from fairway.usage.use import WHOLE_MILLI, HoldingPod, Use
+
+_NANO_IN_MILLI = WHOLE_NANO // WHOLE_MILLI
 
 
 class Dealer:
     """The measured devices of a node by the pods that hold them. Every pod there is to be asked about once.
+
+    What cannot be divided into thousandths goes to one pod after the other, so that the parts of a device add
+    up: the same to the same pod as long as they come in the same order.
 
     ``unasked``: the pods found so far that use devices which they neither asked for nor were given.
     """
 
     def __init__(self, devices: Iterable[Measured]) -> None:
         self.unasked: list[str] = []
+        self._dealt: Counter[str] = Counter()
         self._by_id = {device.id: device for device in devices}
         self._held: dict[tuple[str, str], list[tuple[Holds, Measured]]] = {}
         for device in sorted(self._by_id.values(), key=lambda device: (device.index, device.id)):
@@ -39,7 +46,7 @@ class Dealer:
             if held.device:
                 if held.device not in named:
                     named[held.device] = self._named(held.device, left)
-                yield use_of(pod, held, 1, named[held.device])
+                yield self.use_of(pod, held, 1, named[held.device])
                 continue
             missing = held.pieces
             for id_, (holds, device) in tuple(left.items()):
@@ -48,15 +55,25 @@ class Dealer:
                     pieces = min(missing, max(1, holds.shares))
                     missing -= pieces
                     if not held.opener:
-                        yield use_of(pod, held, pieces, device)
+                        yield self.use_of(pod, held, pieces, device)
             if missing and not held.opener:
-                yield use_of(pod, held, missing, None)
+                yield self.use_of(pod, held, missing, None)
         for holds, device in left.values():
             if holds.given:
                 # Asked for by a claim (Dynamic Resource Allocation), not by the name of a resource.
-                yield use_of(pod, Held(spelled(device.product), _part(device), 1), 1, device)
+                yield self.use_of(pod, Held(spelled(device.product), _part(device), 1), 1, device)
         if any(not (holds.given or holds.noted) for holds, _ in left.values()):
             self.unasked.append(f"{pod.namespace}/{pod.name} on {pod.node}")
+
+    def use_of(self, pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
+        """So many of the pieces."""
+        product = held.product or (spelled(device.product) if device else "")
+        if held.nano == WHOLE_NANO:
+            return Use(pod, product, WHOLE_MILLI, pieces, device)
+        whole = (device.parent or device.id) if device else ""
+        before = self._dealt[whole] // _NANO_IN_MILLI
+        self._dealt[whole] += held.nano * pieces
+        return Use(pod, product, self._dealt[whole] // _NANO_IN_MILLI - before, 1, device)
 
     def _named(self, device: str, left: dict[str, tuple[Holds, Measured]]) -> Measured | None:
         """The device that a sharing scheme calls so: by its id, or by its number on the node; its agent has
@@ -83,13 +100,8 @@ class Dealer:
         return left
 
 
-def use_of(pod: HoldingPod, held: Held, pieces: int, device: Measured | None) -> Use:
-    """So many of the pieces."""
-    return Use(pod, held.product or (spelled(device.product) if device else ""), held.milli, pieces, device)
-
-
 def _part(device: Measured) -> int:
-    """Of a device a MIG instance is, in thousandths."""
+    """Of a device a MIG instance is, in billionths."""
     if not device.parent:
-        return WHOLE_MILLI
-    return WHOLE_MILLI // most_instances(device.product, device.profile)
+        return WHOLE_NANO
+    return -(-WHOLE_NANO // most_instances(device.product, device.profile))

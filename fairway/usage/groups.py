@@ -5,14 +5,14 @@ is missing from its median utilisation to 100 %. So a pod that holds eight devic
 six. What was not measured is not wasted, and is told beside it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from fairway.usage.definitions import Finding
-from fairway.usage.held import WHOLE_MILLI
 from fairway.usage.percent import percent as _percent
-from fairway.usage.use import ClusterUsage, Use
+from fairway.usage.use import WHOLE_MILLI, ClusterUsage, Use
 
 
 class By(StrEnum):
@@ -99,6 +99,7 @@ class Group:
         )
 
 
+_Counted = tuple[str, Use, int]
 _Key = Callable[[str, Use], tuple[str, ...]]
 
 _KEYS: Mapping[By, _Key] = {
@@ -124,10 +125,9 @@ def groups(clusters: Iterable[ClusterUsage], by: By) -> tuple[Group, ...]:
     One namespace, queue or owner in several clusters is one group, as Karmada spreads them.
     """
     key_of = _KEYS[by]
-    of: dict[tuple[str, ...], list[tuple[str, Use]]] = {}
-    for cluster in clusters:
-        for use in cluster.uses:
-            of.setdefault(key_of(cluster.cluster, use), []).append((cluster.cluster, use))
+    of: dict[tuple[str, ...], list[_Counted]] = {}
+    for counted in _counted(clusters):
+        of.setdefault(key_of(*counted[:2]), []).append(counted)
     return by_waste(_group(name, uses) for name, uses in of.items())
 
 
@@ -148,7 +148,7 @@ def total(clusters: Iterable[ClusterUsage], parts: Iterable[Group] | None = None
     """The sum over everything; ``parts``: the `groups` by anything, where they are known already."""
     clusters = tuple(clusters)
     if parts is None:
-        return _group((), [(cluster.cluster, use) for cluster in clusters for use in cluster.uses])
+        return _group((), list(_counted(clusters)))
     pods = {
         (cluster.cluster, use.pod.namespace, use.pod.name) for cluster in clusters for use in cluster.uses
     }
@@ -163,25 +163,42 @@ def added(name: tuple[str, ...], parts: Iterable[Group]) -> Group:
     return sums
 
 
-def _group(name: tuple[str, ...], uses: list[tuple[str, Use]]) -> Group:
+def _counted(clusters: Iterable[ClusterUsage]) -> Iterator[_Counted]:
+    """Every use with what others hold of its device that come before it, in thousandths."""
+    for cluster in clusters:
+        begins: Counter[tuple[str, str]] = Counter()
+        for use in cluster.uses:
+            begin_milli = 0
+            if use.device is not None and use.milli < WHOLE_MILLI:
+                key = use.pod.node, use.device.id
+                begin_milli = begins[key]
+                begins[key] += use.allocated_milli
+            yield cluster.cluster, use, begin_milli
+
+
+def _group(name: tuple[str, ...], uses: list[_Counted]) -> Group:
     if not uses:
         return Group(name)
-    pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use in uses}
-    sums = map(sum, zip(*(_amounts(use) for _, use in uses), strict=True))
-    idle_s = max(_idle_s(use) for _, use in uses)
-    ages = (use.pod.age_s for _, use in uses if use.pod.age_s is not None)
+    pods = {(cluster, use.pod.namespace, use.pod.name) for cluster, use, _ in uses}
+    sums = map(sum, zip(*(_amounts(use, begin_milli) for _, use, begin_milli in uses), strict=True))
+    idle_s = max(_idle_s(use) for _, use, _ in uses)
+    ages = (use.pod.age_s for _, use, _ in uses if use.pod.age_s is not None)
     return replace(Group(name, len(pods), *sums), idle_s=idle_s, age_s=max(ages, default=None))
 
 
-def _amounts(use: Use) -> tuple[int, ...]:
-    """What of the use adds up, in the order of `Group` from ``allocated_milli`` on."""
+def _amounts(use: Use, begin_milli: int) -> tuple[int, ...]:
+    """What of the use adds up, in the order of `Group` from ``allocated_milli`` on.
+
+    What is used of a device is dealt to its parts as they follow each other, so that it adds up as well.
+    """
     held, device = use.allocated_milli, use.device
     if device is None:
         return (held, *_NOT_MEASURED)
     measured = used = used_p95 = memory = peak = 0
     if device.p50_percent is not None and device.p95_percent is not None:
         measured = held
-        used, used_p95 = _part(held, device.p50_percent), _part(held, device.p95_percent)
+        used = _part(begin_milli, held, device.p50_percent)
+        used_p95 = max(used, _part(begin_milli, held, device.p95_percent))
     if device.memory_peak_bytes is not None and device.memory_bytes:
         memory = device.memory_bytes * held // WHOLE_MILLI
         peak = device.memory_peak_bytes * held // WHOLE_MILLI
@@ -211,5 +228,5 @@ def _idle_s(use: Use) -> int:
     return use.idle_s if Finding.IDLE in use.findings else 0
 
 
-def _part(held_milli: int, percent: int) -> int:
-    return (held_milli * percent + 50) // 100
+def _part(begin_milli: int, held_milli: int, percent: int) -> int:
+    return ((begin_milli + held_milli) * percent + 50) // 100 - (begin_milli * percent + 50) // 100

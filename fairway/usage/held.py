@@ -24,18 +24,19 @@ from fairway.accelerators.devices import (
     PodAsk,
     Read,
     Scheme,
+    withdrawn,
 )
 from fairway.accelerators.listed import Listed
 from fairway.accelerators.mig_geometry import most_instances, profile_name
 from fairway.accelerators.neuron import NEURON_CORE, cores_per_chip
 from fairway.accelerators.products import node_product
 from fairway.accelerators.schemes import SCHEMES
-from fairway.kube.objects import Node
+from fairway.kube.objects import Node, RawResources
 from fairway.resources import Amounts, ResourceError, is_extended, parse_amounts
 from fairway.usage.bound_pod import BoundPod
 
-WHOLE_MILLI = 1000
-"""A device, in the unit of parts of it."""
+WHOLE_NANO = 1_000_000_000
+"""A device, in the unit of parts of it: so fine that thousandths can be dealt out without a rest."""
 
 _OPENING = tuple(scheme for scheme in SCHEMES if scheme.opens)
 _NVIDIA = "NVIDIA"
@@ -43,7 +44,7 @@ _BY_SCHEME = (DeviceClass.FRACTION, DeviceClass.MEMORY_POOL)
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):
-    """So many pieces of devices, each ``milli`` thousandths of one.
+    """So many pieces of devices, each ``nano`` billionths of one, rounded up.
 
     ``device``: the id of the device, where a sharing scheme names it. ``is_instance``: a piece is a MIG
     instance. ``group``: the same for pods that share a device which their scheme has opened; the ``opener``
@@ -51,7 +52,7 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     """
 
     product: str
-    milli: int
+    nano: int
     pieces: int
     device: str = ""
     is_instance: bool = False
@@ -61,23 +62,30 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one of a resource is on a node: ``milli`` thousandths of a device, with ``many`` to a device."""
+    """What one of a resource is on a node: ``nano`` billionths of a device, with ``many`` to a device."""
 
     product: str
-    milli: int
+    nano: int
     many: int = 1
     is_instance: bool = False
 
 
 def node_facts(node: Node) -> NodeFacts:
     """The node as adapters look at it; an amount that cannot be read counts as none."""
+    has = _amounts(node.status.allocatable)
+    unhealthy = withdrawn(has, _amounts(node.status.capacity, is_extended))
+    metadata = node.metadata
+    return NodeFacts(metadata.name, metadata.labels or {}, metadata.annotations or {}, has, unhealthy)
+
+
+def _amounts(raw: RawResources | None, is_wanted: Callable[[str], bool] = bool) -> Amounts:
     has: Amounts = {}
-    for resource, raw in (node.status.allocatable or {}).items():
+    for resource, amount in (raw or {}).items():
         # Whoever counts the node's devices has told it.
         with suppress(ResourceError):
-            has.update(parse_amounts({resource: raw}))
-    metadata = node.metadata
-    return NodeFacts(metadata.name, metadata.labels or {}, metadata.annotations or {}, has)
+            if is_wanted(resource):
+                has.update(parse_amounts({resource: amount}))
+    return has
 
 
 Inventory = Callable[[Scheme, NodeFacts], Mapping[str, Device]]
@@ -85,8 +93,8 @@ Inventory = Callable[[Scheme, NodeFacts], Mapping[str, Device]]
 
 
 def stated_devices(scheme: Scheme, node: NodeFacts) -> Mapping[str, Device]:
-    """What the node itself says of them."""
-    read = scheme.devices(node)
+    """What the node itself says of them, those that take no pods any more among them."""
+    read = scheme.devices(node.recovered())
     return {device.id: device for device in read.found} if read else {}
 
 
@@ -118,7 +126,7 @@ class HeldDevices:
         if not request and not pod.uses:
             return Read(())
         found = (*self._shared(pod, request), *self._counted(pod.node, request))
-        return Read(tuple(held for held in found if held.milli > 0 and held.pieces > 0))
+        return Read(tuple(held for held in found if held.nano > 0 and held.pieces > 0))
 
     def accelerators(self) -> tuple[str, ...]:
         """The nodes that have any, by name."""
@@ -131,7 +139,7 @@ class HeldDevices:
             group = next((pod.labels[mark] for mark in scheme.marks if mark in pod.labels), "")
             if group and scheme not in said and request.pop(scheme.opens, 0):
                 product = self._piece(pod.node, scheme.opens).product
-                yield Held(product, WHOLE_MILLI, 1, group=group, opener=True)
+                yield Held(product, WHOLE_NANO, 1, group=group, opener=True)
         for scheme, uses in pod.uses:
             if not scheme.opens:
                 for resource in tuple(request):
@@ -156,10 +164,10 @@ class HeldDevices:
                 continue
             piece = self._piece(node, resource)
             if piece.many > 1:
-                yield Held(piece.product, WHOLE_MILLI, amount // piece.many)
-                yield Held(piece.product, amount % piece.many * WHOLE_MILLI // piece.many, 1)
+                yield Held(piece.product, WHOLE_NANO, amount // piece.many)
+                yield Held(piece.product, _of_whole(amount % piece.many, piece.many), 1)
             else:
-                yield Held(piece.product, piece.milli, amount, is_instance=piece.is_instance)
+                yield Held(piece.product, piece.nano, amount, is_instance=piece.is_instance)
 
     def _entry(self, resource: str) -> Entry | None:
         if resource not in self._entries:
@@ -168,8 +176,9 @@ class HeldDevices:
         return self._entries[resource]
 
     def _resources(self, node: str) -> Iterator[str]:
-        has = self._node(node).allocatable
-        return (name for name, amount in sorted(has.items()) if amount > 0 and self._entry(name))
+        facts = self._node(node)
+        names = sorted(facts.allocatable.keys() | facts.unhealthy.keys())
+        return (name for name in names if facts.capacity(name) > 0 and self._entry(name))
 
     def _node(self, name: str) -> NodeFacts:
         return self._nodes.get(name) or NodeFacts(name)
@@ -183,27 +192,26 @@ class HeldDevices:
 
     def _read_piece(self, node: NodeFacts, resource: str) -> _Piece:
         entry = self._entry(resource) or Entry(resource, DeviceClass.WHOLE)
-        product = node_product(entry, node.labels, node.allocatable.get(resource, 0)).found
+        # Pods hold what kubelet gave them while the plugin still offered it.
+        allocatable, capacity = node.allocatable.get(resource, 0), node.capacity(resource)
+        product = node_product(entry, node.labels, allocatable, capacity).found
         if resource == NEURON_CORE:
-            return _Piece(
-                product.product, WHOLE_MILLI, max(1, cores_per_chip(node.allocatable, node.labels).found)
-            )
-        advertised = node.allocatable.get(resource, 0)
+            cores = cores_per_chip(node.recovered().allocatable, node.labels).found
+            return _Piece(product.product, WHOLE_NANO, max(1, cores))
         times, name = product.advertised_per_device, product.product
         # Of whole hosts that work together the partition is the shape of all of them.
         partition = "" if product.device_class is DeviceClass.ATOMIC else product.partition
         known = self._lists.get(node.name)
         if known is not None and entry.vendor == _NVIDIA:
             name = name or known.product
-            piece = partition or known.piece(advertised)
+            piece = partition or known.piece(capacity)
             partition = piece or ""
             counting = (*entry.labels.multiplier, *entry.labels.count)
             # A device that is not listed would pass for a replica of the others, were it not for the shares.
             if times == 1 and known.are_replicas and not any(node.labels.get(key) for key in counting):
-                devices = known.gpus if piece is None else known.count(profile_name(piece))
-                times = known.times(devices, advertised)
-        milli = WHOLE_MILLI // most_instances(name, partition) if partition else WHOLE_MILLI
-        return _Piece(product.product, max(1, milli // times), 1, bool(partition))
+                times = known.replicas(piece and profile_name(piece), allocatable, capacity)
+        most = most_instances(name, partition) if partition else 1
+        return _Piece(product.product, _of_whole(1, most * times), 1, bool(partition))
 
     def _known(self, scheme: Scheme, node: str) -> Mapping[str, Device]:
         key = (scheme.name, node)
@@ -213,12 +221,17 @@ class HeldDevices:
 
 
 def _part(use: DeviceUse, device: Device | None) -> int:
-    """The larger of the parts of memory and of compute, in thousandths; all of a device that nobody knows."""
+    """The larger of the parts of memory and of compute, in billionths; all of a device that nobody knows."""
     if use.exclusive or device is None:
-        return WHOLE_MILLI
-    memory = use.memory_ppm * WHOLE_MILLI // PPM
+        return WHOLE_NANO
+    memory = _of_whole(use.memory_ppm, PPM)
     if device.memory:
-        memory += -(-use.memory * WHOLE_MILLI // device.memory)
-    cores = -(-use.cores * WHOLE_MILLI // device.cores) if device.cores else 0
-    slots = WHOLE_MILLI // device.slots if 0 < device.slots < ANY_SLOTS else 0
-    return min(WHOLE_MILLI, max(memory, cores) or slots or WHOLE_MILLI)
+        memory += _of_whole(use.memory, device.memory)
+    cores = _of_whole(use.cores, device.cores) if device.cores else 0
+    slots = _of_whole(1, device.slots) if 0 < device.slots < ANY_SLOTS else 0
+    return min(WHOLE_NANO, max(memory, cores) or slots or WHOLE_NANO)
+
+
+def _of_whole(part: int, parts: int) -> int:
+    """So many of the equal parts of a device, in billionths, rounded up."""
+    return -(-part * WHOLE_NANO // parts)

@@ -14,11 +14,11 @@ _SICK = (Health.UNHEALTHY, Health.LOST)
 
 def judged(uses: tuple[Use, ...], limits: Thresholds) -> Iterator[Use]:
     """The uses of one pod with what is to be said of each."""
-    asked = sum(use.pieces for use in uses)
-    known = [use for use in uses if use.is_measured]
-    busy = sum(use.pieces for use in known if not _is_quiet(use.device, limits))
-    wide = asked > 1 and sum(use.pieces for use in known) == asked
-    under_used = wide and busy > 0 and busy * 100 <= asked * limits.under_used_percent
+    # Devices count, however many replicas of each the pod holds.
+    devices = {use.device.id: use.device for use in uses if use.device is not None}
+    busy = sum(not _is_quiet(device, limits) for device in devices.values())
+    wide = len(devices) > 1 and all(use.is_measured for use in uses)
+    under_used = wide and busy > 0 and busy * 100 <= len(devices) * limits.under_used_percent
     for use in uses:
         found = set(_findings(use.device, use.idle_s, limits)) if use.device else set()
         if under_used:

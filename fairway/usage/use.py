@@ -8,6 +8,9 @@ from fairway.usage.definitions import Finding
 from fairway.usage.measured import Measured
 from fairway.usage.owner import Owner
 
+WHOLE_MILLI = 1000
+"""A device, in the unit of what is held of it."""
+
 
 class HoldingPod(msgspec.Struct, frozen=True, gc=False):
     """A pod on a node. ``age_s``: how long it has been there, None where that is not known."""

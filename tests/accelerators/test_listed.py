@@ -59,6 +59,25 @@ def test_how_often(are_replicas: bool | None, is_partial: bool, advertised: int,
 
 
 @pytest.mark.parametrize(
+    ("allocatable", "capacity", "expected"),
+    [
+        (4, 8, 4),
+        # The plugin has started without the device that kubelet may not give.
+        (4, 4, 4),
+        # What the agent tells is newer, or older, than what the node does.
+        (5, 8, 4),
+        (2, 8, 4),
+        (0, 8, 4),
+    ],
+)
+def test_what_kubelet_may_not_give_is_not_counted_twice(
+    allocatable: int, capacity: int, expected: int
+) -> None:
+    found = msgspec.structs.replace(TWO, are_replicas=True, withheld=(("", 1),), gpus_withheld=1)
+    assert found.replicas("", allocatable, capacity) == expected
+
+
+@pytest.mark.parametrize(
     ("version", "holders", "expected"),
     [
         ("1.0", [], None),

@@ -63,6 +63,23 @@ def test_a_pod_that_uses_few_of_its_devices(asks: int, busy: int, measured: int,
     assert {Finding.UNDER_USED in use.findings for use in found.uses} == {expected}
 
 
+@pytest.mark.parametrize(
+    ("busy", "idle", "expected"), [(2, 1, True), (1, 2, True), (1, 1, True), (3, 0, False)]
+)
+def test_devices_count_however_many_replicas_of_each_a_pod_holds(
+    busy: int, idle: int, expected: bool
+) -> None:
+    devices = [
+        DeviceBuilder("busy").held_by("p", shares=busy).doing(80, 90),
+        DeviceBuilder("quiet").doing(0, 0),
+    ]
+    if idle:
+        devices[1] = devices[1].held_by("p", shares=idle)
+    nodes = [node("n").gpus(8).label({"nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.count": "2"})]
+    found = usage(nodes, [pod("p").requests(gpu=busy + idle).on("n")], [agent("n", *devices)])
+    assert {Finding.UNDER_USED in use.findings for use in found.uses} == {expected}
+
+
 def test_every_finding_has_a_sentence() -> None:
     assert set(sentences()) == set(Finding)
     assert all(text.endswith(".") for text in sentences().values())
