@@ -1,8 +1,8 @@
 """``python -m benchmarks.gpu``: the node agent's reading beside nvidia-smi's, on a machine with a real GPU.
 
 Needs the NVIDIA driver, nvidia-smi and this checkout, nothing else. It allocates memory on one device,
-computes, idles and ends, and at each moment compares what the agent reads with what nvidia-smi says. Then it
-reads every five seconds and measures what that costs; with ``--agent-pid`` the agent that runs as that
+computes, idles and ends, and at each moment compares what the agent reads with what nvidia-smi says; as root
+it makes a cgroup for the load, and looks whose the agent takes it for. Then it reads every five seconds and measures what that costs; with ``--agent-pid`` the agent that runs as that
 process is measured instead. 0 when all agrees, 1 when something does not, 2 when nothing could be measured.
 """
 
@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.gpu.checks import Check, compare, phase_checks
 from benchmarks.gpu.nvidia_smi import SmiError, query
+from benchmarks.gpu.own_cgroup import as_container, attribution_check
 from benchmarks.proc import NotHere, cpu_s, memory_mib
 from node_agent.node_reader import NodeReader
 from node_agent.reading import DeviceReading, NodeReading
@@ -74,10 +75,14 @@ def _over_a_load(reader: NodeReader, console: Console, options: argparse.Namespa
     before = _device(reading, options.device)
     size = options.mebibytes * 2**20
     found = _moment(reader, console, "before", options, None, size)
-    with _load(options.device) as tell:
+    with _load(options.device) as tell, as_container(tell.pid) as container:
         for phase, command in (("allocated", f"allocate {size}"), ("computing", "compute"), ("idle", "idle")):
             tell(command)
             found += _moment(reader, console, phase, options, before, size)
+        seen = frozenset(one.pid for one in _device(reader.read(), options.device).processes)
+        attribution = attribution_check(tell.pid, container, seen)
+    _print(console, "Attribution by a cgroup of our own", [attribution])
+    found.append(attribution)
     return found + _moment(reader, console, "ended", options, before, size)
 
 
@@ -127,6 +132,7 @@ def _load(device: int) -> "Iterator[_Tell]":
 class _Tell:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
+        self.pid = process.pid
 
     def __call__(self, command: str) -> None:
         if self._process.stdin is None:
