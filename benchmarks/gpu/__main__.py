@@ -2,8 +2,9 @@
 
 Needs the NVIDIA driver, nvidia-smi and this checkout, nothing else. It allocates memory on one device,
 computes, idles and ends, and at each moment compares what the agent reads with what nvidia-smi says; as root
-it makes a cgroup for the load, and looks whose the agent takes it for. Then it reads every five seconds and measures what that costs; with ``--agent-pid`` the agent that runs as that
-process is measured instead. 0 when all agrees, 1 when something does not, 2 when nothing could be measured.
+it makes a cgroup for the load, and looks whose the agent takes it for. Then it reads every five seconds and
+measures what that costs; with ``--agent-pid`` the agent that runs as that process is measured instead. 0 when
+all agrees, 1 when something does not, 2 when nothing could be measured.
 """
 
 import argparse

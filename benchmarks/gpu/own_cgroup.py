@@ -34,7 +34,7 @@ def as_container(pid: int) -> Iterator[PodContainer | None]:
 
 
 def attribution_check(pid: int, expected: PodContainer | None, seen: frozenset[int]) -> Check:
-    """Whose the process is by its cgroup, and that the driver tells of it, by ``seen``, the device's processes."""
+    """Whose the process is by its cgroup, and that it is among ``seen``, the device's processes."""
     name = f"process {pid}"
     if expected is None:
         return Check(name, "pod by cgroup", "not tried", "root, to make a cgroup", None)
