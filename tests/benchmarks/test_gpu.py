@@ -4,7 +4,7 @@ import io
 import os
 import queue
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -171,13 +171,15 @@ class Machine:
         self.told: list[str] = []
 
     @contextmanager
-    def load(self, device: int) -> Iterator[Callable[[str], None]]:
+    def load(self, device: int) -> Iterator["Machine"]:
         assert device == 1
-        self.loaded.processes = [simulated.Process(4711, 300 * MIB)]
-        yield self.tell
+        self.loaded.processes = [simulated.Process(self.pid, 300 * MIB)]
+        yield self
         self.loaded.processes, self.loaded.used, self.loaded.busy = [], 0, 0
 
-    def tell(self, command: str) -> None:
+    pid = 4711
+
+    def __call__(self, command: str) -> None:
         self.told.append(command)
         name, _, size = command.partition(" ")
         if name == "allocate":
@@ -206,6 +208,8 @@ class Machine:
 def measured(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(gpu_main, "query", machine.query)
     monkeypatch.setattr(gpu_main, "_load", machine.load)
+    # No process has the load's number here.
+    monkeypatch.setattr(gpu_main, "as_container", lambda pid: nullcontext())
     monkeypatch.setattr(gpu_main, "_cost", lambda reader, options: [])
     with simulated.installed(machine.library):
         return main(["--device", "1", "--settle", "0", "--mebibytes", "2048"])
@@ -230,7 +234,7 @@ def test_over_a_load_what_does_not_agree_fails(
     assert measured(machine, monkeypatch) == 1
     said = capsys.readouterr().out
     assert "WRONG" in said
-    assert said.splitlines()[-1] == "6 of 416 checks do not hold"
+    assert said.splitlines()[-1] == "6 of 417 checks do not hold"
 
 
 def test_the_cost_is_that_of_a_process(capsys: pytest.CaptureFixture[str]) -> None:
