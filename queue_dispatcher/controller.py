@@ -25,6 +25,7 @@ from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
+from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.desk import BindingDesk
 from queue_dispatcher.executor import Write
 from queue_dispatcher.following import NOT_DECIDED, asked_by, released_by
@@ -119,6 +120,7 @@ class Controller:
         self._room_ms: dict[str, int] = {}
         self._next_due_ms: int | None = None
         self._decided: _Decided | None = None
+        self._turns = NO_TURNS
         self._leader: Callable[[], str] = str
 
     def led_by(self, leader: Callable[[], str]) -> None:
@@ -219,6 +221,7 @@ class Controller:
             if self._releases is not None:
                 admissions = self._desk.admissions(decision.actions)
                 writes += admissions
+                self._turns = decision.turns
                 self._tell_probes(decision)
                 self._note(decision, len(admissions), started_ms)
             self._metrics.cycle((self._clock.elapsed_ms() - started_ms) / 1000)
@@ -282,6 +285,7 @@ class Controller:
             tokens=max(0, self._window.size - in_flight),
             in_flight=in_flight,
             elsewhere=None if self.is_leading else asked_by(self._leader()),
+            turns=self._turns,
         )
 
     def stopped(self, queue: ClusterQueue) -> Reason | None:
