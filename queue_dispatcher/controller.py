@@ -21,7 +21,7 @@ from queue_dispatcher.book.entry import Entry, FinishedNotice, PlacedNotice
 from queue_dispatcher.book.items import promised_to
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
-from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
@@ -57,13 +57,13 @@ class Releases(Protocol):
 
 @dataclass(slots=True)
 class View:
-    """What the last cycle found, for those who ask. ``full_since_ms``: by class, since when it only waits for
+    """What the last cycle found, for those who ask. ``full_since_ms``: by item, since when it only waits for
     the release window; times are of the monotonic clock. ``undecided``: of what is not in ``waits``.
     """
 
     waits: Mapping[ClassKey, Reason] = field(default_factory=dict)
     decided_ms: int = 0
-    full_since_ms: dict[ClassKey, int] = field(default_factory=dict)
+    full_since_ms: dict[str, int] = field(default_factory=dict)
     undecided: Reason = NOT_DECIDED
 
 
@@ -121,6 +121,7 @@ class Controller:
         self._next_due_ms: int | None = None
         self._decided: _Decided | None = None
         self._turns = NO_TURNS
+        self._cycles = AdmissionCycles()
         self._leader: Callable[[], str] = str
 
     def led_by(self, leader: Callable[[], str]) -> None:
@@ -215,7 +216,7 @@ class Controller:
         if last is not None:
             due.append(last.next_due_ms)
         else:
-            decision = decide(self.snapshot(now_ms, started_ms), now_ms)
+            decision = self._cycles.decide(self.snapshot(now_ms, started_ms), now_ms)
             due.append(decision.next_due_ms)
             self._see(decision, started_ms)
             if self._releases is not None:
@@ -403,7 +404,7 @@ class Controller:
 
     def _see(self, decision: Decision, elapsed_ms: int) -> None:
         since = self.view.full_since_ms
-        full = {key: since.get(key, elapsed_ms) for key in decision.window_full}
+        full = {item.id: since.get(item.id, elapsed_ms) for item in decision.window_full}
         undecided = NOT_DECIDED if self.is_leading else released_by(self._leader())
         self.view = View(decision.waits, elapsed_ms, full, undecided)
 
