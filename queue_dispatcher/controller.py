@@ -404,7 +404,7 @@ class Controller:
 
     def _see(self, decision: Decision, elapsed_ms: int) -> None:
         since = self.view.full_since_ms
-        full = {item.id: since.get(item.id, elapsed_ms) for item in decision.window_full}
+        full = {item: since.get(item, elapsed_ms) for item in decision.window_full}
         undecided = NOT_DECIDED if self.is_leading else released_by(self._leader())
         self.view = View(decision.waits, elapsed_ms, full, undecided)
 

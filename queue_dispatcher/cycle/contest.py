@@ -44,8 +44,15 @@ class Contest:
     """
 
     def __init__(
-        self, headroom: Headroom, backlog: Backlog, turns: TakenTurns, root: int, queues: Sequence[QueueHead]
+        self,
+        headroom: Headroom,
+        backlog: Backlog,
+        turns: TakenTurns,
+        root: int,
+        queues: Sequence[QueueHead],
+        begun: list[QueueHead],
     ) -> None:
+        """Whoever begins to compete is noted in ``begun``."""
         self.winner: QueueHead | None = None
         """The queue that goes next, as of the last `find`; None once no item has room."""
         self._headroom = headroom
@@ -53,6 +60,7 @@ class Contest:
         self._turns = turns
         self._root = root
         self._queues = queues
+        self._begun = begun
         self.is_scarce = False
         """Whether the tree holds its tournament."""
         self._heaps: dict[int, list[_Contender]] = {}
@@ -71,7 +79,7 @@ class Contest:
     def played(self) -> None:
         """The winner has had its turn: its next item takes the place of the one before."""
         queue = self._heaps[self._root][0][8]
-        self._settle(queue, queue.look())
+        self._settle(queue, self._look(queue))
 
     @property
     def candidates(self) -> Iterator[QueueHead]:
@@ -82,6 +90,12 @@ class Contest:
                 if entry[7] == queue.path[0]:
                     yield queue
 
+    def _look(self, queue: QueueHead) -> Fit | None:
+        if not queue.is_begun:
+            queue.begin(self._headroom)
+            self._begun.append(queue)
+        return queue.look()
+
     def _find_best(self) -> Iterator[None]:
         heap = self._heaps[self._root]
         looks = 0
@@ -90,19 +104,31 @@ class Contest:
             if not looks % _PACE:
                 yield
             *_, queue, fit = heap[0]
-            if queue.looked == self._headroom.changes and queue.fit == fit:
-                self.winner = queue
-                return
-            item, now = queue.item, queue.look()
+            item, now = queue.item, self._look(queue)
             if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
                 self.winner = queue
                 return
-            if now is None and self._is_exhausted():
-                for one in self._heaps.values():
-                    one.clear()
-                break
+            if now is None:
+                if self._least is None:
+                    yield from self._find_least()
+                if self._headroom.refuses(self._root, self._least or ()):
+                    # Not even the least that anybody needs has room.
+                    for one in self._heaps.values():
+                        one.clear()
+                    break
             self._settle(queue, now)
         self.winner = None
+
+    def _find_least(self) -> Iterator[None]:
+        least: tuple[Charge, ...] | None = None
+        for number, queue in enumerate(self._queues):
+            if not number % _PACE:
+                yield
+            needs = queue.least
+            least = least_of((least, needs)) if least is not None else needs
+            if not least or not needs:
+                break
+        self._least = least or ()
 
     def _may_lack(self, queue: QueueHead) -> bool:
         """Whether others of the tree could come to lack what the item takes."""
@@ -121,20 +147,14 @@ class Contest:
                 return True
         return False
 
-    def _is_exhausted(self) -> bool:
-        """Whether nothing of the tree has room, because not even the least that anybody needs does."""
-        if self._least is None:
-            needs = [queue.least for queue in self._queues]
-            self._least = least_of(needs) if all(needs) else ()
-        return self._headroom.refuses(self._root, self._least)
-
     def _seed(self) -> Iterator[None]:
         """Send up the best of every node, the deepest first."""
         self._heaps = {self._root: []}
+        changes = self._headroom.changes
         for number, queue in enumerate(self._queues):
             if not number % _PACE:
                 yield
-            fit = queue.look()
+            fit = self._look(queue) if changes else queue.found
             if fit is not None:
                 self._heaps.setdefault(_judges(queue)[0], []).append(self._own_entry(queue, fit))
         waiting = [-node for node in self._heaps]

@@ -39,6 +39,20 @@ class Fit(NamedTuple):
     is_known: bool
 
 
+@dataclass(slots=True)
+class Bounds:
+    """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
+
+    spent: dict[Cell, int]
+    returned: dict[Cell, int]
+
+    def hold(self, headroom: "Headroom") -> bool:
+        """Whether the sums are within them."""
+        return all(headroom.spent.get(cell, 0) <= most for cell, most in self.spent.items()) and all(
+            headroom.returned.get(cell, 0) < most for cell, most in self.returned.items()
+        )
+
+
 class Headroom:
     """What the queues of a cycle share; starts as the snapshot says, which stays as it is."""
 
@@ -64,6 +78,14 @@ class Headroom:
     def free(self, cell: Cell) -> int:
         """What is physically left of a cell, whoever is to be charged."""
         return self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+
+    def available(self, queue: str, path: tuple[int, ...], cell: Cell) -> int:
+        """What quota and capacity have left for the queue at the beginning of the path."""
+        free = self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+        if self._held is not None:
+            return min(free, self.availability(queue, cell).amount)
+        amount = self.ledger.available_at(path, cell)
+        return min(free, amount)
 
     def availability(self, queue: str, cell: Cell) -> Availability:
         """What quota has left for the queue: of what is held for others, nothing that it would borrow."""
@@ -142,7 +164,6 @@ class _Left:
     sum of all that is given back from which on what was refused for want of this cell may fit.
     """
 
-    quota: Availability
     amount: int
     ceiling: int
     rises: int = UNLIMITED
@@ -158,7 +179,7 @@ class QueueHeadroom:
     def __init__(self, headroom: Headroom, queue: str) -> None:
         self._headroom = headroom
         self._queue = queue
-        self._node = headroom.ledger.tree.paths[queue][0]
+        self._path = headroom.ledger.tree.paths[queue]
         # What was read before anything was taken in the cycle, which is what may hold in the next too.
         self._cells: dict[Cell, _Left] = {}
         self._verdicts: dict[str, Verdict | None] = {}
@@ -181,14 +202,17 @@ class QueueHeadroom:
 
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
-        spent, cells = headroom.spent, self._cells
+        spent, returned, cells = headroom.spent, headroom.returned, self._cells
         for cell, amount in charge:
             if amount + spent.get(cell, 0) > cells[cell].ceiling:
                 return False
-        returned = headroom.returned
         for cell, left in cells.items():
             if returned.get(cell, 0) >= left.rises:
                 return False
+        return self.is_told_the_same(headroom)
+
+    def is_told_the_same(self, headroom: Headroom) -> bool:
+        """Whether verdicts and capacities are those that were read."""
         if self._verdicts:
             verdicts = headroom.verdicts
             for probe, verdict in self._verdicts.items():
@@ -200,6 +224,16 @@ class QueueHeadroom:
                 if capacity.get(cell) != most:
                     return False
         return True
+
+    def slack(self, charge: Charge, bounds: Bounds) -> None:
+        """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
+        for cell, amount in charge:
+            ceiling = self._cells[cell].ceiling - amount
+            if ceiling < bounds.spent.get(cell, UNLIMITED):
+                bounds.spent[cell] = ceiling
+        for cell, left in self._cells.items():
+            if left.rises < bounds.returned.get(cell, UNLIMITED):
+                bounds.returned[cell] = left.rises
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -252,7 +286,7 @@ class QueueHeadroom:
         ledger, queue = headroom.ledger, self._queue
         for alternative in shape.alternatives:
             charge = alternative.charge
-            if any(amount > ledger.tree.limits(cell).nominal[self._node] for cell, amount in charge):
+            if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
                 continue
             owned = [(cell, min(amount, ledger.owned_left(queue, cell))) for cell, amount in charge]
             held = tuple(pair for pair in owned if pair[1])
@@ -300,9 +334,8 @@ class QueueHeadroom:
         return amount + kept <= now.amount
 
     def _look(self, cell: Cell, spent: int) -> _Left:
-        quota = self._headroom.availability(self._queue, cell)
-        amount = min(quota.amount, self._headroom.free(cell))
-        return _Left(quota, amount, spent + amount)
+        amount = self._headroom.available(self._queue, self._path, cell)
+        return _Left(amount, spent + amount)
 
     def _is_possible(self, alternative: Alternative) -> bool:
         return all(amount <= self._most(cell) for cell, amount in alternative.charge)
@@ -310,7 +343,7 @@ class QueueHeadroom:
     def _most(self, cell: Cell) -> int:
         """What could be charged if nothing else ran."""
         capacity = self._capacities[cell] = self._headroom.capacity.get(cell)
-        most = self._headroom.ledger.tree.limits(cell).most[self._node]
+        most = self._headroom.ledger.tree.limits(cell).most[self._path[0]]
         return most if capacity is None else min(most, capacity)
 
     def _short(self, cell: Cell, asked: int) -> Reason:
