@@ -28,13 +28,12 @@ class QueueHead:
     ``path``: its number in the tree and those above, up to the root. Of the head, as of the last look:
     ``fit``, how it may start, ``rank``, ``item`` and ``key``, its class.
     ``blocked``: the item that holds up all behind it in a StrictFIFO queue, if one does, and its class;
-    ``changes_ms``: when time alone may put another in its place.
+    ``first``: what ``found`` is charged; ``changes_ms``: when time alone may put another in its place.
     """
 
     __slots__ = (
         "_ahead",
         "_at_ms",
-        "_first",
         "_headroom",
         "_is_begun",
         "_is_strict",
@@ -51,6 +50,7 @@ class QueueHead:
         "blocked",
         "changes_ms",
         "due_ms",
+        "first",
         "fit",
         "found",
         "is_done",
@@ -79,7 +79,7 @@ class QueueHead:
         self._version = -1
         self._at_ms = 0
         self._until_ms: float = _FOREVER
-        self._first: Charge = ()
+        self.first: Charge = ()
         self._order: Sequence[PendingClass] = ()
         self._ranks: list[Rank] = []
         self._ahead = 0
@@ -105,7 +105,7 @@ class QueueHead:
         self.state = state
         self._at_ms = now_ms
         if is_same and (
-            left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self._first)
+            left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first)
         ):
             return False
         left.forget()
@@ -117,12 +117,12 @@ class QueueHead:
         self.found = self._find()
         self._ahead = self._next
         self._is_touched = False
-        self._first = self.found.alternative.charge if self.found is not None else ()
+        self.first = self.found.alternative.charge if self.found is not None else ()
         return not is_same
 
     def slack(self, bounds: Bounds) -> None:
         """Lower the bounds to those within which the head stays what it is."""
-        self._left.slack(self._first, bounds)
+        self._left.slack(self.first, bounds)
 
     def begin(self, headroom: Headroom) -> None:
         """Compete in a cycle, with the head that was kept or found."""

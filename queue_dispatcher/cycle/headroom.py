@@ -138,13 +138,7 @@ class Headroom:
         """Whether less is left for the queue because of what is held for others."""
         return self.availability(queue, cell).amount < self.ledger.availability(queue, cell).amount
 
-    def refuses(self, root: int, least: Sequence[Charge]) -> bool:
-        """Whether nothing in a tree has room because not even the least that anybody there needs does."""
-        return bool(least) and all(
-            any(amount > self._most_in(root, cell) for cell, amount in charge) for charge in least
-        )
-
-    def _most_in(self, root: int, cell: Cell) -> int:
+    def most_in(self, root: int, cell: Cell) -> int:
         """At least what any queue of a tree may be charged."""
         tree, free = self.ledger.tree, self.free(cell)
         if not tree.lends_all(root, cell):
@@ -242,10 +236,13 @@ class QueueHeadroom:
         """
         if shape.never is not None:
             return None
-        cells, spent = self._cells, self._headroom.spent
+        headroom, cells = self._headroom, self._cells
+        spent, is_first = headroom.spent, not headroom.changes
         for alternative in shape.alternatives:
             for cell, amount in alternative.charge:
                 left = cells.get(cell)
+                if left is None and is_first:
+                    left = cells[cell] = self._look(cell, spent.get(cell, 0))
                 if (
                     left is None or amount + spent.get(cell, 0) > left.ceiling or self._kept
                 ) and not self._has(cell, amount):
@@ -253,7 +250,7 @@ class QueueHeadroom:
             else:
                 if not shape.probe:
                     return Fit(alternative, True)
-                return self._headroom.estimated(shape, alternative, self._verdict(shape))
+                return headroom.estimated(shape, alternative, self._verdict(shape))
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
