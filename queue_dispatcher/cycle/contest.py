@@ -108,33 +108,40 @@ class Contest:
             if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
                 self.winner = queue
                 return
-            if now is None and self._is_exhausted():
-                for one in self._heaps.values():
-                    one.clear()
-                break
+            if now is None:
+                yield from self._refuse()
+                if self._refused == len(self._queues):
+                    for one in self._heaps.values():
+                        one.clear()
+                    break
             self._settle(queue, now)
         self.winner = None
 
-    def _is_exhausted(self) -> bool:
-        """Whether nothing of the tree has room, because of no queue even the least does that anything needs.
+    def _refuse(self) -> Iterator[None]:
+        """Count the queues of which not even the least has room that anything in them needs, up to one that
+        may.
 
-        Those found so are not looked at again, as headroom only shrinks.
+        They are not looked at again, as headroom only shrinks; with all of them the contest is over.
         """
-        headroom, root = self._headroom, self._root
         most: dict[Cell, int] = {}
         while self._refused < len(self._queues):
-            for charge in (least := self._queues[self._refused].least):
-                for cell, amount in charge:
-                    if cell not in most:
-                        most[cell] = headroom.most_in(root, cell)
-                    if amount > most[cell]:
-                        break
-                else:
-                    return False
-            if not least:
-                return False
+            if not self._refused % _PACE:
+                yield
+            if not self._is_refused(self._queues[self._refused], most):
+                return
             self._refused += 1
-        return True
+
+    def _is_refused(self, queue: QueueHead, most: dict[Cell, int]) -> bool:
+        least = queue.least
+        for charge in least:
+            for cell, amount in charge:
+                if cell not in most:
+                    most[cell] = self._headroom.most_in(self._root, cell)
+                if amount > most[cell]:
+                    break
+            else:
+                return False
+        return bool(least)
 
     def _may_lack(self, queue: QueueHead) -> bool:
         """Whether others of the tree could come to lack what the item takes."""
@@ -240,4 +247,4 @@ def _judges(queue: QueueHead) -> tuple[int, ...]:
     return queue.path[1:] or queue.path
 
 
-_PACE = 32
+_PACE = 16

@@ -285,6 +285,6 @@ class _Cycle:
         return list(chosen.values())
 
 
-_PACE = 64
+_PACE = 16
 _ASKING = waiting_for_estimate()
 _ASKING_OTHERS = waiting_for_estimate("the estimators are being asked about workloads ahead of it")
