@@ -149,7 +149,7 @@ class _Parts:
         self._statuses = QueueStatuses(client, self.dispatcher, clock, metrics.status)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """See `queue_dispatcher.estimates.probes.Source`; the sources are there before anything is asked."""
+        """See `queue_dispatcher.estimates.asking.Source`; the sources are there before anything is asked."""
         return await self.sources.template(binding)
 
     async def campaign(self) -> None:

@@ -141,7 +141,7 @@ class Sources:
                 group.create_task(self._template(kind), name=f"{kind.kind} templates")
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """What a question to the estimators is made of; see `queue_dispatcher.estimates.probes.Source`."""
+        """What a question to the estimators is made of; see `queue_dispatcher.estimates.asking.Source`."""
         workload = binding.workload
         if is_readable(binding):
             resource = await self._resource(workload.api_version, workload.kind)

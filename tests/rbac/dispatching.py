@@ -20,7 +20,7 @@ from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
-from queue_dispatcher.estimates.estimators import ClusterRoom
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
