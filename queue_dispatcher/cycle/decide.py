@@ -52,9 +52,7 @@ class AdmissionCycles:
 
     def __init__(self) -> None:
         self._ledger: Ledger | None = None
-        self._flows: Flows | None = None
         self._sets = ClusterSets()
-        self._begun: list[QueueHead] = []
 
     def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
         """As `decide`."""
@@ -70,17 +68,16 @@ class AdmissionCycles:
         """As `decide`, in steps of well under a millisecond; what is in the snapshot must not change
         meanwhile.
 
-        Steps that are not taken to their end leave nothing behind that would be wrong.
+        Steps that are not taken to their end cost the next cycle what was kept, and nothing else.
         """
         if snapshot.ledger is not self._ledger:
-            self._ledger, self._flows = snapshot.ledger, None
+            self._flows: Flows | None = None
             self._heads: dict[str, QueueHead] = {}
             self._classes: dict[str, Sequence[PendingClass]] = {}
             self._backlog = Backlog(snapshot.ledger.tree)
             self._bounds: Bounds | None = None
-        while self._begun:
-            # Of steps that were not taken to their end.
-            self._heads.pop(self._begun.pop().name, None)
+        # Whatever a cycle leaves behind that does not come to its end is not looked at again.
+        self._ledger = None
         self._flows = Flows(snapshot, self._flows)
         headroom = Headroom(snapshot, self._flows, self._sets)
         stopped: dict[str, Reason] = {}
@@ -89,17 +86,19 @@ class AdmissionCycles:
         yield from self._heads_of(snapshot, headroom, now_ms, stopped, candidates, blocked)
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
-        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, self._begun)
+        begun: list[QueueHead] = []
+        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun)
         for head in blocked:
             assert head.blocked is not None
             outcome.blocked[head.name] = head.blocked
             head.hold(headroom)
         yield from cycle.run(candidates)
         due = [head.due_ms for head in self._heads.values()]
-        due += [head.changes_ms for head in (*blocked, *self._begun)]
+        due += [head.changes_ms for head in (*blocked, *begun)]
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
-        while self._begun:
-            self._begun.pop().end()
+        for head in begun:
+            head.end()
+        self._ledger = snapshot.ledger
         return cycle.decision(min((at for at in due if at is not None), default=None))
 
     def _heads_of(
@@ -117,8 +116,6 @@ class AdmissionCycles:
         is_within = bounds is not None and bounds.hold(headroom)
         if not is_within:
             bounds = Bounds({}, {})
-        # Until all heads have been found, nothing is known of all of them.
-        self._bounds = None
         for name in [name for name in classes if name not in queues]:
             del classes[name]
             if heads.pop(name, None) is not None:

@@ -13,11 +13,12 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The times of all decisions, epoch milliseconds."""
     made: list[int] = []
 
+    real = AdmissionCycles.decide
+
     def counted(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Decision:
         made.append(now_ms)
         return real(self, snapshot, now_ms)
 
-    real = AdmissionCycles.decide
     monkeypatch.setattr(AdmissionCycles, "decide", counted)
     return made
 
