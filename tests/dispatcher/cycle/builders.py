@@ -51,6 +51,7 @@ class Fleet:
         strategy: QueueingStrategy | None = None,
         ageing: Ageing | None = None,
         priority: int = 0,
+        reclaims: bool = False,
         stopped: Reason | None = None,
     ) -> None:
         """Say how a queue treats its work."""
@@ -60,6 +61,7 @@ class Fleet:
             strategy=strategy or state.strategy,
             ageing=ageing or state.ageing,
             priority=priority,
+            reclaims=reclaims,
             stopped=stopped,
         )
 
