@@ -25,7 +25,9 @@ class Waiting(View, frozen=True):
 
 
 class WorkloadView(View, frozen=True):
-    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted.
+    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted; Foreign
+    where Fairway leaves it alone, NotGated where nothing could hold it, DispatchingSuspended where it is
+    placed and a policy has Karmada send it nowhere.
 
     Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
     ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times

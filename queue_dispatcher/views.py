@@ -30,7 +30,6 @@ from queue_dispatcher.bindings.state import (
     Placed,
     Reassert,
     Shrinking,
-    Unplaced,
     Unresolved,
 )
 from queue_dispatcher.bindings.timestamp import format_ms
@@ -41,6 +40,7 @@ from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_gated, is_unsent, notes_of
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.waiting import counts, positions, waiting_of
 
@@ -141,14 +141,15 @@ class Views:
     def _named(self, name: str) -> Iterator[Entry]:
         for entry in self._book.entries.values():
             names = (entry.binding.workload.name, entry.binding.name)
-            if name in names and not isinstance(entry.state, Foreign) and self._sees(entry):
+            is_shown = not isinstance(entry.state, Foreign) or is_foreign_work(entry)
+            if name in names and is_shown and self._sees(entry):
                 yield entry
 
     def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
         """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""
         binding, state = entry.binding, entry.state
         record = entry.record or binding.record
-        reason = waiting_of(self._book, self._view, entry, self._now_ms)
+        reason = waiting_of(self._book, self._view, entry, self._now_ms) or held_apart(entry)
         if reason is not None:
             reason = told_to(self._viewer.sees, reason)
         item = self._book.lines.item_of(entry)
@@ -180,7 +181,7 @@ class Views:
             flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
-            note=_note(entry),
+            note=notes_of(entry, self._now_ms),
             others_before=before,
         )
 
@@ -327,6 +328,8 @@ def state_name(entry: Entry) -> str:
     """The state in one word, as people are shown it."""
     if entry.record is not None:
         return "Admitted"
+    if is_unsent(entry):
+        return "DispatchingSuspended"
     match entry.state:
         case Unresolved():
             return "Held"
@@ -343,18 +346,9 @@ def state_name(entry: Entry) -> str:
         case Finished():
             return "Finished"
         case Foreign():
-            return "Foreign"
+            return "Foreign" if is_gated(entry.binding) else "NotGated"
 
 
 def _copies(entry: Entry) -> int:
     state = entry.state
     return state.copies if isinstance(state, Pending | Growing | Adopted) else 1
-
-
-def _note(entry: Entry) -> str:
-    """What else is to be told: failed writes, unplaced work, what could not be read."""
-    notes = [entry.note] if entry.note else []
-    state = entry.state
-    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
-        notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
-    return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

@@ -31,6 +31,7 @@ from queue_dispatcher.bindings.objects import (
     PlacementSpec,
     ReplicaScheduling,
     SpreadConstraint,
+    Suspension,
 )
 from queue_dispatcher.book.objects import NAMESPACES, PRIORITY_CLASSES, TemplateObject
 
@@ -79,25 +80,12 @@ class PolicyPlacement(KubeStruct, frozen=True):
         )
 
 
-class SuspendedClusters(KubeStruct, frozen=True):
-    """Clusters to which nothing is sent."""
-
-    cluster_names: list[str] | None = None
-
-
-class PolicySuspension(KubeStruct, frozen=True):
-    """What a policy keeps from being sent to members."""
-
-    dispatching: bool | None = None
-    dispatching_on_clusters: SuspendedClusters | None = None
-
-
 class PolicySpec(KubeStruct, frozen=True):
     """The spec of either kind of policy."""
 
     resource_selectors: list[ResourceSelector] | None = None
     placement: PolicyPlacement = PolicyPlacement()
-    suspension: PolicySuspension | None = None
+    suspension: Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
 
 

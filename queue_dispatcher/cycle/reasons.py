@@ -21,6 +21,7 @@ Kind = Literal[
     "WaitingForGangMembers",
     "BackingOff",
     "ReleaseWindowFull",
+    "LeftAlone",
 ]
 
 
@@ -121,6 +122,11 @@ def release_window_full(in_flight: int) -> Reason:
     """Karmada is still placing what was released before."""
     text = f"Karmada is still placing {in_flight} workloads that were released before"
     return Reason("ReleaseWindowFull", text, "Karmada places them", passes=True)
+
+
+def left_alone(problem: str, ends: str) -> Reason:
+    """Held, and none of Fairway's to release."""
+    return Reason("LeftAlone", problem, ends)
 
 
 BEHIND_STRANGER = Reason(
