@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 import yaml
@@ -34,6 +35,10 @@ def url() -> Iterator[str]:
         "/workloads/team-a/odd": b'{"workloads": 7}',
         "/workloads/team-a/elsewhere": WorkloadList(namespaces=["team-b", "team-c"]),
         "/workloads/team-a/nope": WorkloadList(),
+        "/workloads/team-a/nightly": WorkloadList(
+            [WorkloadView("team-a", "nightly", "CronJob", "b", "NotGated")]
+        ),
+        "/workloads/team-a/web": WorkloadList([WorkloadView("team-a", "web", "Job", "b", "Foreign"), RUNS]),
     }
     with dispatcher(answers) as url:
         yield url
@@ -83,13 +88,18 @@ def test_pending_leaves_out_queues_in_which_nothing_waits(
     assert "QueueNotFound" in out
 
 
-@pytest.mark.parametrize(("workload", "code"), [("train", 3), ("serve", 0)])
+@pytest.mark.parametrize(("workload", "code"), [("train", 3), ("serve", 0), ("nightly", 4), ("web", 0)])
 def test_the_exit_code_tells_whether_a_workload_waits(
     workload: str, code: int, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, out, _ = told(capsys, "pending", workload, "-n", "team-a", "--dispatcher", url)
     assert found == code
     assert f"team-a/{workload}" in out
+
+
+@pytest.fixture(autouse=True)
+def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
 
 def test_a_waiting_workload_is_told_why_and_until_when(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +168,7 @@ def test_a_workload_that_nobody_knows_is_an_error_and_not_released(
     name: str, there: str, output: str, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = told(capsys, "pending", name, "-n", "team-a", "-o", output, "--dispatcher", url)
-    assert code == 1
+    assert code == 4
     assert f"no workload {name!r} in namespace team-a" in err
     assert f"there is {there}" in err
     assert (out == "") is (output == "table")
