@@ -32,6 +32,8 @@ from admin.doctor.objects.strays import (
     BINDINGS_SKIPPED,
     BINDINGS_SLIPPED,
 )
+from admin.doctor.objects.ungated import WORKLOADS_UNGATED
+from admin.doctor.objects.unseen import BINDINGS_UNSEEN
 from admin.doctor.objects.waiting import (
     BINDINGS_FINISHED,
     BINDINGS_HELD,
@@ -59,6 +61,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     DISPATCHER_LEADS,
     BINDINGS_HELD,
     BINDINGS_FINISHED,
+    BINDINGS_UNSEEN,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
     BINDINGS_PLACED,
@@ -67,6 +70,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     BINDINGS_LABELS,
     BINDINGS_SLIPPED,
     BINDINGS_SKIPPED,
+    WORKLOADS_UNGATED,
     BINDINGS_COMPONENTS,
     BINDINGS_LEFT,
 )

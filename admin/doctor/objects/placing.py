@@ -10,6 +10,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Patch, Verdict
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, target, title
+from admin.doctor.objects.unseen import is_unseen
 from queue_dispatcher.bindings.binding import SchedulingReason
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS, BindingStatus
 from queue_dispatcher.bindings.state import (
@@ -60,7 +61,7 @@ def _unplaced(evidence: Evidence) -> Iterator[Finding]:
         for entry in found.entries.values()
         if _phase(entry) is not None
         for timeout_ms in (promised_to(entry).start_timeout_ms,)
-        if _is_overdue(entry, timeout_ms, evidence.now_ms)
+        if _is_overdue(entry, timeout_ms, evidence.now_ms) and not is_unseen(entry, evidence.now_ms)
     )
 
 
