@@ -19,7 +19,7 @@ from queue_dispatcher.bindings.state import (
     Shrinking,
     Unplaced,
 )
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.reasons import Reason, left_alone
 from queue_dispatcher.workloads.queue_of import Resolved
 

@@ -21,7 +21,7 @@ from fairway.workloads.fields import WorkloadMeta
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_parts
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, NULL, RESOURCE_BINDINGS
-from queue_dispatcher.book.templates import template_key
+from queue_dispatcher.cache.templates import template_key
 
 
 class _JobTemplate(KubeStruct, frozen=True):

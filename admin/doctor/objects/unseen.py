@@ -19,7 +19,7 @@ from admin.doctor.program import SCHEDULER, needed
 from fairway.kube.objects import KubeStruct
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Shrinking
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.entry import Entry
 
 UNSEEN_MS: Final = 60_000
 """How long karmada-scheduler may take to look at what was released."""

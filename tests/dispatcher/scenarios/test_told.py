@@ -9,7 +9,7 @@ from fairway.visibility import WorkloadView
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.progress import Progress, let_go_by
 from queue_dispatcher.bindings.reading import BindingReader
-from queue_dispatcher.views import Views
+from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.workloads.running import running_pods
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj
@@ -19,7 +19,7 @@ from tests.dispatcher.scenarios.world import World, now_s, run
 def told(world: World, name: str) -> WorkloadView:
     """The one workload of the name, as people are shown it."""
     controller = world.dispatcher.controller
-    views = Views(world.dispatcher.book, controller.view, int(now_s() * 1000))
+    views = Views(world.dispatcher.cache, controller.view, int(now_s() * 1000))
     (found,) = views.workloads("team", name).workloads
     return found
 
