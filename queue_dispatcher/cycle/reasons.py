@@ -87,7 +87,7 @@ def waiting_for_borrowing(node: str, flavor: str, resource: str, missing: str) -
 
 def waiting_for_capacity(problem: str) -> Reason:
     """Quota there is, but no room on the clusters."""
-    return Reason("WaitingForCapacity", problem, "workloads on those clusters finish, or nodes are added")
+    return Reason("WaitingForCapacity", problem, "workloads on those clusters finish, or room is added there")
 
 
 def waiting_for_estimate(

@@ -64,6 +64,8 @@ class Room:
         told = "; ".join(verdict.reasons)
         if verdict.unanswered:
             return waiting_for_estimate(told, verdict.unanswered)
+        if verdict.never:
+            return never_fits(told, "the workload asks for less or for other nodes, or such nodes are added")
         return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:

@@ -156,7 +156,10 @@ class Probes:
         try:
             questions = await self._questions_of(probe, subjects)
         except KubeError as error:
-            return self._unanswered(probe, subjects, (str(error),), "karmada-apiserver answers")
+            # Its address is nothing for those who submit workloads.
+            logger.warning("question %s: the workload cannot be read: %s", probe, error)
+            told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
+            return self._unanswered(probe, subjects, (told,), "karmada-apiserver answers")
         verdicts: list[Verdict] = []
         assumed: dict[str, list[pb.Gang]] = self._assumed()
         for question in questions:
