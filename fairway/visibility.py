@@ -58,7 +58,8 @@ class WorkloadView(View, frozen=True):
 class Usage(View, frozen=True):
     """One resource of one flavor in a queue; limits are -1 where there is none.
 
-    ``available``: what one more workload may be charged here now, borrowing included.
+    ``available``: what one more workload may be charged here now, borrowing included, and no more than is
+    physically left, where that is known.
     """
 
     flavor: str
@@ -95,7 +96,8 @@ class QueueView(View, frozen=True):
 
 
 class QueueList(View, frozen=True):
-    """All ClusterQueues, parents before children, siblings by name.
+    """All ClusterQueues, parents before children, siblings by name; then those that are gone and whose work
+    runs on, with what that uses and ``stopped`` saying so.
 
     ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
     ``window``: how many may be at once. ``other_queues``, ``other_unresolved``: how many are kept from the

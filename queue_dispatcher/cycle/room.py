@@ -193,7 +193,20 @@ class QueueRoom:
             )
         shortage = ledger.shortage(self._queue, cell, amount, quota)
         waits = waiting_for_borrowing if shortage.is_borrowing else waiting_for_quota
-        return waits(shortage.node, flavor, resource, format_amount(resource, shortage.missing))
+        # What queues below it use is many numbers to add up, and no answer to who could give something back.
+        is_leaf = not ledger.tree.children(ledger.tree.paths[shortage.node][0])
+        used = ledger.used(shortage.node, cell) if is_leaf else 0
+        borrowers = [
+            (name, format_amount(resource, more)) for name, more in ledger.borrowers(shortage.node, cell)
+        ]
+        return waits(
+            shortage.node,
+            flavor,
+            resource,
+            format_amount(resource, shortage.missing),
+            format_amount(resource, used) if used else "",
+            borrowers,
+        )
 
     def _never(self, alternative: Alternative) -> Reason:
         cell, amount = next((c, a) for c, a in alternative.charge if a > self._cells[c].most)

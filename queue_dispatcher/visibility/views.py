@@ -4,7 +4,8 @@ A document is made for a `Viewer`. Of namespaces that it does not see everything
 and positions are true for everybody, and nothing is named.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 
 import msgspec
@@ -39,6 +40,7 @@ from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
+from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_gated, is_unsent, notes_of
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
@@ -46,6 +48,7 @@ from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
 NO_LIMIT = -1
+_ENDLESS = 1 << 63
 
 
 class Views:
@@ -70,7 +73,10 @@ class Views:
         unresolved = list(self._unresolved())
         own = [entry for entry in unresolved if self._sees(entry)]
         return QueueList(
-            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown],
+            queues=[
+                *(self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown),
+                *(self._orphan(name, admitted[name]) for name in self._orphans(admitted)),
+            ],
             unresolved=[self.workload(entry) for entry in own[:MAX_UNRESOLVED]],
             in_flight=in_flight,
             window=window,
@@ -227,8 +233,37 @@ class Views:
                         borrowed=max(0, -ledger.balance(queue.name, cell)),
                         borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
                         lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
-                        available=max(0, ledger.available(queue.name, cell)),
+                        # Quota that nothing is left for is no room.
+                        available=max(
+                            0, min(ledger.available(queue.name, cell), self._left.get(cell, _ENDLESS))
+                        ),
                     )
+
+    @cached_property
+    def _left(self) -> Mapping[Cell, int]:
+        """What is physically left of each cell whose capacity is known."""
+        return self._cache.envelope()
+
+    def _orphans(self, admitted: Mapping[str, int]) -> list[str]:
+        """Queues that are gone and whose work runs on, as far as the viewer may know of it."""
+        gone = {name for name in admitted if name} - self._cache.queues.queues.cluster_queues.keys()
+        if gone and not self._viewer.sees_all:
+            entries = self._cache.entries.values()
+            gone &= {
+                charged_name(entry) for entry in entries if self._is_admitted(entry) and self._sees(entry)
+            }
+        return sorted(gone)
+
+    def _orphan(self, name: str, admitted: int) -> QueueView:
+        ledger, table = self._cache.charges.ledger, self._cache.table
+        usage = [
+            Usage(of.flavor, of.resource, nominal=0, used=used, borrowed=used)
+            for cell in range(len(table))
+            if (used := ledger.used(name, cell))
+            for of in (table.name(cell),)
+        ]
+        stopped = f"there is no ClusterQueue {name}; what it has admitted runs on, charged to no quota"
+        return QueueView(name, stopped=stopped, admitted=admitted, usage=usage)
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
         standing = islice(self._standing(name), offset, offset + limit)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from fairway.visibility import WorkloadView
+from fairway.visibility import QueueView, WorkloadView
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.progress import Progress, let_go_by
 from queue_dispatcher.bindings.reading import BindingReader
@@ -130,6 +130,46 @@ def test_pods_that_wait_after_the_placement_are_told_once_they_are_late(status: 
         assert told(world, "train").note == ""
         await world.passes(40)
         assert told(world, "train").note.startswith(says)
+
+    run(scenario)
+
+
+def queues(world: World) -> dict[str, QueueView]:
+    controller = world.dispatcher.controller
+    views = Views(world.dispatcher.cache, controller.view, int(now_s() * 1000))
+    return {queue.name: queue for queue in views.queues(in_flight=0, window=1, is_leader=True).queues}
+
+
+def test_what_a_deleted_queue_has_admitted_stays_visible() -> None:
+    async def scenario(world: World) -> None:
+        await one_queue(world)
+        world.queue("misc", {"m1": 4})
+        key = world.submit("train", queue="misc", gpus=2)
+        await world.until(lambda: world.is_placed(key))
+        world.api.delete(f"{objects.FAIRWAY}/clusterqueues/misc")
+        await world.passes(1)
+        misc = queues(world)["misc"]
+        assert (misc.admitted, [one.used for one in misc.usage]) == (1, [2])
+        assert misc.stopped.startswith("there is no ClusterQueue misc; what it has admitted runs on")
+        world.karmada.finish([key])
+        await world.passes(1)
+        assert set(queues(world)) == {"main"}
+
+    run(scenario)
+
+
+def test_a_queue_can_take_no_more_than_there_is() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8})
+        world.queue("other", {"m1": 8})
+        await world.start()
+        await world.passes(1)
+        assert [one.available for queue in queues(world).values() for one in queue.usage] == [8, 8]
+        key = world.submit("train", queue="other", gpus=5)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        assert [one.available for queue in queues(world).values() for one in queue.usage] == [3, 3]
 
     run(scenario)
 
