@@ -185,7 +185,7 @@ def test_the_first_alternative_that_fits_is_taken(
             {},
             {"cpu": 1000},
             "queue a would have to borrow 500m cpu of flavor default more than it can now; queue b borrows "
-            "1500m",
+            "9500m",
             id="lenders",
         ),
         pytest.param(
