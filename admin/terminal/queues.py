@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -20,6 +21,7 @@ from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, Work
 
 _BAR = 12
 _NO_LIMIT = -1
+_FEW = 3
 MOST = 1000
 
 
@@ -239,7 +241,9 @@ def _workloads(
 
 
 def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
-    """A line for each; the wide form has more columns, and the whole reason."""
+    """A line for each, or for several that are alike and next to each other; the wide form has a line for
+    each of them, more columns, and the whole reason.
+    """
     wide = look.wide
     table = grid(
         numbers("Pos"),
@@ -252,13 +256,14 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
         numbers("Age", 10),
         Column("Waits for"),
     )
-    for each in workloads:
+    for each, alike in _runs(workloads, of_one=wide):
         waits = each.waiting
         reason = waits.kind if waits else each.state
+        first = each.position_in_cluster_queue
         table.add_row(
-            number(each.position_in_cluster_queue),
+            number(first) if alike == 1 or not first else Text(f"{first}-{first + alike - 1}"),
             shown(each.namespace, 40),
-            shown(each.name, 60),
+            shown(each.name if alike == 1 else f"{each.name} x{alike}", 60),
             shown(each.kind, 40),
             shown(each.service_class or "-", 30),
             *((number(each.priority), shown(each.enqueued_at or "-")) if wide else ()),
@@ -267,6 +272,23 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
             shown(f"{reason}: {waits.text}" if waits and wide else reason, 400),
         )
     return table
+
+
+def _runs(workloads: Sequence[WorkloadView], *, of_one: bool) -> Iterable[tuple[WorkloadView, int]]:
+    """The first of each run of workloads that differ in nothing but name and age, and how many they are."""
+    for _, run in groupby(workloads, key=_differing):
+        found = list(run)
+        if of_one or len(found) < _FEW:
+            yield from ((each, 1) for each in found)
+        else:
+            yield found[0], len(found)
+
+
+def _differing(each: WorkloadView) -> tuple[object, ...]:
+    waits = each.waiting
+    why = (waits.kind, waits.text) if waits else (each.state, "")
+    request = tuple(sorted(each.request.items()))
+    return each.namespace, each.kind, each.service_class, each.priority, request, why, each.note
 
 
 def _kept_back(queues: QueueList) -> list[RenderableType]:

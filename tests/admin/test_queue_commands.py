@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from rich.console import Console, RenderableType
@@ -207,6 +208,29 @@ def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
         assert ("########++++" in used) is (width == 140)
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_workloads_that_are_alike_are_one_line(width: int) -> None:
+    line = [waiting(f"w{n}", n) for n in range(1, 15)]
+    line[12] = msgspec.structs.replace(line[12], request={"nvidia.com/gpu": 1})
+    queues = QueueList([QueueView("main", pending=14, workloads=line)])
+    now = datetime(2026, 3, 15, tzinfo=UTC)
+
+    def drawn(look: Look) -> list[list[str]]:
+        console = Console(file=io.StringIO(), width=width)
+        console.print(pending_tables(queues, look))
+        assert isinstance(console.file, io.StringIO)
+        return [words for text in console.file.getvalue().splitlines() if "Job" in (words := text.split())]
+
+    rows = drawn(Look(now))
+    names = [words[:4] for words in rows]
+    assert names == [
+        ["1-12", "team-a", "w1", "x12"],
+        ["13", "team-a", "w13", "Job"],
+        ["14", "team-a", "w14", "Job"],
+    ]
+    assert rows[0][-1] == "WaitingForQuota"
+
+
 def test_the_wide_form_has_every_word_on_one_line(
     url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,7 +277,9 @@ def pauses(count: int) -> Callable[[float], Awaitable[None]]:
 
 @pytest.mark.parametrize(("height", "shown", "more"), [(40, 20, 14), (24, 18, 16), (12, 6, 28), (3, 0, 34)])
 def test_the_live_view_is_as_high_as_the_screen(height: int, shown: int, more: int) -> None:
-    queue = QueueView("main", pending=34, workloads=[waiting(f"w{n}", n) for n in range(1, 21)])
+    # Of different priorities, so that each is a line.
+    line = [msgspec.structs.replace(waiting(f"w{n}", n), priority=n) for n in range(1, 21)]
+    queue = QueueView("main", pending=34, workloads=line)
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height)
 
     async def ask() -> QueueList:
