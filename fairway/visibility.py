@@ -59,7 +59,8 @@ class Usage(View, frozen=True):
     """One resource of one flavor in a queue; limits are -1 where there is none.
 
     ``available``: what one more workload may be charged here now, borrowing included, and no more than is
-    physically left, where that is known.
+    physically left, where that is known. ``not_running``: how much of ``used`` does not run yet, as far as
+    member clusters have reported.
     """
 
     flavor: str
@@ -70,6 +71,7 @@ class Usage(View, frozen=True):
     borrowing_limit: int = -1
     lending_limit: int = -1
     available: int = 0
+    not_running: int = 0
 
 
 class QueueView(View, frozen=True):
@@ -77,7 +79,8 @@ class QueueView(View, frozen=True):
 
     ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
     ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told
-    with the workloads.
+    with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
+    released, in seconds; 0 where there is none.
     """
 
     name: str
@@ -93,6 +96,7 @@ class QueueView(View, frozen=True):
     waiting: dict[str, int] = {}
     workloads: list[WorkloadView] = []
     other_pending: int = 0
+    behind_s: int = 0
 
 
 class QueueList(View, frozen=True):

@@ -22,6 +22,7 @@ from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, Work
 _BAR = 12
 _NO_LIMIT = -1
 _FEW = 3
+_BEHIND_S = 5
 MOST = 1000
 
 
@@ -54,6 +55,7 @@ def queue_tables(queues: QueueList, look: Look) -> Group:
     else:
         taken = f"No queue takes workloads of {look.where}." if look.where else "There is no ClusterQueue."
         parts.append(shown(taken, 400))
+    parts += [line for queue in queues.queues if not queue.parent for line in _late(queue, f"{queue.name}: ")]
     parts.append(
         shown(
             f"{queues.in_flight} released and being placed by Karmada, at most {queues.window} at once",
@@ -78,7 +80,7 @@ def queue_page(queue: QueueView, look: Look) -> Group:
             200,
         )
     )
-    parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look)]
+    parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look), *_late(queue)]
     return Group(*parts, *_line(queue.workloads, look, queue.pending, queue.other_pending))
 
 
@@ -170,6 +172,20 @@ def _wrong(stopped: str, problems: Iterable[str]) -> Iterable[Text]:
     if stopped:
         yield shown(f"admits nothing: {stopped}", 400, "bold red")
     yield from (shown(problem, 400, "red") for problem in problems)
+
+
+def _late(queue: QueueView, who: str = "") -> Iterable[Text]:
+    """How much of what is charged does not run, where that is more than comes and goes."""
+    is_behind = queue.behind_s >= _BEHIND_S
+    for usage in queue.usage:
+        least = usage.used // (10 if is_behind else 4)
+        if usage.not_running > least:
+            amounts = f"{format_amount(usage.resource, usage.not_running)} of "
+            amounts += (
+                f"{format_amount(usage.resource, usage.used)} {usage.resource} of flavor {usage.flavor}"
+            )
+            behind = f" (Karmada is {queue.behind_s} s behind)" if is_behind else ""
+            yield shown(f"{who}{amounts} charged are not running{behind}", 200, "yellow")
 
 
 def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:

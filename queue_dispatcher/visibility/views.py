@@ -5,7 +5,6 @@ and positions are true for everybody, and nothing is named.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import islice
 
 import msgspec
@@ -14,12 +13,11 @@ from fairway.visibility import (
     LocalQueueView,
     QueueList,
     QueueView,
-    Usage,
     Waiting,
     WorkloadList,
     WorkloadView,
 )
-from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.api.cluster_queue import StopPolicy
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -40,15 +38,13 @@ from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
-from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_gated, is_unsent, notes_of
+from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
-NO_LIMIT = -1
-_ENDLESS = 1 << 63
 
 
 class Views:
@@ -59,6 +55,7 @@ class Views:
         self._view = view
         self._now_ms = now_ms
         self._viewer = viewer
+        self._usage = QueueUsage(cache, now_ms)
 
     def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
         """All ClusterQueues that concern the viewer."""
@@ -75,7 +72,7 @@ class Views:
         return QueueList(
             queues=[
                 *(self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown),
-                *(self._orphan(name, admitted[name]) for name in self._orphans(admitted)),
+                *(self._usage.orphan(name, admitted[name]) for name in self._orphans(admitted)),
             ],
             unresolved=[self.workload(entry) for entry in own[:MAX_UNRESOLVED]],
             in_flight=in_flight,
@@ -211,38 +208,11 @@ class Views:
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
-            usage=list(self.usage(queue)),
+            usage=list(self._usage.with_idle(queue)),
             waiting=waiting,
             workloads=workloads or [],
+            behind_s=self._usage.idle.behind_s(name),
         )
-
-    def usage(self, queue: ClusterQueue) -> Iterable[Usage]:
-        """What is used of each resource that the queue has quota of."""
-        ledger, tree = self._cache.charges.ledger, self._cache.resolved.tree
-        node = tree.paths[queue.name][0]
-        for group in queue.groups:
-            for flavor in group.flavors:
-                for resource, quota in flavor.quotas.items():
-                    cell = self._cache.table.cell(flavor.flavor, resource)
-                    limits = tree.limits(cell)
-                    yield Usage(
-                        flavor=flavor.flavor,
-                        resource=resource,
-                        nominal=limits.nominal[node],
-                        used=ledger.used(queue.name, cell),
-                        borrowed=max(0, -ledger.balance(queue.name, cell)),
-                        borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
-                        lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
-                        # Quota that nothing is left for is no room.
-                        available=max(
-                            0, min(ledger.available(queue.name, cell), self._left.get(cell, _ENDLESS))
-                        ),
-                    )
-
-    @cached_property
-    def _left(self) -> Mapping[Cell, int]:
-        """What is physically left of each cell whose capacity is known."""
-        return self._cache.envelope()
 
     def _orphans(self, admitted: Mapping[str, int]) -> list[str]:
         """Queues that are gone and whose work runs on, as far as the viewer may know of it."""
@@ -253,17 +223,6 @@ class Views:
                 charged_name(entry) for entry in entries if self._is_admitted(entry) and self._sees(entry)
             }
         return sorted(gone)
-
-    def _orphan(self, name: str, admitted: int) -> QueueView:
-        ledger, table = self._cache.charges.ledger, self._cache.table
-        usage = [
-            Usage(of.flavor, of.resource, nominal=0, used=used, borrowed=used)
-            for cell in range(len(table))
-            if (used := ledger.used(name, cell))
-            for of in (table.name(cell),)
-        ]
-        stopped = f"there is no ClusterQueue {name}; what it has admitted runs on, charged to no quota"
-        return QueueView(name, stopped=stopped, admitted=admitted, usage=usage)
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
         standing = islice(self._standing(name), offset, offset + limit)
@@ -306,16 +265,11 @@ class Views:
                 continue
             # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
             if queue.takes(self._cache.queues.namespace(local.namespace).labels):
-                seen.update(self._with_those_above(queue.name))
+                seen.update(self._usage.with_those_above(queue.name))
         for entry in self._cache.entries.values():
             if self._sees(entry) and self._is_admitted(entry):
-                seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
+                seen.update(self._usage.with_those_above(charged_name(entry) or queue_name(entry)))
         return seen & queues.cluster_queues.keys()
-
-    def _with_those_above(self, name: str) -> Iterator[str]:
-        tree = self._cache.resolved.tree
-        path = tree.paths.get(name)
-        yield from (tree.nodes[node].name for node in path) if path is not None else (name,)
 
     def _others_in(self, name: str) -> int:
         line = self._cache.pending.queues.get(name)

@@ -17,9 +17,9 @@ from rich.text import Text
 from admin.dispatcher import DispatcherError
 from admin.main import run
 from admin.printable import since
-from admin.terminal.queues import Look, bar, pending_tables
+from admin.terminal.queues import Look, bar, pending_tables, queue_page, queue_tables
 from admin.watching import shown_live, told_again
-from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList, WorkloadView
+from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadList, WorkloadView
 from tests.admin.dispatchers import QUEUES, RESEARCH, dispatcher, waiting
 
 RUNS = WorkloadView("team-a", "serve", "Deployment", "serve-deployment", "Placed", clusters={"east": 2})
@@ -206,6 +206,33 @@ def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
     if command != ("pending",):
         (used,) = (line for line in lines if {"12", "8"} <= set(line.split()))
         assert ("########++++" in used) is (width == 140)
+
+
+@pytest.mark.parametrize(
+    ("not_running", "behind_s", "says"),
+    [
+        (
+            62,
+            15,
+            "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running (Karmada is 15 s behind)",
+        ),
+        (62, 1, "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running"),
+        (8, 15, ""),
+        (22, 1, ""),
+        (0, 0, ""),
+    ],
+)
+def test_what_is_charged_and_does_not_run_is_told(not_running: int, behind_s: int, says: str) -> None:
+    used = Usage("h100", "nvidia.com/gpu", 88, 88, 0, not_running=not_running)
+    queue = QueueView("all", usage=[used], behind_s=behind_s)
+    drawn = []
+    look = Look(datetime(2026, 3, 15, tzinfo=UTC))
+    for page in (queue_tables(QueueList([queue]), look), queue_page(queue, look)):
+        console = Console(file=io.StringIO(), width=200)
+        console.print(page)
+        assert isinstance(console.file, io.StringIO)
+        drawn.append([line for line in console.file.getvalue().splitlines() if "not running" in line])
+    assert drawn == ([[says], [says.removeprefix("all: ")]] if says else [[], []])
 
 
 @pytest.mark.parametrize("width", [80, 200])

@@ -158,6 +158,33 @@ def test_what_a_deleted_queue_has_admitted_stays_visible() -> None:
     run(scenario)
 
 
+def test_what_is_charged_and_does_not_run_is_told_of_its_queue_and_of_those_above() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=16)
+        world.add(f"{objects.FAIRWAY}/clusterqueues", objects.cluster_queue("root", {"m1": 8}))
+        world.queue("main", {"m1": 8}, parent="root")
+        await world.start()
+        keys = [world.submit(f"w{number}", gpus=2, replicas=2) for number in range(3)]
+        await world.until(lambda: all(map(world.is_placed, keys)))
+        await world.passes(20)
+
+        def idle() -> list[tuple[int, int, int]]:
+            return [(q.usage[0].used, q.usage[0].not_running, q.behind_s) for q in queues(world).values()]
+
+        (used, waits, behind_s), main = idle()
+        assert (used, waits, main) == (12, 12, (12, 12, behind_s))
+        assert 19 <= behind_s <= 21
+        reports(world, keys[0], active=2, ready=2)
+        reports(world, keys[1], active=2, ready=1)
+        await world.passes(1)
+        assert idle()[1][:2] == (12, 6)
+        reports(world, keys[2], active=2, ready=2)
+        await world.passes(1)
+        assert idle()[1] == (12, 2, 0)
+
+    run(scenario)
+
+
 def test_a_queue_can_take_no_more_than_there_is() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
