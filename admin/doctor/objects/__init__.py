@@ -7,6 +7,7 @@ from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
 from admin.doctor.objects.placing import (
     BINDINGS_CHARGED,
     BINDINGS_PLACED,
+    BINDINGS_RUNNING,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
 )
@@ -64,6 +65,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     BINDINGS_UNSEEN,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
+    BINDINGS_RUNNING,
     BINDINGS_PLACED,
     BINDINGS_CHARGED,
     BINDINGS_RECORDS,

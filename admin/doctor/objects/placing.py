@@ -83,6 +83,31 @@ def _unschedulable(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _idle(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_BINDINGS)
+    yield from gathered(
+        (
+            Case(
+                Verdict.WARNING,
+                f"placed more than {timeout_ms // 1000} s ago, and its clusters report pods of it that do "
+                f"not run: "
+                "its quota is held meanwhile",
+                "see its pods in the member cluster: images that cannot be pulled, volumes, nodes that are "
+                "gone; "
+                "delete the workload if it will not run",
+            ),
+            title(entry.binding),
+        )
+        for entry in found.entries.values()
+        if entry.binding.progress.idle
+        and not entry.binding.progress.silent
+        and not entry.binding.progress.unsent
+        if isinstance(entry.state, Admitted | Shrinking) and isinstance(entry.state.phase, Placed)
+        for timeout_ms in (promised_to(entry).start_timeout_ms,)
+        if evidence.now_ms > entry.state.record.admitted_ms + timeout_ms + SLACK_MS
+    )
+
+
 def _phase(entry: Entry) -> Phase | None:
     """How far the placing of what was released is; None for all else, and for what is placed."""
     state = entry.state
@@ -184,6 +209,12 @@ BINDINGS_UNSCHEDULABLE = Check(
     "Does Karmada find a place for what the queues release?",
     "Karmada finds a place for what the queues release",
     _unschedulable,
+)
+BINDINGS_RUNNING = Check(
+    "bindings-running",
+    "Does everything run that was placed?",
+    "everything that was placed runs, or is still in time",
+    _idle,
 )
 BINDINGS_PLACED = Check(
     "bindings-placed",

@@ -175,6 +175,20 @@ BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
         "60 s ago, and karmada-scheduler has not looked at it, made by policy team/train: it holds its quota",
     ),
     (
+        "placed long ago and not running",
+        lambda w: add(
+            w,
+            "odd",
+            held=False,
+            placed={"m1": 2},
+            annotations=admitted("odd", ago_s=400),
+            status={"aggregatedStatus": [{"clusterName": "m1", "status": {"active": 2, "ready": 1}}]},
+        ),
+        "bindings-running",
+        Verdict.WARNING,
+        "placed more than 300 s ago, and its clusters report pods of it that do not run",
+    ),
+    (
         "parked by Karmada",
         lambda w: add(w, "odd", held=False, annotations=admitted("odd"), status=unscheduled("Unschedulable")),
         "bindings-unschedulable",
@@ -387,6 +401,15 @@ def test_what_nobody_looks_at_is_told_by_policy_and_scheduler() -> None:
         ("waits for its backoff", {"annotations": {REQUEUE: REQUEUED}}),
         ("admitted a moment ago", {"held": False, "annotations": admitted("odd")}),
         ("placed", {"held": False, "placed": {"m1": 2}, "annotations": admitted("odd")}),
+        (
+            "pulling its images",
+            {
+                "held": False,
+                "placed": {"m1": 2},
+                "annotations": admitted("odd"),
+                "status": {"aggregatedStatus": [{"clusterName": "m1", "status": {"active": 2, "ready": 0}}]},
+            },
+        ),
         (
             "waits to grow",
             {"placed": {"m1": 2}, "annotations": admitted("odd"), "replicas": 3},
