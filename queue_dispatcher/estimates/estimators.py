@@ -11,13 +11,13 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.settings import EstimatorSettings
 
@@ -52,23 +52,6 @@ _SAID_ALREADY: Final = {
 _ADDRESS: Final = re.compile(
     r"https?://\S+|(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:\d{2,5}\b|\b\d+\.\d+\.\d+\.\d+\b"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRoom:
-    """What is known of one cluster: how many copies fit there now, or why that is not known.
-
-    ``unknown``: not empty where nobody can tell. ``why``: the two most decisive reasons that not more fit.
-    ``most``: how many would fit at most if nothing else ran there; None where that was not worked out.
-
-    Both texts are for those who submit workloads: no addresses stand in them.
-    """
-
-    cluster: str
-    fits: int
-    unknown: str = ""
-    why: str = ""
-    most: int | None = None
 
 
 class Estimators:

@@ -35,10 +35,10 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import charged_name, queue_name
-from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_gated, is_unsent, notes_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
