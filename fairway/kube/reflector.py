@@ -371,8 +371,10 @@ class Reflector(Generic[T]):
         if reason is not None:
             self._give_up_position(reason)
         if not isinstance(error, Denied):
-            # What is not allowed has been told by the client, once.
-            logger.log(logging.INFO if reason == "expired" else logging.WARNING, "%s", error)
+            # What is not allowed has been told by the client, once. A server that has nothing to tell, not
+            # even bookmarks, is as silent as one that is gone; of the latter the next attempt tells.
+            is_usual = reason == "expired" or isinstance(error, Silent)
+            logger.log(logging.INFO if is_usual else logging.WARNING, "%s", error)
         self._disconnected(str(error), is_forbidden=isinstance(error, Forbidden))
         return pause_s
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from queue_dispatcher.bindings.annotation import Malformed
+from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
@@ -78,6 +79,8 @@ class Binding:
     placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload has
     come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in the
     spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
+    was never admitted.
     """
 
     uid: str
@@ -106,6 +109,8 @@ class Binding:
     requeue: RequeueRecord | Malformed | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    progress: Progress = ALL_RUNS
+    let_go_by: str = ""
 
     @property
     def key(self) -> str:

@@ -351,7 +351,8 @@ class QueueHeadroom:
         if amount <= quota.amount:
             missing = amount - headroom.free(cell)
             return waiting_for_capacity(
-                f"{format_amount(resource, missing)} {resource} too few are free in flavor {flavor}"
+                f"{format_amount(resource, missing)} {resource} more are needed than are free in flavor "
+                f"{flavor}"
             )
         if headroom.is_held(self._queue, cell):
             lacks = format_amount(resource, amount - quota.amount)
@@ -359,7 +360,21 @@ class QueueHeadroom:
         shortage = headroom.ledger.shortage(self._queue, cell, amount, quota)
         lacks = format_amount(resource, shortage.missing)
         waits = waiting_for_borrowing if shortage.is_borrowing else waiting_for_quota
-        return waits(shortage.node, flavor, resource, lacks)
+        # What queues below it use is many numbers to add up, and no answer to who could give something back.
+        is_leaf = not headroom.ledger.tree.children(headroom.ledger.tree.paths[shortage.node][0])
+        used = headroom.ledger.used(shortage.node, cell) if is_leaf else 0
+        borrowers = [
+            (name, format_amount(resource, more))
+            for name, more in headroom.ledger.borrowers(shortage.node, cell)
+        ]
+        return waits(
+            shortage.node,
+            flavor,
+            resource,
+            lacks,
+            format_amount(resource, used) if used else "",
+            borrowers,
+        )
 
     def _never(self, alternative: Alternative) -> Reason:
         ledger = self._headroom.ledger
@@ -382,7 +397,10 @@ def _unestimated(verdict: Verdict) -> Reason:
     if verdict.unanswered:
         return waiting_for_estimate(told, verdict.unanswered)
     if verdict.never:
-        return never_fits(told or "the estimators find no cluster that could take it, were it empty")
+        return never_fits(
+            told or "the estimators find no cluster that could take it, were it empty",
+            "the workload asks for less or for other nodes, or such nodes are added",
+        )
     return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
 

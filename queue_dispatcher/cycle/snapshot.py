@@ -18,8 +18,8 @@ class Verdict:
 
     ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
-    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: there
-    would be no room either if nothing else ran; ``fits`` is 0 then too.
+    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
+    would not even fit if nothing else ran, on the nodes that there are.
     """
 
     fits: int

@@ -10,8 +10,8 @@ ancestor's balance can be illegal. Kueue then takes its deficit off what every q
 queue may still use all that it does not lend, because no queue outside can have been promised that.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.tree import UNLIMITED, QuotaTree
@@ -68,6 +68,10 @@ class _Columns(dict[Cell, _Column]):
         column = _Column(limits.owned, [0] * len(self._tree.nodes), limits.borrowing, limits.lending)
         self[cell] = column
         return column
+
+
+MOST_BESIDE: Final = 256
+"""Queues that are looked at for who borrows."""
 
 
 class Ledger:
@@ -246,6 +250,20 @@ class Ledger:
         if node != queue and balances[self.tree.paths[queue][0]] < amount:
             return Shortage(queue, cell, missing, is_borrowing=True)
         return Shortage(node, cell, missing, is_borrowing=False)
+
+    def borrowers(self, queue: str, cell: Cell) -> list[tuple[str, int]]:
+        """Who uses more of the cell than it owns, and how much more, among those below the queue, or beside
+        it where there are none; those with most first. Nobody among more than `MOST_BESIDE`: it takes a step
+        each.
+        """
+        tree = self.tree
+        path = tree.paths.get(queue, ())
+        among: Sequence[int] = next((below for node in path[:2] if (below := tree.children(node))), ())
+        if len(among) > MOST_BESIDE:
+            return []
+        balances = self._columns[cell].balances
+        found = [(tree.nodes[n].name, -balances[n]) for n in among if balances[n] < 0 and n != path[0]]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
     def borrows_after(self, queue: str, charge: Charge) -> bool:
         """Whether, by this charge, the queue or one above it would use more than it owns."""

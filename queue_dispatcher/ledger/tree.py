@@ -5,7 +5,7 @@ not on what is in use, is worked out here, a column of all nodes for each cell, 
 about; a ledger then only keeps balances.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queue_dispatcher.ledger.cells import Cell, CellTable
@@ -85,6 +85,10 @@ class QuotaTree:
     def root(self, queue: str) -> str:
         """The name of the root above a queue of the tree, itself if it is one."""
         return self.nodes[self.paths[queue][-1]].name
+
+    def children(self, node: int) -> Sequence[int]:
+        """The numbers of those right below a node."""
+        return self._children[node]
 
     def subtree(self, node: int) -> Iterator[int]:
         """The numbers of a node and of all below it."""

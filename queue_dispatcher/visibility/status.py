@@ -29,7 +29,7 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
-from queue_dispatcher.visibility.views import Views
+from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.workloads.queue_of import Resolved
 
 logger = logging.getLogger(__name__)
@@ -136,7 +136,7 @@ class QueueStatuses:
     def _statuses(self) -> list[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
-        views = Views(cache, dispatcher.controller.view, self._clock.now_ms())
+        usages = QueueUsage(cache, self._clock.now_ms())
         tally = _tally(cache)
         found: list[tuple[str, str, Status]] = []
         for name, queue in cache.queues.cluster_queues.values.items():
@@ -144,7 +144,7 @@ class QueueStatuses:
                 continue
             path = CLUSTER_QUEUES.object_path(name)
             usage: dict[str, list[tuple[str, int, int]]] = {}
-            for one in views.usage(queue):
+            for one in usages.of(queue):
                 usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
             stopped = cache.resolved.stopped.get(name, "")
             found.append(

@@ -7,6 +7,7 @@ from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
 from admin.doctor.objects.placing import (
     BINDINGS_CHARGED,
     BINDINGS_PLACED,
+    BINDINGS_RUNNING,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
 )
@@ -32,6 +33,8 @@ from admin.doctor.objects.strays import (
     BINDINGS_SKIPPED,
     BINDINGS_SLIPPED,
 )
+from admin.doctor.objects.ungated import WORKLOADS_UNGATED
+from admin.doctor.objects.unseen import BINDINGS_UNSEEN
 from admin.doctor.objects.waiting import (
     BINDINGS_FINISHED,
     BINDINGS_HELD,
@@ -59,14 +62,17 @@ OBJECTS: Final[tuple[Check, ...]] = (
     DISPATCHER_LEADS,
     BINDINGS_HELD,
     BINDINGS_FINISHED,
+    BINDINGS_UNSEEN,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
+    BINDINGS_RUNNING,
     BINDINGS_PLACED,
     BINDINGS_CHARGED,
     BINDINGS_RECORDS,
     BINDINGS_LABELS,
     BINDINGS_SLIPPED,
     BINDINGS_SKIPPED,
+    WORKLOADS_UNGATED,
     BINDINGS_COMPONENTS,
     BINDINGS_LEFT,
 )

@@ -12,6 +12,7 @@ from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -19,6 +20,7 @@ from queue_dispatcher.api.kinds import (
     SERVICE_CLASSES,
 )
 from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota import ZERO, Percent
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
@@ -58,7 +60,7 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
             )
     for name in sorted(resolved.inner):
         queue = found.cache.queues.queues.cluster_queues[name]
-        if name not in found.volcano and any(group.flavors for group in queue.groups):
+        if name not in found.volcano and _owns_any(queue):
             yield Finding(
                 Verdict.NOTE,
                 _queue_title(found, name),
@@ -66,6 +68,12 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
                 "from, on top of theirs",
                 "leave it if that is meant; else move the quota to the queues below",
             )
+
+
+def _owns_any(queue: ClusterQueue) -> bool:
+    """Whether it states any quota above nothing."""
+    flavors = (flavor for group in queue.groups for flavor in group.flavors)
+    return any(quota.nominal not in (ZERO, Percent(0)) for one in flavors for quota in one.quotas.values())
 
 
 def _flavors(evidence: Evidence) -> Iterator[Finding]:
@@ -127,15 +135,25 @@ def _capacity(evidence: Evidence) -> Iterator[Finding]:
         if wanted <= there:
             continue
         owners = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own]
+        has = f"and there are {format_amount(name.resource, there)} on its Ready clusters"
+        most = max(nominal)
+        if most > there:
+            alone = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own > there]
+            yield Finding(
+                Verdict.WARNING,
+                f"ResourceFlavor {name.flavor}",
+                f"nominalQuota of {name.resource} is {format_amount(name.resource, most)} in {_some(alone)}, "
+                f"{has}: what is within it waits for room that is not there",
+                "lower the quota, state it as a percentage, or add nodes; see also capacityPolicy of the "
+                "flavor",
+            )
+            continue
         yield Finding(
-            Verdict.WARNING,
+            Verdict.NOTE,
             f"ResourceFlavor {name.flavor}",
             f"nominalQuota of {name.resource} adds up to {format_amount(name.resource, wanted)} in "
-            f"{_some(owners)}, and there are {format_amount(name.resource, there)} on its Ready clusters: "
-            "what "
-            "is within its quota may wait for room",
-            "lower the quotas, state them as percentages, or add nodes; see also capacityPolicy of the "
-            "flavor",
+            f"{_some(owners)}, {has}: what is within its quota may wait for room while others use theirs",
+            "leave it if that is meant; else lower the quotas or state them as percentages",
         )
 
 

@@ -57,8 +57,8 @@ def test_a_blocked_head_holds_up_strict_queues_alone(
     if strategy is STRICT:
         assert behind is not None
         assert behind.text == (
-            "big is at the head of the StrictFIFO queue and waits: 2 gpu of flavor default too few are left "
-            "in queue a"
+            "big is at the head of the StrictFIFO queue and waits: queue a is short of 2 gpu of flavor "
+            "default"
         )
 
 
@@ -177,28 +177,30 @@ def test_the_first_alternative_that_fits_is_taken(
             {"a": {"gpu": 5}},
             {},
             {"gpu": 2},
-            "1 gpu of flavor default too few are left in queue a",
+            "queue a is short of 1 gpu of flavor default",
             id="quota",
         ),
         pytest.param(
             {"b": {"cpu": 9500}},
             {},
             {"cpu": 1000},
-            "beyond the quota of queue a, 500m cpu of flavor default cannot be borrowed now",
+            "queue a would have to borrow 500m cpu of flavor default more than it can now; queue b borrows "
+            "9500m",
             id="lenders",
         ),
         pytest.param(
             {"a": {"memory": 5 << 30}},
             {},
             {"memory": 3 << 30},
-            "beyond the quota of queue a, 2Gi memory of flavor default cannot be borrowed now",
+            "queue a would have to borrow 2Gi memory of flavor default more than it can now; it uses 5Gi "
+            "itself",
             id="borrowing limit",
         ),
         pytest.param(
             {"b": {"gpu": 3}},
             {"gpu": 2},
             {"gpu": 4},
-            "2 gpu too few are free in flavor default",
+            "2 gpu more are needed than are free in flavor default",
             id="physical",
         ),
     ],
@@ -525,5 +527,5 @@ def test_reasons_are_the_same_whenever_they_are_read() -> None:
     third = fleet.reason(read_late, "waits")
     assert third == before["waits"]
     assert before["waits"] is not None
-    assert before["waits"].text == "1 gpu of flavor default too few are left in queue a"
+    assert before["waits"].text == "queue a is short of 1 gpu of flavor default"
     assert fleet.reason(read_late, "unplaceable") == before["unplaceable"]

@@ -194,7 +194,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "queue-capacity",
         Verdict.WARNING,
         "ResourceFlavor h100",
-        "nominalQuota of nvidia.com/gpu adds up to 17 in ClusterQueue main, and there are 16",
+        "nominalQuota of nvidia.com/gpu is 17 in ClusterQueue main, and there are 16",
     ),
     (
         "more quota than devices over several queues",
@@ -203,9 +203,9 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
             and w.add(LOCAL_QUEUES, local_queue("other", "other"))
         ),
         "queue-capacity",
-        Verdict.WARNING,
+        Verdict.NOTE,
         "ResourceFlavor h100",
-        "adds up to 17 in ClusterQueue main, other",
+        "adds up to 17 in ClusterQueue main, other, and there are 16",
     ),
     (
         "a default class that is not there",
@@ -373,6 +373,13 @@ def test_a_quota_of_a_queue_above_others_is_noted() -> None:
     assert [(name, f.verdict, f.subject) for name, (f,) in said.items()] == [
         ("queue-tree", Verdict.NOTE, "ClusterQueue root")
     ]
+
+
+def test_a_queue_above_others_without_any_quota_is_no_pool() -> None:
+    world = well()
+    world.add(CLUSTER_QUEUES, cluster_queue("root", 0))
+    spec_of(world)["parent"] = "root"
+    assert world.findings() == {}
 
 
 def test_a_tree_within_its_capacity_is_well() -> None:
