@@ -14,7 +14,7 @@ from admin.install.config_file import read_config
 if TYPE_CHECKING:
     from admin.install.planes import PlaneFlags
     from admin.install.settings import Settings
-    from webhook.scope import Scope
+    from fairway.scope import Scope
 
 _FILE = click.Path(path_type=Path)
 _PLANE = "KUBECONFIG[@CONTEXT]"
@@ -257,7 +257,7 @@ def scope_of(catalogue: Path | None, hold_kinds: tuple[str, ...]) -> "Scope":
     """What is held, by these flags. Raises Failed."""
     from fairway.accelerators.builtin import extended_catalogue
     from fairway.accelerators.catalogue import CatalogueError
-    from webhook.scope import Scope, parse_workload_kind
+    from fairway.scope import Scope, parse_workload_kind
 
     try:
         kinds = frozenset(parse_workload_kind(text) for text in hold_kinds)

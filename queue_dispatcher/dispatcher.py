@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.patching import PatchResult, Preconditions, merge_patch
+from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
@@ -76,7 +76,7 @@ class Dispatcher:
     def __init__(
         self,
         api: Api[ResourceBinding],
-        catalogue: Catalogue,
+        scope: Scope,
         metrics: DispatcherMetrics,
         clock: SteadyClock,
         is_synced: Callable[[], bool],
@@ -94,7 +94,8 @@ class Dispatcher:
         self._rng = rng
         self.executor: Executor[ResourceBinding] | None = None
         self.book = Book(
-            lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
+            scope,
+            clock.now_ms,
             self._changed,
             probes=estimation is not None,
             volcano=volcano,

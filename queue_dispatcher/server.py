@@ -9,21 +9,19 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
-from fairway.accelerators.builtin import extended_catalogue
-from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import BadConfig, KubeError
 from fairway.kube.events import EventWriter
 from fairway.kube.lease import Timing
+from fairway.scope_flags import read_scope
 from fairway.service.addresses import BindAddress
 from fairway.service.http import Check
 from fairway.service.https import following_context
 from fairway.service.lifecycle import freeze_long_lived
-from fairway.service.program import Program, StartError
+from fairway.service.program import Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
@@ -130,7 +128,7 @@ class _Parts:
             estimation = Estimation(estimators.place, self, settings.estimators.wait_s)
         self.dispatcher = Dispatcher(
             BindingApi(client),
-            _catalogue(settings.catalogue),
+            read_scope(settings.scope),
             metrics,
             clock,
             lambda: self.sources.is_synced,
@@ -213,14 +211,6 @@ def _client(api: ApiSettings, denials: Denials, pace: tuple[float, int] | None =
     return KubeClient.from_flags(
         api.kubeconfig, api.master, context=api.context, qps=qps, burst=burst, denials=denials
     )
-
-
-def _catalogue(file: Path | None) -> Catalogue:
-    """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
-    try:
-        return extended_catalogue(file)
-    except CatalogueError as error:
-        raise StartError(f"--catalogue: {error}") from None
 
 
 def _permitted(denials: Denials) -> Check:

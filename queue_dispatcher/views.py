@@ -46,6 +46,7 @@ from queue_dispatcher.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
 NO_LIMIT = -1
+_NONE_OF_OURS = "Foreign"
 
 
 class Views:
@@ -141,7 +142,7 @@ class Views:
     def _named(self, name: str) -> Iterator[Entry]:
         for entry in self._book.entries.values():
             names = (entry.binding.workload.name, entry.binding.name)
-            if name in names and not isinstance(entry.state, Foreign) and self._sees(entry):
+            if name in names and state_name(entry) != _NONE_OF_OURS and self._sees(entry):
                 yield entry
 
     def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
@@ -342,8 +343,8 @@ def state_name(entry: Entry) -> str:
             return "Adopted"
         case Finished():
             return "Finished"
-        case Foreign():
-            return "Foreign"
+        case Foreign(not_gated=why):
+            return "NotGated" if why else _NONE_OF_OURS
 
 
 def _copies(entry: Entry) -> int:
@@ -355,6 +356,8 @@ def _note(entry: Entry) -> str:
     """What else is to be told: failed writes, unplaced work, what could not be read."""
     notes = [entry.note] if entry.note else []
     state = entry.state
+    if isinstance(state, Foreign) and state.not_gated:
+        notes.append(state.not_gated)
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
         notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
     return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

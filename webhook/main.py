@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Sequence
 
+from fairway.scope_flags import read_scope
 from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
 from fairway.service.program import StartError
 from fairway.service.version import release
 from webhook.flags import parse
 from webhook.manifests import configuration_yaml, policies_yaml
-from webhook.server import read_scope, run
+from webhook.server import run
 from webhook.settings import ManifestRequest
 
 

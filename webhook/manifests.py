@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 import yaml
 
+from fairway.scope import Scope
 from webhook.configuration import API_VERSION, KIND, NAME, FailurePolicy, webhooks
 from webhook.policies import policies
-from webhook.scope import Scope
 
 _POLICIES_HEAD: Final = """\
 # Holds accelerator workloads at their creation and when they grow, without any process: apply this to

@@ -20,8 +20,8 @@ from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.patching import Patched, Preconditions, merge_patch
+from fairway.scope import Scope
 from webhook.configuration import API_VERSION, COLLECTION, KIND, FailurePolicy, Webhook, webhooks
-from webhook.scope import Scope
 
 logger = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ from admin.doctor.finding import Patch, Verdict
 from admin.doctor.kinds import MUTATING, POLICIES, POLICY_BINDINGS
 from admin.doctor.program import OUR_WEBHOOK, Program, programs
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope, WorkloadKind, parse_workload_kind
 from webhook.configuration import Expression, Webhook, webhooks
 from webhook.policies import policies
-from webhook.scope import Scope, WorkloadKind, parse_workload_kind
 
 _SUFFIX: Final = ".fairway.dev"
 REPAIR: Final = (

@@ -20,7 +20,7 @@ from admin.install.manifest import COMPONENT, FAIRWAY, INSTALLER, MANAGED_BY, PA
 from admin.install.package import DISPATCHER, Package, component_of
 from admin.install.settings import KARMADA_NAMESPACE, NAMESPACE, EstimatorMode, Settings
 from admin.install.step import HOST, KARMADA, Action, Apply, IssueKubeconfig
-from webhook.scope import Scope
+from fairway.scope import Scope
 
 LABELS: Final = {PART_OF: FAIRWAY, MANAGED_BY: INSTALLER}
 """Of every object that is made here."""

@@ -15,7 +15,7 @@ from admin.install.step import HOST, KARMADA, Step
 from admin.install.surroundings import Problem, look_around
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
-from webhook.scope import Scope
+from fairway.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from webhook.scope import WorkloadKind
+from fairway.scope import WorkloadKind
 
 REGISTRY: Final = "ghcr.io/fairway-dev"
 NAMESPACE: Final = "fairway-system"

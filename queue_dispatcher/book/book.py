@@ -9,6 +9,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 from collections import ChainMap
 from collections.abc import Callable, Iterable
 
+from fairway.scope import Scope
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
@@ -57,14 +58,16 @@ _FEW_SHAPES = 1_000
 class Book:
     """The state of one dispatcher; on the event loop, one writer.
 
-    ``changed`` is called when something may have to be decided anew. With ``probes`` estimators are asked.
+    ``scope`` says what is to wait, ``now_ms`` gives the time of day. ``changed`` is called when something may
+    have to be decided anew. With ``probes`` estimators are asked.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
     ``queues``, and the kinds of ``templates``.
     """
 
     def __init__(
         self,
-        is_accelerator: Callable[[str], bool],
+        scope: Scope,
+        now_ms: Callable[[], int],
         changed: Callable[[], None],
         *,
         probes: bool = False,
@@ -84,7 +87,7 @@ class Book:
         self.queues = QueueBook(changed, lambda: self.fleet.capacity(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
-        self.shapes = Shapes(self.fleet, self.table, is_accelerator, probes=probes)
+        self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes)
         self.lines = Lines(self.shapes)
         self.resolved = resolve((), {}, self.table)
         self.charges = Charges(self.resolved.tree)
@@ -105,7 +108,7 @@ class Book:
         self.room: set[str] = set()
         """Clusters where room may have appeared since somebody last looked; likewise."""
         self._changes = 0
-        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, is_accelerator)
+        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, now_ms)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
         self._indexes = Indexes()

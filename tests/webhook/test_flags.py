@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from fairway.scope import WorkloadKind
+from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings, Text
 from fairway.service.goflags import FlagError
 from webhook.certificate_secret import SecretName
 from webhook.flags import GROUPS, parse
 from webhook.main import main
-from webhook.scope import WorkloadKind
 from webhook.settings import (
     ApiSettings,
     FilesSettings,
     ManifestRequest,
     RegistrationSettings,
-    ScopeSettings,
     Settings,
 )
 

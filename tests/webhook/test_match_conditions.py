@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import Catalogue, parse_catalogue
+from fairway.scope import Scope, parse_workload_kind
 from tests.webhook.builders import CPU, Obj, binding, component, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES, Creation, Update
 from tests.webhook.cel import Evaluator
@@ -20,7 +21,6 @@ from webhook.match_conditions import (
     managed_creation_conditions,
     managed_growth_conditions,
 )
-from webhook.scope import Scope, parse_workload_kind
 
 SCOPE = Scope(builtin_catalogue())
 CREATION = Evaluator(creation_conditions(SCOPE))

@@ -21,6 +21,7 @@ from admin.doctor.objects.policies import Policy, read_policy
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.objects import object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
+from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -67,7 +68,9 @@ class Seen:
         """Uids of bindings that karmada-scheduler never looks at."""
         self.finished_templates: set[str] = set()
         """Uids of bindings whose workload's own object says that it has ended."""
-        self.book = Book(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
+        self.book = Book(
+            Scope(builtin_catalogue()), lambda: 0, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES))
+        )
         self._rooms: dict[str, QueueRoom] = {}
         self._never: dict[tuple[str, Shape], Reason | None] = {}
         self._feed()

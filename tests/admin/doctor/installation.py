@@ -20,11 +20,11 @@ from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import Evidence, Plane, Reached, Role
 from admin.doctor.kinds import PLATFORM_KINDS
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from fairway.service.version import release
 from tests.certs import DAY, NOW, Authority
 from webhook.configuration import webhooks
 from webhook.policies import policies
-from webhook.scope import Scope
 
 Json = dict[str, "Json"] | list["Json"] | str | int | bool | None
 Manifest = dict[str, Json]

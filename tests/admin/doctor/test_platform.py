@@ -10,6 +10,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.platform import PLATFORM
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from fairway.service.version import release
 from tests.admin.doctor.installation import (
     KARMADA,
@@ -35,7 +36,6 @@ from tests.admin.doctor.installation import (
 )
 from tests.certs import DAY, NOW, Authority
 from webhook.match_conditions import growth_conditions
-from webhook.scope import Scope
 
 Change = Callable[[Installation], Installation]
 
