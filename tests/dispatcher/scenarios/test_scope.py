@@ -3,7 +3,7 @@
 import pytest
 
 from fairway.names import HELD_AT, SKIP
-from queue_dispatcher.views import Views
+from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import Obj
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, now_s, run
@@ -11,8 +11,8 @@ from tests.dispatcher.scenarios.world import World, now_s, run
 
 def told(world: World, name: str) -> list[tuple[str, str]]:
     """State and note of each workload of that name."""
-    book, view = world.dispatcher.book, world.dispatcher.controller.view
-    found = Views(book, view, int(now_s() * 1000)).workloads("team", name)
+    cache, view = world.dispatcher.cache, world.dispatcher.controller.view
+    found = Views(cache, view, int(now_s() * 1000)).workloads("team", name)
     return [(each.state, each.note) for each in found.workloads]
 
 
