@@ -25,7 +25,7 @@ class Waiting(View, frozen=True):
 
 
 class WorkloadView(View, frozen=True):
-    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted.
+    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted, NotGated.
 
     Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
     ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times
@@ -98,6 +98,7 @@ class QueueList(View, frozen=True):
     ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
     ``window``: how many may be at once. ``other_queues``, ``other_unresolved``: how many are kept from the
     reader. ``unreviewed_namespaces``: how many were not looked at, as there are too many: name yours.
+    ``observes``: nothing is held, and all of this is what would be.
     """
 
     queues: list[QueueView] = []
@@ -109,6 +110,7 @@ class QueueList(View, frozen=True):
     other_queues: int = 0
     other_unresolved: int = 0
     unreviewed_namespaces: int = 0
+    observes: bool = False
 
 
 class LocalQueueView(View, frozen=True):

@@ -16,6 +16,7 @@ from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, FinishedNotice
 from queue_dispatcher.clock import SteadyClock
@@ -23,6 +24,7 @@ from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.observing import Observing
 from queue_dispatcher.release.executor import Api, Executor
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
@@ -82,7 +84,8 @@ class Estimation:
 class Dispatcher:
     """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
-    ``is_synced`` tells whether all sinks have been fed completely once.
+    ``is_synced`` tells whether all sinks have been fed completely once. With ``observe`` bindings are taken
+    as if all were held, and no write reaches ``api``.
     """
 
     def __init__(
@@ -96,10 +99,13 @@ class Dispatcher:
         estimation: Estimation | None = None,
         teller: Teller | None = None,
         volcano: bool = False,
+        observe: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        self._api = api
+        observing = Observing(BindingReader().read) if observe else None
+        self.observes = observe
+        self._api: Api[ResourceBinding] = observing or api
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
@@ -110,6 +116,8 @@ class Dispatcher:
             lambda: self.controller.changed(),
             probes=estimation is not None,
             volcano=volcano,
+            read=observing.shown if observing is not None else None,
+            forget=observing.forget if observing is not None else None,
         )
         self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
         self.controller = Controller(

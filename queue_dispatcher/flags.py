@@ -370,7 +370,12 @@ def _election(line: CommandLine, identity: str) -> ElectionSettings:
 
 def _notices(line: CommandLine) -> tuple[str, ...]:
     notices = []
-    if not line.value(_DISCOVER) and not line.is_set(_ESTIMATOR):
+    if line.value(OBSERVE):
+        notices.append(
+            f"--{OBSERVE.name}: nothing is held, released or written; estimators are not asked, since what "
+            "they would be asked about runs"
+        )
+    elif not line.value(_DISCOVER) and not line.is_set(_ESTIMATOR):
         notices.append(
             "no estimators (--estimator, --enable-scheduler-estimator): workloads are released by quota and "
             "by the clusters' totals alone, whether or not they fit at that moment"

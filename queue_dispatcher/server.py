@@ -79,11 +79,15 @@ async def serve(
             return _CANNOT_WORK
         estimators = (
             await stack.enter_async_context(Estimators(settings.estimators))
-            if settings.estimators.asks
+            if settings.estimators.asks and not settings.observe
             else None
         )
         writer = EventWriter(client, COMPONENT, settings.election.identity, metrics=metrics)
-        events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms) if settings.writes_events else None
+        events = (
+            BindingEvents(writer, clock.elapsed_ms, clock.now_ms)
+            if settings.writes_events and not settings.observe
+            else None
+        )
         parts = _Parts(settings, client, metrics, clock, estimators, events)
         dispatcher, sources = parts.dispatcher, parts.sources
         metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
@@ -135,6 +139,7 @@ class _Parts:
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,
+            observe=settings.observe,
         )
         self.sources = Sources(
             client,
@@ -168,7 +173,8 @@ class _Parts:
     async def _lead(self, may_write: Callable[[], bool]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.dispatcher.lead(may_write), name="lead")
-            group.create_task(self._statuses.run(may_write), name="statuses")
+            if not self._settings.observe:
+                group.create_task(self._statuses.run(may_write), name="statuses")
             if self._events is not None:
                 group.create_task(self._events.watch(self.dispatcher), name="reasons")
 

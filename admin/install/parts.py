@@ -73,6 +73,15 @@ class Parts:
             if each.kind.kind != "Namespace" and (component_of(each) or DISPATCHER) == component
         ]
 
+    def scoped(self, manifest: Manifest) -> Manifest:
+        """A Deployment of the webhook or the dispatcher, told what waits in queues; all else as it is."""
+        if manifest.kind.kind != "Deployment":
+            return manifest
+        settings = self.settings
+        arguments = [f"--hold-namespaces={settings.hold_namespaces}"]
+        arguments += [f"--hold-kind={kind}" for kind in sorted(settings.hold_kinds)]
+        return with_arguments(manifest, [*arguments, *(["--observe"] if settings.observe else [])])
+
     def reaching_karmada(self, manifest: Manifest) -> Manifest:
         """A NetworkPolicy that lets its pods call Karmada's API server, wherever it is; all else as it is."""
         return self.reaching(manifest, [port_of(self.around.karmada_server)])

@@ -16,6 +16,7 @@ from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
+from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
@@ -58,7 +59,8 @@ class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
     ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
-    ``probes`` estimators are asked.
+    ``probes`` estimators are asked. ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
+    of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
     ``queues``, and the kinds of ``templates``.
     """
@@ -70,11 +72,14 @@ class Cache:
         *,
         probes: bool = False,
         volcano: bool = False,
+        read: Callable[[ResourceBinding], Binding] | None = None,
+        forget: Callable[[str], None] | None = None,
     ) -> None:
         self._changed = changed
-        reader = BindingReader()
-        self.bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
-        self.cluster_bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
+        self._forget = forget
+        read = read or BindingReader().read
+        self.bindings = BindingTable(read, self._add, self._replace, self._remove)
+        self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)
         self.clusters = Table[ClusterObject, Cluster](read_cluster, self.fleet.cluster_changed)
         self.flavors = Table[ResourceFlavorObject, ResourceFlavor](
@@ -147,6 +152,8 @@ class Cache:
         for collection in (self.in_flight, self.parked, self.duties, self.forward):
             collection.discard(uid)
         entry.record = None
+        if self._forget is not None:
+            self._forget(uid)
         self._changed()
 
     def _template_changed(self, kind: Kind, key: str) -> None:

@@ -58,7 +58,7 @@ class Views:
         self._now_ms = now_ms
         self._viewer = viewer
 
-    def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
+    def queues(self, *, in_flight: int, window: int, is_leader: bool, observes: bool = False) -> QueueList:
         """All ClusterQueues that concern the viewer."""
         waiting: dict[str, dict[str, int]] = {}
         for queue, kind, count in counts(self._cache, self._view, self._now_ms):
@@ -80,6 +80,7 @@ class Views:
             other_queues=len(names) - len(shown),
             other_unresolved=len(unresolved) - len(own),
             unreviewed_namespaces=self._viewer.unreviewed,
+            observes=observes,
         )
 
     def queue(self, name: str, offset: int, limit: int) -> QueueView | None:

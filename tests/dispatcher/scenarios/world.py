@@ -159,7 +159,12 @@ class World:
     # The dispatcher.
 
     async def start(
-        self, *, estimation: Estimation | None = None, volcano: bool = False, leader: str = ""
+        self,
+        *,
+        estimation: Estimation | None = None,
+        volcano: bool = False,
+        leader: str = "",
+        observe: bool = False,
     ) -> Running:
         """With ``leader``, a replica that follows that one; else the one that leads."""
         client = KubeClient.from_url(self.api.url, qps=-1)
@@ -177,6 +182,7 @@ class World:
             estimation=estimation,
             teller=self.told,
             volcano=volcano,
+            observe=observe,
             rng=random.Random(1),
         )
         sources.append(
