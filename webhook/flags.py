@@ -163,15 +163,17 @@ def parse(
         case ("version",):
             return Text(f"{PROGRAM} version: {version}")
         case ("policies",):
-            return ManifestRequest(scope_settings(line, is_file), None)
+            return ManifestRequest(scope_settings(line, is_file))
+        case ("cronjobs",):
+            return ManifestRequest(scope_settings(line, is_file), "cronjobs")
         case ("configuration",):
             asked = line.value(_URL), line.value(_FAILURE_POLICY)
-            return ManifestRequest(scope_settings(line, is_file), asked)
+            return ManifestRequest(scope_settings(line, is_file), "configuration", asked)
         case ():
             return _settings(line, is_file)
     raise FlagError(
         f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: "
-        "expected flags only, policies, configuration, version or help"
+        "expected flags only, policies, configuration, cronjobs, version or help"
     )
 
 
@@ -183,6 +185,7 @@ def help_text(width: int) -> str:
         f"Usage:\n  {PROGRAM} [--kubeconfig FILE] [--url URL] [flags]\n"
         f"  {PROGRAM} policies [--hold-kind KIND.GROUP] [--catalogue FILE]  print MutatingAdmissionPolicies\n"
         f"  {PROGRAM} configuration [--url URL] [flags]                     print what is registered\n"
+        f"  {PROGRAM} cronjobs [--catalogue FILE]                           print a policy for members\n"
         f"  {PROGRAM} version\n\n" + render_help(GROUPS, width=width)
     )
 

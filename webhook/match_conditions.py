@@ -69,7 +69,7 @@ def _marked(name: str) -> str:
     )
 
 
-def _positive(quantity: str) -> str:
+def positive(quantity: str) -> str:
     """Whether it asks for anything; what is no quantity might, and the dispatcher says what is wrong."""
     return f"(!isQuantity(string({quantity})) || quantity(string({quantity})).isGreaterThan(quantity('0')))"
 
@@ -81,7 +81,7 @@ def _more(old: str, new: str) -> str:
   ? string(now[k]) != string(was[k]) && (
     !isQuantity(string(was[k])) || !isQuantity(string(now[k])) ||
     quantity(string(now[k])).isGreaterThan(quantity(string(was[k]))))
-  : {_positive("now[k]")})))"""
+  : {positive("now[k]")})))"""
 
 
 _COMPONENT_GREW: Final = f"""\
@@ -129,7 +129,7 @@ def _term(term: Term) -> str:
             return f"""\
 ([object.spec{_REQUESTS}] +
   {_COMPONENTS}.map(c, c{_REQUESTS})).exists(r, r.exists(k,
-  {_positive("r[k]")} &&
+  {positive("r[k]")} &&
 {indent(accelerator_expression(catalogue, "k"), "  ")}))"""
     assert_never(term)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
@@ -59,7 +60,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRequest:
-    """Print manifests and exit: the policies, or the configuration with this URL and strictness."""
+    """Print manifests and exit; ``configuration``: the one with this URL and strictness."""
 
     scope: ScopeSettings
-    configuration: tuple[str, FailurePolicy] | None
+    manifests: Literal["policies", "cronjobs", "configuration"] = "policies"
+    configuration: tuple[str, FailurePolicy] = ("", "Fail")

@@ -9,6 +9,7 @@ from admin.install.customizing import (
     marked,
     with_arguments,
     with_egress,
+    with_flag,
     with_images,
     with_namespaces,
     with_volume,
@@ -78,8 +79,8 @@ class Parts:
         if manifest.kind.kind != "Deployment":
             return manifest
         settings = self.settings
-        arguments = [f"--hold-namespaces={settings.hold_namespaces}"]
-        arguments += [f"--hold-kind={kind}" for kind in sorted(settings.hold_kinds)]
+        arguments = [f"--hold-kind={kind}" for kind in sorted(settings.hold_kinds)]
+        manifest = with_flag(manifest, "hold-namespaces", settings.hold_namespaces)
         return with_arguments(manifest, [*arguments, *(["--observe"] if settings.observe else [])])
 
     def reaching_karmada(self, manifest: Manifest) -> Manifest:

@@ -102,10 +102,10 @@ def test_what_is_only_asked_for() -> None:
     assert isinstance(helped, Text)
     assert all(f"--{flag.name}" in helped.text for group in GROUPS for flag in group.flags)
     assert parse(["policies", "--hold-kind=Pod"], version="1") == ManifestRequest(
-        ScopeSettings(None, (WorkloadKind("Pod", ""),)), None
+        ScopeSettings(None, (WorkloadKind("Pod", ""),))
     )
     assert parse(["configuration", "--url=https://a"], version="1") == ManifestRequest(
-        ScopeSettings(None, ()), ("https://a", "Fail")
+        ScopeSettings(None, ()), "configuration", ("https://a", "Fail")
     )
 
 

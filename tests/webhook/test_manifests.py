@@ -13,7 +13,7 @@ from webhook.main import main
 from webhook.manifests import configuration_yaml, policies_yaml
 from webhook.policies import policies
 
-FOLDER = Path(__file__).parents[2] / "manifests" / "webhook"
+FOLDER = Path(__file__).parents[2] / "manifests"
 URL = "https://fairway-webhook.fairway-system.svc:443"
 SCOPE = Scope(builtin_catalogue())
 
@@ -21,8 +21,9 @@ SCOPE = Scope(builtin_catalogue())
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("policies", "mutating-admission-policies.yaml"),
-        ("configuration", "mutating-webhook-configuration.yaml"),
+        ("policies", "webhook/mutating-admission-policies.yaml"),
+        ("configuration", "webhook/mutating-webhook-configuration.yaml"),
+        ("cronjobs", "webhook/accelerator-cronjobs.yaml"),
     ],
 )
 def test_the_files_are_what_the_program_prints(
@@ -30,7 +31,7 @@ def test_the_files_are_what_the_program_prints(
 ) -> None:
     assert main([command]) == 0
     assert capsys.readouterr().out == (FOLDER / name).read_text("utf-8"), (
-        f"run: fairway-webhook {command} > manifests/webhook/{name}"
+        f"run: fairway-webhook {command} > manifests/{name}"
     )
 
 

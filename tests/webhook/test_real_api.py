@@ -27,6 +27,7 @@ from tests.envtest import RealApi, assets, real_api
 from tests.webhook.builders import CPU, GPU, Obj, binding, component, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES
 from webhook.configuration import COLLECTION, NAME
+from webhook.cron_jobs import cron_job_policy
 from webhook.manifests import policies_yaml
 
 pytestmark = pytest.mark.envtest
@@ -38,6 +39,8 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 WORK = "/apis/work.karmada.io/v1alpha2"
 MERGE = "application/merge-patch+json"
@@ -411,3 +414,36 @@ def test_an_outage_stops_nothing_that_would_not_be_held(api: RealApi, tmp_path: 
 
 
 _HELD = spec(GPU, suspension={"scheduling": True})
+
+
+def test_a_member_refuses_cron_jobs_that_ask_for_accelerators(api: RealApi) -> None:
+    def cron_job(requests: Obj, **fields: object) -> Obj:
+        container = {"name": "c", "image": "i", "resources": {"limits": requests}}
+        job = {"template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
+        spec = {"schedule": "@daily", "jobTemplate": {"spec": job}, **fields}
+        return {"metadata": {"name": "nightly"}, "spec": spec}
+
+    async def scenario() -> None:
+        async with _admin(api) as client:
+            objects = cron_job_policy(Scope(builtin_catalogue()))
+            for obj in objects:
+                await client.post(f"{ADMISSION}/{PLURALS[str(obj['kind'])]}", obj, dict)
+            path = "/apis/batch/v1/namespaces/team/cronjobs"
+            async with asyncio.timeout(_PATIENCE_S):
+                while True:
+                    try:
+                        await client.post(path, cron_job(GPU), dict, DRY)
+                    except Refused as error:
+                        told = str(error)
+                        break
+                    await asyncio.sleep(_PAUSE_S)
+            assert "made on Karmada's API server instead" in told
+            await client.post(path, cron_job(CPU), dict, DRY)
+            await client.post(path, cron_job(GPU, suspend=True), dict, DRY)
+            await client.post(path.replace("team", "out"), cron_job(GPU), dict, DRY)
+            for obj in objects:
+                await client.delete(
+                    f"{ADMISSION}/{PLURALS[str(obj['kind'])]}/fairway-accelerator-cronjobs", dict
+                )
+
+    run(scenario())
