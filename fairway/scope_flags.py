@@ -17,7 +17,7 @@ from fairway.service.program import StartError
 
 Namespaces = Literal["enabled", "all"]
 
-_KIND: Final = Flag(
+KIND: Final = Flag(
     "hold-kind",
     parse_workload_kind,
     "",
@@ -33,7 +33,7 @@ NAMESPACES: Final[Flag[Namespaces]] = Flag(
     "enabled|all",
 )
 OBSERVE: Final = switch("observe", "Hold nothing and release nothing; tell and count what would be.")
-GROUP: Final = FlagGroup("What is held", (NAMESPACES, _KIND, CATALOGUE, OBSERVE))
+GROUP: Final = FlagGroup("What is held", (NAMESPACES, KIND, CATALOGUE, OBSERVE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ScopeSettings:
 
 def scope_settings(line: CommandLine, is_file: Callable[[Path], bool]) -> ScopeSettings:
     """What the flags of `GROUP` say. Raises FlagError."""
-    return ScopeSettings(catalogue_file(line, is_file), tuple(line.values(_KIND)), line.value(NAMESPACES))
+    return ScopeSettings(catalogue_file(line, is_file), tuple(line.values(KIND)), line.value(NAMESPACES))
 
 
 def read_scope(settings: ScopeSettings) -> Scope:

@@ -161,6 +161,8 @@ WORKLOADS: Final = {
 }
 """By API group and kind: the workloads whose own objects are read, to learn the queues that they name."""
 
+CRON_JOBS: Final = ResourceKind("cronjobs.batch", "/apis/batch/v1/cronjobs", TemplateObject)
+
 KARMADA_KINDS: Final[tuple[Kind, ...]] = (
     RESOURCE_BINDINGS,
     CLUSTER_RESOURCE_BINDINGS,
@@ -177,5 +179,6 @@ KARMADA_KINDS: Final[tuple[Kind, ...]] = (
     FEDERATED_RESOURCE_QUOTAS,
     LEASES,
     *WORKLOADS.values(),
+    CRON_JOBS,
 )
 """Everything that the checks of `admin.doctor.objects` list there; what is not served is none of it."""

@@ -32,6 +32,7 @@ from admin.doctor.objects.strays import (
     BINDINGS_SKIPPED,
     BINDINGS_SLIPPED,
 )
+from admin.doctor.objects.ungated import CRONJOBS_NOT_GATED, NAMESPACES_QUEUEING
 from admin.doctor.objects.waiting import (
     BINDINGS_FINISHED,
     BINDINGS_HELD,
@@ -54,6 +55,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
     QUEUE_DOORS,
+    NAMESPACES_QUEUEING,
     QUEUE_COVER,
     QUEUE_STOPPED,
     DISPATCHER_LEADS,
@@ -68,6 +70,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     BINDINGS_SLIPPED,
     BINDINGS_SKIPPED,
     BINDINGS_COMPONENTS,
+    CRONJOBS_NOT_GATED,
     BINDINGS_LEFT,
 )
 """In the order in which they are told."""

@@ -503,6 +503,18 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
             "karmada", "MutatingAdmissionPolicyBinding/fairway-growth"
         ),
     ),
+    (
+        "scope-agrees",
+        E,
+        "--hold-kind: fairway-webhook is told nothing, the dispatcher Job.batch",
+        lambda o: o.flags("fairway-dispatcher", "--hold-kind=Job.batch"),
+    ),
+    (
+        "scope-agrees",
+        E,
+        "--observe: fairway-webhook is told nothing, the dispatcher true",
+        lambda o: o.flags("fairway-dispatcher", "--observe"),
+    ),
     ("webhook-entries", E, "no entry creation.fairway.dev", entry("name", "other.fairway.dev")),
     ("webhook-entries", W, "failurePolicy: expected Fail, found Ignore", entry("failurePolicy", "Ignore")),
     ("webhook-entries", E, "rules: not what", entry("rules.0.operations", ["DELETE"])),
