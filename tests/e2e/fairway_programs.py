@@ -96,7 +96,6 @@ class Factory:
                 "bind-address": LOOPBACK,
                 "secure-port": str(port),
                 "url": f"https://{LOOPBACK}:{port}",
-                "hold-namespaces": "all",
             },
         )
 
@@ -108,7 +107,6 @@ class Factory:
             f"fairway-dispatcher-{replica}",
             {
                 "kubeconfig": str(self.kubeconfigs["fairway-dispatcher"]),
-                "hold-namespaces": "all",
                 # Services of a host cluster have no names here, so that each is named by its address.
                 "enable-scheduler-estimator": None,
                 "estimator": estimators,

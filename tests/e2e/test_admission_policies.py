@@ -2,46 +2,42 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-from fairway.accelerators.builtin import builtin_catalogue
-from fairway.scope import Scope
+from tests.e2e.installation import MANIFESTS
 from tests.e2e.kubectl import kubectl
 from tests.e2e.objects import REGISTRATION
 from tests.e2e.plane import Plane
 from tests.e2e.tenant import Tenant
 from tests.e2e.workloads import aggregated, deployment, job
-from webhook.manifests import policies_yaml
 
 BOTH = aggregated("a", "b")
+POLICIES = MANIFESTS / "webhook" / "mutating-admission-policies.yaml"
 
 
 @asynccontextmanager
-async def policies_instead(plane: Plane, folder: Path) -> AsyncIterator[None]:
+async def policies_instead(plane: Plane) -> AsyncIterator[None]:
     """The webhook and its registration are away, the policies there; afterwards as before."""
     api, fairway = plane.karmada.api, plane.fairway
     assert fairway.webhook is not None
     await fairway.webhook.program.stop()
     await api.client.delete(f"{REGISTRATION}/mutatingwebhookconfigurations/fairway-webhook", dict)
     await fairway.until_held(held=False)
-    policies = folder / "policies.yaml"
-    policies.write_text(policies_yaml(Scope(builtin_catalogue())), "utf-8")
-    await kubectl(api, "apply", "--server-side", "-f", policies)
+    await kubectl(api, "apply", "--server-side", "-f", POLICIES)
     try:
         await fairway.until_held()
         yield
     finally:
-        await kubectl(api, "delete", "-f", policies)
+        await kubectl(api, "delete", "-f", POLICIES)
         await fairway.until_held(held=False)
         await fairway.webhook.start()
         await fairway.until_held()
 
 
-async def test_policies_hold_and_the_dispatcher_releases(tenant: Tenant, tmp_path: Path) -> None:
+async def test_policies_hold_and_the_dispatcher_releases(tenant: Tenant) -> None:
     await tenant.quota(4)
     bindings = tenant.plane.karmada.bindings
     server, train = deployment("server", 2), job("train", 2)
-    async with policies_instead(tenant.plane, tmp_path):
+    async with policies_instead(tenant.plane):
         for workload in (server, train):
             key = await tenant.submit(workload, BOTH)
             await tenant.born_held(key)
