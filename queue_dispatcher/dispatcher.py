@@ -84,8 +84,9 @@ class Estimation:
 class Dispatcher:
     """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
-    ``is_synced`` tells whether all sinks have been fed completely once. With ``observe`` bindings are taken
-    as if all were held, and no write reaches ``api``.
+    ``is_synced`` tells whether all sinks have been fed completely once; ``caught_up`` returns once they have
+    been fed with all that there was when it was called. With ``observe`` bindings are taken as if all were
+    held, and no write reaches ``api``.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Dispatcher:
         metrics: DispatcherMetrics,
         clock: SteadyClock,
         is_synced: Callable[[], bool],
+        caught_up: Callable[[], Awaitable[None]],
         *,
         estimation: Estimation | None = None,
         teller: Teller | None = None,
@@ -106,6 +108,7 @@ class Dispatcher:
         observing = Observing(BindingReader().read) if observe else None
         self.observes = observe
         self._api: Api[ResourceBinding] = observing or api
+        self._caught_up = caught_up
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
@@ -141,6 +144,7 @@ class Dispatcher:
 
     async def lead(self, may_write: Callable[[], bool]) -> None:
         """Write, until cancelled, what is decided; ``may_write`` is asked before each write."""
+        await self._caught_up()
         executor = self.executor = Executor(
             self._api,
             self.controller,
