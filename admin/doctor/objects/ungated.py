@@ -93,7 +93,8 @@ def _asks(cron_job: TemplateObject, found: Seen) -> bool:
 
 
 def _namespaces(evidence: Evidence) -> Iterator[Finding]:
-    found = seen(evidence, NAMESPACES, LOCAL_QUEUES)
+    found = seen(evidence, NAMESPACES, LOCAL_QUEUES, RESOURCE_BINDINGS)
+    scope = found.scope
     queued = {local.namespace for local in found.cache.queues.queues.local_queues.values()}
     for name, facts in found.cache.queues.known_namespaces.values.items():
         stated = facts.queueing
@@ -105,7 +106,7 @@ def _namespaces(evidence: Evidence) -> Iterator[Finding]:
                 "if it were not there",
                 f"kubectl label namespace {name} --overwrite {QUEUEING}={Queueing.ENABLED}",
             )
-        elif stated and found.scope.reach(stated) is not Reach.NOTHING and name not in queued:
+        elif stated and name not in queued and _gates_any(found, name, scope.reach(stated)):
             yield Finding(
                 Verdict.WARNING,
                 f"Namespace {name}",
@@ -113,6 +114,15 @@ def _namespaces(evidence: Evidence) -> Iterator[Finding]:
                 "until it has one",
                 f"create a LocalQueue in it, and name it as the default: {DEFAULT_QUEUE}",
             )
+
+
+def _gates_any(found: Seen, namespace: str, reach: Reach) -> bool:
+    """Whether the gate would hold any of what the namespace has by now."""
+    return any(
+        entry.binding.is_workload and found.scope.gates(entry.binding.subject, reach)
+        for entry in found.entries.values()
+        if entry.binding.namespace == namespace
+    )
 
 
 NAMESPACES_QUEUEING = Check(

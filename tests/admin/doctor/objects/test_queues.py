@@ -302,7 +302,10 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     ),
     (
         "a namespace that is reached and has no queue",
-        lambda w: w.add(NAMESPACES, namespace("lost", **{"fairway.dev/queueing": "named"})),
+        lambda w: (
+            w.add(NAMESPACES, namespace("lost", **{"fairway.dev/queueing": "named"})),
+            w.add(RESOURCE_BINDINGS, binding("plain", "lost", gpus=0, held=False)),
+        ),
         "namespaces-queueing",
         Verdict.WARNING,
         "Namespace lost",
