@@ -106,6 +106,7 @@ class QueueList(View, frozen=True):
     ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
     ``window``: how many may be at once. ``other_queues``, ``other_unresolved``: how many are kept from the
     reader. ``unreviewed_namespaces``: how many were not looked at, as there are too many: name yours.
+    ``observes``: nothing is held, and all of this is what would be.
     """
 
     queues: list[QueueView] = []
@@ -117,6 +118,7 @@ class QueueList(View, frozen=True):
     other_queues: int = 0
     other_unresolved: int = 0
     unreviewed_namespaces: int = 0
+    observes: bool = False
 
 
 class LocalQueueView(View, frozen=True):

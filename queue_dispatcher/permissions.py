@@ -58,8 +58,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         "namespaces",
         _READS,
-        "namespaces have no default queue and are not managed, and ClusterQueues with a namespaceSelector "
-        "admit nothing",
+        "namespaces have no default queue, what is held in them stays whatever their label says, and "
+        "ClusterQueues with a namespaceSelector admit nothing",
         _MANIFEST,
     ),
     Permission(

@@ -92,6 +92,10 @@ class QueueCache:
         """What a namespace says; nothing if it is not known."""
         return self.known_namespaces.values.get(name, _UNKNOWN)
 
+    def knows_namespace(self, name: str) -> bool:
+        """Whether what the namespace says is known; what is in none says nothing."""
+        return not name or name in self.known_namespaces.values
+
     def policy(self, policy: PolicyReference | None) -> str:
         """The queue that a policy names; empty for none."""
         if policy is None:

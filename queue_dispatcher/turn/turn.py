@@ -54,6 +54,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     for event in events:
         hear(state, event, now)
     cache = state.cache
+    cache.day_ms = now.day_ms
     cache.settle()
     _take_notices(state, now)
     state.window.under_way(len(cache.in_flight), now.elapsed_ms)

@@ -6,7 +6,6 @@ cluster, placed and not running, let go of by hand, labelled anew while it runs.
 
 from collections.abc import Iterator
 
-from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.progress import pods_at
 from queue_dispatcher.bindings.state import (
     Admitted,
@@ -23,21 +22,15 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.reasons import Reason, left_alone
 from queue_dispatcher.workloads.queue_of import Resolved
 
-NOT_GATED = frozenset((("batch", "CronJob"),))
-"""API group and kind of what makes workloads in the members, where nothing holds them."""
 SOON_MS = 30_000
 """How long pods may take to run after the admission before that is told."""
 _RECORDED = (Admitted, Growing, Shrinking)
 
 
-def is_gated(binding: Binding) -> bool:
-    """Whether what the binding is about could be held at all."""
-    return (binding.workload.group, binding.workload.kind) not in NOT_GATED
-
-
 def is_foreign_work(entry: Entry) -> bool:
     """Whether somebody may ask after it although it is in no queue."""
-    return isinstance(entry.state, Foreign) and (entry.binding.is_workload or not is_gated(entry.binding))
+    state = entry.state
+    return isinstance(state, Foreign) and (entry.binding.is_workload or bool(state.not_gated))
 
 
 def held_apart(entry: Entry) -> Reason | None:
@@ -65,7 +58,7 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
         yield f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}"
     if isinstance(state, Foreign):
-        yield from _left_alone(entry)
+        yield from _left_alone(entry, state)
     elif not isinstance(state, Finished):
         yield from _moved(entry)
         yield from _not_running(entry, now_ms)
@@ -75,13 +68,10 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
     yield from binding.notes
 
 
-def _left_alone(entry: Entry) -> Iterator[str]:
+def _left_alone(entry: Entry, state: Foreign) -> Iterator[str]:
     binding = entry.binding
-    if not is_gated(binding):
-        yield (
-            f"a {binding.workload.kind} asks for no pods itself: it is copied to its clusters unheld, and "
-            "the Jobs that it makes there pass every queue and quota; submit Jobs to Karmada instead"
-        )
+    if state.not_gated:
+        yield state.not_gated
     elif binding.is_deleting:
         yield "it is being deleted"
     elif _is_skipped(entry):

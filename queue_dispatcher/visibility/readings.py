@@ -41,6 +41,7 @@ def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) ->
     oldest_ms = min(view.full_since_ms.values(), default=None)
     return Readings(
         is_leading=controller.is_leading,
+        observes=dispatcher.observes,
         is_synced=sources.is_synced,
         pending=pending,
         unadmitted=unadmitted,

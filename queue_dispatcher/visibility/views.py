@@ -39,7 +39,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
-from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_gated, is_unsent, notes_of
+from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_unsent, notes_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
@@ -57,7 +57,7 @@ class Views:
         self._viewer = viewer
         self._usage = QueueUsage(cache, now_ms)
 
-    def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
+    def queues(self, *, in_flight: int, window: int, is_leader: bool, observes: bool = False) -> QueueList:
         """All ClusterQueues that concern the viewer."""
         waiting: dict[str, dict[str, int]] = {}
         for queue, kind, count in counts(self._cache, self._view, self._now_ms):
@@ -82,6 +82,7 @@ class Views:
             other_queues=len(names) - len(shown),
             other_unresolved=len(unresolved) - len(own),
             unreviewed_namespaces=self._viewer.unreviewed,
+            observes=observes,
         )
 
     def queue(self, name: str, offset: int, limit: int) -> QueueView | None:
@@ -334,8 +335,8 @@ def state_name(entry: Entry) -> str:
             return "Adopted"
         case Finished():
             return "Finished"
-        case Foreign():
-            return "Foreign" if is_gated(entry.binding) else "NotGated"
+        case Foreign(not_gated=why):
+            return "NotGated" if why else "Foreign"
 
 
 def _copies(entry: Entry) -> int:

@@ -16,6 +16,7 @@ from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import KubeError
 from fairway.kube.events import EventWriter
+from fairway.scope import Scope
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
@@ -87,7 +88,7 @@ async def process(world: World, *, asks: bool = False) -> AsyncIterator[Process]
     fits, sources = _Fits(), list[Sources]()
     dispatcher = Dispatcher(
         BindingApi(client),
-        builtin_catalogue(),
+        Scope(builtin_catalogue()),
         metrics,
         clock,
         lambda: sources[0].is_synced,

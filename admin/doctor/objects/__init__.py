@@ -26,6 +26,7 @@ from admin.doctor.objects.queue_objects import (
     QUEUE_FLAVORS,
     QUEUE_TREE,
 )
+from admin.doctor.objects.queueing import NAMESPACES_QUEUEING
 from admin.doctor.objects.strays import (
     BINDINGS_COMPONENTS,
     BINDINGS_LABELS,
@@ -57,6 +58,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
     QUEUE_DOORS,
+    NAMESPACES_QUEUEING,
     QUEUE_COVER,
     QUEUE_STOPPED,
     DISPATCHER_LEADS,

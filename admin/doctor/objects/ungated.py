@@ -15,7 +15,7 @@ from admin.doctor.karmada_kinds import CRON_JOBS, WorkloadObject
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen
 from fairway.kube.objects import KubeStruct, object_key
-from fairway.names import QUEUE
+from fairway.names import QUEUE, SKIP
 from fairway.resources import ResourceError, pod_template_request
 from fairway.workloads.fields import WorkloadMeta
 from fairway.workloads.gang import Gang
@@ -35,9 +35,8 @@ class _Spec(KubeStruct, frozen=True):
 
 _SPECS = msgspec.json.Decoder(_Spec)
 _REMEDY = (
-    "submit Jobs to Karmada at these times instead, from a CronJob outside of its policies; or keep them "
-    "out by "
-    "a ResourceQuota of the namespace in the member clusters"
+    "submit Jobs to Karmada at these times instead, from a CronJob outside of its policies; or let members "
+    "refuse such CronJobs: manifests/webhook/accelerator-cronjobs.yaml"
 )
 
 
@@ -59,14 +58,15 @@ def _cron_jobs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _case(cron_job: WorkloadObject, found: Seen) -> Iterator[Case]:
-    devices = _accelerators(cron_job, found)
-    named = (cron_job.metadata.labels or {}).get(QUEUE, "")
+    labels = cron_job.metadata.labels or {}
+    if SKIP in labels or SKIP in (cron_job.metadata.annotations or {}):
+        return
+    devices, named = _accelerators(cron_job, found), labels.get(QUEUE, "")
     if devices:
         yield Case(
             Verdict.ERROR,
             f"asks for {', '.join(devices)} in the Jobs that it makes in its clusters: they are never held "
-            f"and "
-            "charged to no quota",
+            "and charged to no quota",
             _REMEDY,
         )
     elif named:

@@ -29,7 +29,9 @@ REACHES: Reaches = {"h100": reach("a"), "a100": reach("a", "c"), "spot": reach("
 
 
 def state(one: Binding) -> State:
-    return read_state(one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1)
+    return read_state(
+        one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1, seen_ms=CREATED_MS
+    )
 
 
 def alternatives(

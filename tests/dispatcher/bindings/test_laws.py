@@ -30,7 +30,7 @@ from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
-from tests.dispatcher.bindings.builders import aggregated, binding, record, requeue, scheduled
+from tests.dispatcher.bindings.builders import CREATED_MS, aggregated, binding, record, requeue, scheduled
 from tests.dispatcher.workloads.builders import GPU, LAW, queue, reach
 
 TEAM = queue(((GPU,), ("h100", "spot")), name="research")
@@ -120,10 +120,13 @@ _QUEUES = st.sampled_from((Resolved("research", "team"), queue_not_found("gone")
 _TEMPLATES = st.sampled_from((None, NO_FACTS, unreadable("broken"), TemplateFacts(is_skipped=True)))
 
 
+SEEN_MS = CREATED_MS + 5
+
+
 def _state(
     one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> State:
-    return read_state(one, template, to, in_scope=in_scope, copies=2)
+    return read_state(one, template, to, in_scope=in_scope, copies=2, seen_ms=SEEN_MS)
 
 
 @LAW
@@ -148,7 +151,8 @@ def test_a_state_agrees_with_the_facts_that_it_is_derived_from(
             assert not one.is_held
             assert not beyond(lower.requests, one.record.requests)
             assert lower != one.record
-        case Growing(need=need, demand=demand):
+        case Growing(need=need, demand=demand, enqueued_ms=enqueued_ms):
+            assert CREATED_MS <= enqueued_ms <= SEEN_MS
             assert one.is_held
             assert not beyond(need, demand)
         case HeldWithin():

@@ -196,6 +196,7 @@ def test_what_needs_no_accelerator_is_not_asked_about() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {})
+        world.namespace("team", "named")
         estimators = Estimators(world, {})
         await world.start(estimation=estimators.estimation())
         key = world.submit("plain", gpus=0)

@@ -1,10 +1,12 @@
 """Queues whose fields, tree, flavors, doors or quotas are not what their authors meant."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from admin.doctor.finding import Verdict
+from admin.doctor.karmada_kinds import CRON_JOBS
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -58,6 +60,18 @@ def tree(world: World, **parents: str) -> World:
     for name, parent in parents.items():
         world.add(CLUSTER_QUEUES, cluster_queue(name, 0, **({"parent": parent} if parent else {})))
         world.add(LOCAL_QUEUES, local_queue(name, name))
+    return world
+
+
+def cron_job(
+    world: World, limits: Obj, *, labels: Obj | None = None, suspend: bool = False, propagated: bool = True
+) -> World:
+    pod = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    spec = {"suspend": suspend, "jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    world.add(CRON_JOBS, {"metadata": metadata("nightly", "team", labels=labels or {}), "spec": spec})
+    if propagated:
+        nothing: dict[str, Any] = {"replicaRequirements": None}
+        world.add(RESOURCE_BINDINGS, binding("nightly", kind="CronJob", held=False, replicas=0, **nothing))
     return world
 
 
@@ -279,6 +293,25 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "there is no LocalQueue team/gone",
     ),
     (
+        "a namespace that says something that does not count",
+        lambda w: w.one(NAMESPACES)["metadata"]["labels"].update({"fairway.dev/queueing": "Enabled"}),
+        "namespaces-queueing",
+        Verdict.ERROR,
+        "Namespace team",
+        "Enabled: expected enabled, named, all, disabled",
+    ),
+    (
+        "a namespace that is reached and has no queue",
+        lambda w: (
+            w.add(NAMESPACES, namespace("lost", **{"fairway.dev/queueing": "named"})),
+            w.add(RESOURCE_BINDINGS, binding("plain", "lost", gpus=0, held=False)),
+        ),
+        "namespaces-queueing",
+        Verdict.WARNING,
+        "Namespace lost",
+        "it has no LocalQueue",
+    ),
+    (
         "a queue without a door",
         lambda w: w.add(CLUSTER_QUEUES, cluster_queue("alone", 0)),
         "queue-doors",
@@ -344,6 +377,22 @@ def test_a_mistake_turns_its_line_and_no_other(
     assert (finding.verdict, finding.subject) == (verdict, subject)
     assert told in finding.message
     assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: cron_job(w, {"cpu": "1"}),
+        lambda w: cron_job(w, {GPU: "1"}, suspend=True),
+        lambda w: cron_job(w, {GPU: "1"}, labels={"fairway.dev/skip": ""}),
+        lambda w: cron_job(w, {GPU: "1"}, propagated=False),
+        lambda w: cron_job(w, {GPU: {"broken": []}}),
+    ],
+)
+def test_cron_jobs_that_use_nothing_past_the_queues_are_well(change: Change) -> None:
+    world = well()
+    change(world)
+    assert "workloads-ungated" not in world.findings()
 
 
 def test_a_circle_is_told_of_each_queue_in_it() -> None:
