@@ -169,7 +169,8 @@ def _least(shapes: Iterable[Shape]) -> tuple[Charge, ...]:
     for shape in shapes:
         # What never fits needs no room to be refused.
         for place, alternative in enumerate(shape.alternatives if shape.never is None else ()):
-            charge = dict(alternative.charge)
+            # Of one that may land on several flavors, some may be left out.
+            charge = dict(alternative.charge) if not alternative.places else {}
             if place == len(least):
                 least.append(charge)
             else:

@@ -7,9 +7,11 @@ refused once need not be asked again before the next.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from fairway.resources import format_amount
+from queue_dispatcher.cycle.assignment import Stuck, assign
 from queue_dispatcher.cycle.items import Alternative, Shape
 from queue_dispatcher.cycle.reasons import (
     Reason,
@@ -20,7 +22,7 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_quota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Availability
 from queue_dispatcher.ledger.tree import UNLIMITED
 
@@ -106,6 +108,7 @@ class QueueRoom:
         self._node = room.ledger.tree.paths[queue][0]
         self._totals = room.ledger.totals
         self._cells: dict[Cell, _Left] = {}
+        self._narrow: dict[Alternative, Alternative] = {}
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -114,8 +117,15 @@ class QueueRoom:
         """
         if shape.never is not None:
             return None
+        if shape.further or shape.avoids_borrowing:
+            found = self._assign(shape)
+            if isinstance(found, Stuck):
+                return None
+            return self._room.estimated(shape, found) if shape.probe else Fit(found, True)
         cells, totals = self._cells, self._totals
         for alternative in shape.alternatives:
+            if alternative.places:
+                alternative = self._narrowed(alternative)
             for cell, amount in alternative.charge:
                 left = cells.get(cell) or self._first_look(cell)
                 if amount + totals.get(cell, 0) > left.ceiling and (
@@ -139,30 +149,83 @@ class QueueRoom:
         return bool(least)
 
     def can_ever_admit(self, shape: Shape) -> bool:
-        """Whether a workload of the shape could start if nothing else ran."""
-        return shape.never is None and any(map(self._is_possible, shape.alternatives))
+        """Whether a workload of the shape could start if nothing else ran; True where that is undecided."""
+        if shape.never is not None:
+            return False
+        if shape.further:
+            found = assign(self._parts(shape), self._could_ever)
+            return not isinstance(found, Stuck) or found.is_undecided
+        return any(self._is_possible(self._narrowed(one)) for one in shape.alternatives)
 
     def why(self, shape: Shape) -> Reason:
         """Why the shape was refused: what the first alternative lacks that is possible at all."""
         if shape.never is not None:
             return shape.never
+        ways: Sequence[Alternative] = [self._narrowed(one) for one in shape.alternatives]
+        if shape.further:
+            ever, now = assign(self._parts(shape), self._could_ever), self._assign(shape)
+            if isinstance(ever, Stuck) and not ever.is_undecided:
+                return self._never(ever.options[0])
+            if isinstance(now, Stuck):
+                ways = now.options
+        elif not ways:
+            return _NO_ALTERNATIVE
+        elif not any(map(self._is_possible, ways)):
+            return self._never(ways[0])
         short: tuple[Cell, int] | None = None
-        for alternative in filter(self._is_possible, shape.alternatives):
+        for alternative in [one for one in ways if self._is_possible(one)] or ways:
             lacks = (pair for pair in alternative.charge if pair[1] > self._left(pair[0]))
             first = next(lacks, None)
             if first is None:
-                return self._room.unestimated(shape)
+                break
             short = short or first
-        if short is not None:
-            return self._short(*short)
-        return self._never(shape.alternatives[0]) if shape.alternatives else _NO_ALTERNATIVE
+        else:
+            if short is not None:
+                return self._short(*short)
+        return self._room.unestimated(shape)
+
+    def _assign(self, shape: Shape) -> Alternative | Stuck:
+        distance = None
+        if shape.avoids_borrowing:
+            ledger, queue = self._room.ledger, self._queue
+            distance = partial(ledger.borrowing_distance, queue)
+        return assign(self._parts(shape), self._has_room, distance)
+
+    def _parts(self, shape: Shape) -> list[list[Alternative]]:
+        return [[self._narrowed(one) for one in options] for options in shape.parts]
+
+    def _narrowed(self, alternative: Alternative) -> Alternative:
+        """The alternative without the flavors that can never take it, unless none can.
+
+        Karmada may put it on one of those all the same, while nobody tells it where to: then it is charged
+        there, and the queue waits until it is back within its quota. The other way, the smallest flavor of a
+        queue would set the largest workload of all.
+        """
+        if not alternative.places:
+            return alternative
+        found = self._narrow.get(alternative)
+        if found is None:
+            left = [place for place in alternative.places if self._is_possible(place)]
+            found = alternative
+            if left and len(left) < len(alternative.places):
+                flavors = {pair for place in left for pair in place.flavors}
+                found = Alternative(
+                    tuple(pair for pair in alternative.flavors if pair in flavors),
+                    added(*(place.charge for place in left)),
+                    component=alternative.component,
+                )
+            self._narrow[alternative] = found
+        return found
+
+    def _has_room(self, charge: Charge) -> bool:
+        return all(amount <= self._left(cell) for cell, amount in charge)
+
+    def _could_ever(self, charge: Charge) -> bool:
+        cells = self._cells
+        return all(amount <= (cells.get(cell) or self._first_look(cell)).most for cell, amount in charge)
 
     def _is_possible(self, alternative: Alternative) -> bool:
-        cells = self._cells
-        for cell, amount in alternative.charge:
-            if amount > (cells.get(cell) or self._first_look(cell)).most:
-                return False
-        return True
+        return self._could_ever(alternative.charge)
 
     def _left(self, cell: Cell) -> int:
         """What may be charged of a cell just now."""
