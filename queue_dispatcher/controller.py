@@ -1,4 +1,4 @@
-"""The loop: when something has changed, bring the book up to date, decide, and hand the writes over.
+"""The loop: when something has changed, bring the cache up to date, decide, and hand the writes over.
 
 It runs on every replica, so that followers answer questions and take over warm; only the leader has somebody
 to hand writes to. It is woken by events, at the latest after a second, and waits a few milliseconds for more
@@ -16,24 +16,24 @@ from typing import Protocol
 from fairway.kube.pace import Pace
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.state import Admitted
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.entry import Entry, FinishedNotice, PlacedNotice
-from queue_dispatcher.book.items import promised_to
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, PlacedNotice
+from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
-from queue_dispatcher.desk import BindingDesk
-from queue_dispatcher.executor import Write
-from queue_dispatcher.following import NOT_DECIDED, asked_by, released_by
-from queue_dispatcher.kicks import Parked, due_kicks
+from queue_dispatcher.estimates.probes import Probes, Subject
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.overdue import due_ms, is_quietly_parked, why_overdue
-from queue_dispatcher.probes import Probes, Subject
-from queue_dispatcher.window import ReleaseWindow
+from queue_dispatcher.release.desk import BindingDesk
+from queue_dispatcher.release.executor import Write
+from queue_dispatcher.turn.kicks import Parked, due_kicks
+from queue_dispatcher.turn.overdue import due_ms, is_quietly_parked, why_overdue
+from queue_dispatcher.turn.window import ReleaseWindow
+from queue_dispatcher.visibility.following import NOT_DECIDED, asked_by, released_by
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Controller:
 
     def __init__(
         self,
-        book: Book,
+        cache: Cache,
         desk: BindingDesk,
         window: ReleaseWindow,
         probes: Probes | None,
@@ -104,7 +104,7 @@ class Controller:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.view = View()
-        self._book = book
+        self._cache = cache
         self._desk = desk
         self._window = window
         self._probes = probes
@@ -174,9 +174,9 @@ class Controller:
         return self._is_synced()
 
     async def settled(self) -> None:
-        """Bring the book up to date, and let others run meanwhile."""
+        """Bring the cache up to date, and let others run meanwhile."""
         pace = Pace(time.monotonic)
-        while not self._book.settle(SLICE):
+        while not self._cache.settle(SLICE):
             await pace.pause()
 
     async def _woken(self) -> None:
@@ -196,9 +196,9 @@ class Controller:
 
     def _cycle(self) -> None:
         started_ms = self._clock.elapsed_ms()
-        now_ms, book = self._clock.now_ms(), self._book
+        now_ms, cache = self._clock.now_ms(), self._cache
         self._take_notices(started_ms)
-        self._window.under_way(len(book.in_flight), started_ms)
+        self._window.under_way(len(cache.in_flight), started_ms)
         if self._releases is None and started_ms - self.view.decided_ms < FOLLOWERS_EVERY_MS:
             return
         writes: list[Write] = []
@@ -223,7 +223,7 @@ class Controller:
                 self._note(decision, len(admissions), started_ms)
             self._metrics.cycle((self._clock.elapsed_ms() - started_ms) / 1000)
         if self._releases is not None:
-            self._window.under_way(len(book.in_flight), started_ms)
+            self._window.under_way(len(cache.in_flight), started_ms)
             self._releases.submit(writes)
         self._next_due_ms = min((at for at in due if at is not None), default=None)
 
@@ -250,18 +250,18 @@ class Controller:
 
     def _basis(self, elapsed_ms: int, *, is_full: bool) -> _Basis:
         return _Basis(
-            self._book.changes,
-            self._book.envelope(),
+            self._cache.changes,
+            self._cache.envelope(),
             self._probes.verdicts.current(elapsed_ms) if self._probes is not None else {},
-            max(0, self._window.size - len(self._book.in_flight)) if is_full else None,
+            max(0, self._window.size - len(self._cache.in_flight)) if is_full else None,
         )
 
     def snapshot(self, now_ms: int, elapsed_ms: int) -> Snapshot:
-        """What a cycle decides from, now; the book must be settled."""
-        book = self._book
-        queues = book.queues.queues.cluster_queues
+        """What a cycle decides from, now; the cache must be settled."""
+        cache = self._cache
+        queues = cache.queues.queues.cluster_queues
         states = {}
-        for name, line in book.lines.queues.items():
+        for name, line in cache.pending.queues.items():
             queue = queues.get(name)
             if queue is not None:
                 line.advance(now_ms)
@@ -273,11 +273,11 @@ class Controller:
                     priority=queue.priority,
                     stopped=self.stopped(queue),
                 )
-        in_flight = len(book.in_flight)
+        in_flight = len(cache.in_flight)
         return Snapshot(
-            ledger=book.charges.ledger,
+            ledger=cache.charges.ledger,
             queues=states,
-            envelope=book.envelope(),
+            envelope=cache.envelope(),
             verdicts=self._probes.verdicts.current(elapsed_ms) if self._probes is not None else {},
             tokens=max(0, self._window.size - in_flight),
             in_flight=in_flight,
@@ -286,12 +286,12 @@ class Controller:
 
     def stopped(self, queue: ClusterQueue) -> Reason | None:
         """Why a queue admits nothing, if so."""
-        why = self._book.resolved.refusal(queue.name)
+        why = self._cache.resolved.refusal(queue.name)
         return queue_stopped(queue.name, why) if why else None
 
     def _take_notices(self, elapsed_ms: int) -> None:
-        book = self._book
-        notices, book.notices = book.notices, []
+        cache = self._cache
+        notices, cache.notices = cache.notices, []
         for notice in notices:
             match notice:
                 case PlacedNotice():
@@ -299,13 +299,13 @@ class Controller:
                         took_ms = elapsed_ms - notice.released_ms
                         self._window.placed(took_ms, elapsed_ms)
                         self._metrics.placed(notice.queue, took_ms / 1000)
-                    entry = book.entries.get(notice.uid)
+                    entry = cache.entries.get(notice.uid)
                     if self._probes is not None and entry is not None:
                         self._probes.placed(notice.uid, [s.cluster for s in entry.binding.placed])
                 case FinishedNotice():
                     self._metrics.finished(notice.queue)
-        if book.room:
-            room, book.room = book.room, set()
+        if cache.room:
+            room, cache.room = cache.room, set()
             for cluster in room:
                 self._room_ms[cluster] = elapsed_ms
             if self._probes is not None:
@@ -313,7 +313,7 @@ class Controller:
 
     def _take_stale(self, elapsed_ms: int) -> None:
         """Take what was held back because it was older than a write of ours, if nothing newer has come."""
-        for entry in self._book.take_held_back(elapsed_ms, EXPIRY_MS):
+        for entry in self._cache.take_held_back(elapsed_ms, EXPIRY_MS):
             logger.warning(
                 "binding %s: the watch never told of our write; the older state counts", entry.binding.key
             )
@@ -321,13 +321,13 @@ class Controller:
     def _overdue(self, writes: list[Write], now_ms: int) -> int | None:
         """Take back what should have started; when the next one is due."""
         next_ms: int | None = None
-        for uid in (*self._book.in_flight, *self._book.parked):
-            entry = self._book.entries[uid]
+        for uid in (*self._cache.in_flight, *self._cache.parked):
+            entry = self._cache.entries[uid]
             state = entry.state
             if entry.record is not None or not isinstance(state, Admitted):
                 continue
             if is_quietly_parked(entry.binding, now_ms - state.record.admitted_ms):
-                self._book.park(uid)
+                self._cache.park(uid)
             timeout_ms = promised_to(entry).start_timeout_ms
             if why_overdue(entry.binding, state, timeout_ms, now_ms) is not None:
                 write = self._desk.take_back(uid)
@@ -341,11 +341,11 @@ class Controller:
 
     def _kicks(self, writes: list[Write], elapsed_ms: int) -> None:
         parked = []
-        for uid in self._book.parked:
-            entry = self._book.entries[uid]
+        for uid in self._cache.parked:
+            entry = self._cache.entries[uid]
             if not entry.binding.placed and not entry.is_writing:
                 parked.append(self._parked(entry, elapsed_ms))
-        uids, _ = due_kicks(parked, elapsed_ms, self._window.size - len(self._book.in_flight))
+        uids, _ = due_kicks(parked, elapsed_ms, self._window.size - len(self._cache.in_flight))
         for uid in uids:
             write = self._desk.kick(uid)
             if write is not None:
@@ -353,7 +353,7 @@ class Controller:
 
     def _parked(self, entry: Entry, elapsed_ms: int) -> Parked:
         binding, record = entry.binding, entry.binding.record
-        clusters = self._book.fleet.permitted(binding.placement) if binding.placement is not None else ()
+        clusters = self._cache.fleet.permitted(binding.placement) if binding.placement is not None else ()
         if not entry.parked_ms:
             entry.parked_ms = elapsed_ms
         order = (-record.priority, record.enqueued_ms) if record is not None else (0, 0)
@@ -369,11 +369,11 @@ class Controller:
     def _tell_probes(self, decision: Decision) -> None:
         if self._probes is None:
             return
-        self._probes.retain(self._book.in_flight | self._book.parked)
+        self._probes.retain(self._cache.in_flight | self._cache.parked)
         for action in decision.actions:
             match action:
                 case Admit(item=item) if item.shape.probe:
-                    entries = self._book.entries
+                    entries = self._cache.entries
                     # By its name the estimators would take what runs for the growth that is on its way.
                     names = {
                         uid: "" if item.is_growth else entries[uid].binding.workload.name
@@ -388,10 +388,10 @@ class Controller:
     def _subjects(self, item: Item) -> list[Subject]:
         subjects = []
         for uid in item.members:
-            entry = self._book.entries[uid]
+            entry = self._cache.entries[uid]
             placement = entry.binding.placement
             if placement is not None:
-                fleet = self._book.fleet
+                fleet = self._cache.fleet
                 copies = fleet.copies(placement, entry.binding.demand)
                 permitted = fleet.permitted(placement)
                 subjects.append(Subject(entry.binding, permitted, copies, item.is_growth))
@@ -405,15 +405,15 @@ class Controller:
 
     def _log_start(self) -> None:
         """Say once what was found, above all where more is charged than the quota allows."""
-        book = self._book
-        ledger, tree = book.charges.ledger, book.resolved.tree
+        cache = self._cache
+        ledger, tree = cache.charges.ledger, cache.resolved.tree
         over = []
         for name, path in sorted(tree.paths.items()):
-            for cell in range(len(book.table)):
+            for cell in range(len(cache.table)):
                 if ledger.balance(name, cell) < -tree.limits(cell).borrowing[path[0]]:
-                    flavor, resource = book.table.name(cell)
+                    flavor, resource = cache.table.name(cell)
                     over.append(f"{name}: {resource} of flavor {flavor}")
-        states = Counter(type(entry.state).__name__ for entry in book.entries.values())
-        logger.info("everything has been read", extra={"bindings": len(book.entries), **states})
+        states = Counter(type(entry.state).__name__ for entry in cache.entries.values())
+        logger.info("everything has been read", extra={"bindings": len(cache.entries), **states})
         if over:
             logger.warning("more is charged than quotas allow: %s", "; ".join(over[:20]))

@@ -1,4 +1,4 @@
-"""Dispatcher: book, desk, cycles and writes put together, with everything from outside as arguments.
+"""Dispatcher: cache, desk, cycles and writes put together, with everything from outside as arguments.
 
 What it talks to (the API server's bindings, the estimators, who is told) comes in, so that the whole of it
 runs in a test on a clock of its own.
@@ -16,15 +16,15 @@ from fairway.kube.patching import PatchResult, Preconditions, merge_patch
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
-from queue_dispatcher.desk import BindingDesk
-from queue_dispatcher.executor import Api, Executor, Purpose
+from queue_dispatcher.estimates.probes import Ask, Probes, Source
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.probes import Ask, Probes, Source
-from queue_dispatcher.window import ReleaseWindow
+from queue_dispatcher.release.desk import BindingDesk
+from queue_dispatcher.release.executor import Api, Executor, Purpose
+from queue_dispatcher.turn.window import ReleaseWindow
 
 
 class Teller(Protocol):
@@ -50,11 +50,11 @@ class BindingApi:
     async def patch(
         self, path: str, body: Mapping[str, object], when: Preconditions
     ) -> PatchResult[ResourceBinding]:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         return await merge_patch(self._client, path, body, ResourceBinding, when)
 
     async def read(self, path: str) -> ResourceBinding:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         return await self._client.get_json(path, ResourceBinding)
 
 
@@ -68,7 +68,7 @@ class Estimation:
 
 
 class Dispatcher:
-    """One process's dispatcher. Its ``book`` has the sinks to feed; ``controller.run`` is to be kept running.
+    """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
     ``is_synced`` tells whether all sinks have been fed completely once.
     """
@@ -93,7 +93,7 @@ class Dispatcher:
         self._sleep = sleep
         self._rng = rng
         self.executor: Executor[ResourceBinding] | None = None
-        self.book = Book(
+        self.cache = Cache(
             lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
             self._changed,
             probes=estimation is not None,
@@ -101,7 +101,7 @@ class Dispatcher:
         )
         self.window = ReleaseWindow()
         self.desk = BindingDesk(
-            self.book, _Witness(metrics, teller or Nobody()), clock.now_ms, clock.elapsed_ms
+            self.cache, _Witness(metrics, teller or Nobody()), clock.now_ms, clock.elapsed_ms
         )
         self.probes = (
             Probes(
@@ -116,7 +116,7 @@ class Dispatcher:
             else None
         )
         self.controller = Controller(
-            self.book, self.desk, self.window, self.probes, metrics, clock, is_synced, sleep=sleep
+            self.cache, self.desk, self.window, self.probes, metrics, clock, is_synced, sleep=sleep
         )
 
     async def lead(self, may_write: Callable[[], bool]) -> None:
@@ -141,12 +141,12 @@ class Dispatcher:
             self.controller.lead(None)
 
     def _changed(self) -> None:
-        # The book is made before the controller, and begins to change only afterwards.
+        # The cache is made before the controller, and begins to change only afterwards.
         self.controller.changed()
 
 
 class _Witness:
-    """Tells metrics and people; see `queue_dispatcher.desk.Witness`."""
+    """Tells metrics and people; see `queue_dispatcher.release.desk.Witness`."""
 
     def __init__(self, metrics: DispatcherMetrics, teller: Teller) -> None:
         self._metrics = metrics
