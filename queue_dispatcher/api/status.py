@@ -1,8 +1,8 @@
 """The statuses that the dispatcher writes on its objects, and reads again after a restart.
 
 They say what changes seldom: whether the queue admits, how many workloads there are, what of its quota is in
-use, and on objects of every kind which fields have no effect. Why each workload waits is asked of the visibility API, because writing it here would cost the API
-server a write for every change of order.
+use, and on objects of every kind which fields have no effect. Why each workload waits is asked of the
+visibility API, because writing it here would cost the API server a write for every change of order.
 """
 
 from collections.abc import Sequence

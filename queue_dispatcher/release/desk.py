@@ -11,6 +11,7 @@ from typing import Protocol
 from fairway.kube.patching import Preconditions
 from queue_dispatcher.bindings.admission import (
     admission_record,
+    components_of,
     flavors_of,
     growth_flavors,
 )
@@ -125,6 +126,7 @@ class BindingDesk:
             service_class=service_class,
             priority=value,
             flavors=tuple(sorted(flavors.items())),
+            components=before.components if before is not None else components_of(alternative),
             admitted_ms=self._now_ms(),
             group=group if before is not None or isinstance(state, Pending) else "",
         )
