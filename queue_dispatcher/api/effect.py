@@ -21,7 +21,11 @@ from queue_dispatcher.api.service_class import Preemptible, ServiceClass
 _NOTHING_DISPLACED = "no effect yet: nothing is displaced"
 
 
-def without_effect(of: ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor) -> tuple[Problem, ...]:
+Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor
+"""What administrators state."""
+
+
+def without_effect(of: Stated) -> tuple[Problem, ...]:
     """The fields of an object that say other than what is done anyway, and do nothing, in their order."""
     match of:
         case ClusterQueue():

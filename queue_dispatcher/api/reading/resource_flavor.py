@@ -36,7 +36,7 @@ def _taints(stated: list[Taint], problems: Problems) -> tuple[Taint, ...]:
     for index, one in enumerate(stated):
         field = f"spec.nodeTaints[{index}]"
         if not is_label_key(one.key):
-            problems.add(f"{field}.key", f"{shown(one.key)}: expected a taint's key; nothing tolerates it")
+            problems.add(f"{field}.key", f"{shown(one.key)} is not a label key: no node can carry it")
         if one.effect not in _EFFECTS[1:]:
             problems.add(
                 f"{field}.effect",
