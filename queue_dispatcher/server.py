@@ -134,6 +134,7 @@ class _Parts:
             metrics,
             clock,
             lambda: self.sources.is_synced,
+            lambda: self.sources.catch_up(),
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,
@@ -149,7 +150,7 @@ class _Parts:
         self._statuses = QueueStatuses(client, self.dispatcher, clock, metrics.status)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """See `queue_dispatcher.estimates.probes.Source`; the sources are there before anything is asked."""
+        """See `queue_dispatcher.estimates.asking.Source`; the sources are there before anything is asked."""
         return await self.sources.template(binding)
 
     async def campaign(self) -> None:

@@ -48,7 +48,6 @@ from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.ledger.cells import Cell, CellTable
 from queue_dispatcher.ledger.resolve import resolve
-from queue_dispatcher.turn.overdue import may_be_parked
 from queue_dispatcher.workloads.fleet import Cluster
 
 _FEW_SHAPES = 1_000
@@ -283,7 +282,7 @@ class Cache:
         phase = state.phase if isinstance(state, Admitted | Shrinking) else None
         is_assumed = entry.record is not None
         # What was found to be parked stays so until Karmada says something else, see `park`.
-        stays = uid in self.parked and isinstance(phase, InFlight) and may_be_parked(entry.binding)
+        stays = uid in self.parked and isinstance(phase, InFlight) and entry.binding.is_refused
         is_parked = not is_assumed and (isinstance(phase, Unplaced) or stays)
         _keep(self.parked, uid, is_parked)
         _keep(self.in_flight, uid, not is_parked and (is_assumed or isinstance(phase, InFlight)))

@@ -10,13 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.settings import EstimatorSettings
 
@@ -31,19 +31,6 @@ _REMEDIES: Final = {
     grpc.StatusCode.DEADLINE_EXCEEDED: "expected an answer in time: see --scheduler-estimator-timeout",
     grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question: is it of another version?",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRoom:
-    """What is known of one cluster: how many copies fit there now, or why that is not known.
-
-    ``unknown``: not empty where nobody can tell. ``why``: the most decisive reason that not more fit.
-    """
-
-    cluster: str
-    fits: int
-    unknown: str = ""
-    why: str = ""
 
 
 class Estimators:

@@ -22,7 +22,7 @@ from fairway.workloads.gang import Gang
 from fairway.workloads.registry import KNOWN_KINDS, read_workload
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.estimates.estimators import ClusterRoom
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 
 MAX_REASONS = 4
 

@@ -1,13 +1,13 @@
 """Makes the writes that were decided, each as one patch that holds only for the object it was decided on.
 
-Writes come in lines: those of one line are made one after the other in the order they were decided, so that a
-queue is released in its order even if we are killed half-way; lines go on side by side. A write is prepared
-at the moment it is sent, against the object as it is known then, since the object may have changed while the
-write waited for its turn; and one that is no longer wanted is not made.
+Writes come in sequences: those of one are made one after the other in the order they were decided, so that a
+queue is released in its order even if we are killed half-way; sequences go on side by side. A write is
+prepared at the moment it is sent, against the object as it is known then, since the object may have changed
+while the write waited for its turn; and one that is no longer wanted is not made.
 
 What the answers mean: changed or gone is ordinary, and the object is read again. No answer leaves open
-whether the patch was applied; nothing else happens in that line until reading the object has told. When a
-write fails for good, what was decided after it in its line is dropped as well, to be decided anew.
+whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
+write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
 from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
-from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
+from fairway.kube.preconditions import Preconditions
+from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
 
 logger = logging.getLogger(__name__)
 
@@ -36,44 +36,7 @@ UNREADABLE_S = 5.0
 """For how long what may not be read is left alone."""
 
 
-class Purpose(StrEnum):
-    """What a write is for."""
-
-    ADMIT = "admit"
-    """Release a workload, or its growth, and write down what it is charged."""
-    CLEAR_HOLD = "clear_hold"
-    """Let go what is held although nothing more is asked for than was admitted."""
-    SHRINK = "shrink"
-    """Lower the record to what is still asked for."""
-    TAKE_BACK = "take_back"
-    """Suspend what was released and did not start in time."""
-    KICK = "kick"
-    """Suspend for a moment what Karmada put aside as unschedulable, so that it looks again."""
-    REASSERT = "reassert"
-    """Clear the clusters of what Karmada placed although it had been taken back."""
-    ADOPT = "adopt"
-    """Write a record for what runs and can no longer be taken back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One patch to be made, of the binding ``uid``. ``line``: what it must keep its order in."""
-
-    uid: str
-    line: str
-    purpose: Purpose
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A write as of now: where, what, and for which object in which version."""
-
-    path: str
-    body: Mapping[str, object]
-    when: Preconditions
-
-
-class Desk(Protocol[T_contra]):
+class Reconciler(Protocol[T_contra]):
     """Who decided the writes, and is told what became of them. Called on the event loop; never raises."""
 
     def prepare(self, write: Write) -> Prepared | None:
@@ -82,20 +45,8 @@ class Desk(Protocol[T_contra]):
     def saw(self, obj: T_contra) -> None:
         """The object as it is on the server: the answer to a patch, or read again."""
 
-    def gone(self, write: Write) -> None:
-        """There is no such object any more."""
-
-    def applied(self, write: Write) -> None:
-        """The patch was applied; `saw` has been told of the object."""
-
-    def dropped(self, write: Write) -> None:
-        """The write was not made and nothing is to blame for it; it may be decided again at once."""
-
-    def refused(self, write: Write, message: str) -> None:
-        """The write was not made, and would not be if it were tried again at once."""
-
-    def given_up(self, write: Write, message: str) -> None:
-        """The write was not made because others kept writing; nothing is wrong with the object."""
+    def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
+        """What became of the write; of one that was applied, `saw` has been told of the object."""
 
 
 class Api(Protocol[T]):
@@ -118,7 +69,7 @@ class Executor(Generic[T]):
     def __init__(
         self,
         api: Api[T],
-        desk: Desk[T],
+        reconciler: Reconciler[T],
         may_write: Callable[[], bool],
         *,
         observe: Callable[[Purpose, str], None] = lambda purpose, outcome: None,
@@ -128,7 +79,7 @@ class Executor(Generic[T]):
         rng: random.Random | None = None,
     ) -> None:
         self._api = api
-        self._desk = desk
+        self._reconciler = reconciler
         self._may_write = may_write
         self._observe = observe
         self._workers = workers
@@ -137,23 +88,23 @@ class Executor(Generic[T]):
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
-        self._lines: dict[str, deque[Write]] = {}
-        # Lines with something to do that no worker has taken; each is here once at most.
+        self._sequences: dict[str, deque[Write]] = {}
+        # Sequences with something to do that no worker has taken; each is here once at most.
         self._ready: asyncio.Queue[str] = asyncio.Queue()
 
     @property
     def waiting(self) -> int:
         """How many writes have not been made yet, those under way included."""
-        return sum(map(len, self._lines.values()))
+        return sum(map(len, self._sequences.values()))
 
     def submit(self, writes: Iterable[Write]) -> None:
-        """Make the writes, after those of the same line that were submitted before."""
+        """Make the writes, after those of the same sequence that were submitted before."""
         for write in writes:
-            line = self._lines.get(write.line)
-            if line is None:
-                line = self._lines[write.line] = deque()
-                self._ready.put_nowait(write.line)
-            line.append(write)
+            sequence = self._sequences.get(write.sequence)
+            if sequence is None:
+                sequence = self._sequences[write.sequence] = deque()
+                self._ready.put_nowait(write.sequence)
+            sequence.append(write)
 
     async def run(self) -> None:
         """Make writes until cancelled."""
@@ -164,33 +115,33 @@ class Executor(Generic[T]):
     async def _work(self) -> None:
         while True:
             name = await self._ready.get()
-            line = self._lines[name]
-            write = line[0]
+            sequence = self._sequences[name]
+            write = sequence[0]
             try:
                 goes_on = await self._make(write)
             except Exception:
                 logger.exception("%s of binding %s failed", write.purpose, write.uid)
                 self._observe(write.purpose, "internal")
-                self._desk.refused(write, "a defect of the dispatcher; see its log")
+                self._reconciler.wrote(write, Fate.REFUSED, "a defect of the dispatcher; see its log")
                 goes_on = False
-            line.popleft()
+            sequence.popleft()
             if not goes_on:
-                while line:
-                    self._desk.dropped(line.popleft())
-            if line:
+                while sequence:
+                    self._reconciler.wrote(sequence.popleft(), Fate.DROPPED)
+            if sequence:
                 self._ready.put_nowait(name)
             else:
-                del self._lines[name]
+                del self._sequences[name]
 
     async def _make(self, write: Write) -> bool:
-        """Make one write; whether the next of its line may be made."""
+        """Make one write; whether the next of its sequence may be made."""
         for attempt in range(ATTEMPTS):
             await self._pause()
             if not self._may_write():
                 self._observe(write.purpose, "not_leading")
-                self._desk.dropped(write)
+                self._reconciler.wrote(write, Fate.DROPPED)
                 return False
-            prepared = self._desk.prepare(write)
+            prepared = self._reconciler.prepare(write)
             if prepared is None:
                 return True
             try:
@@ -200,23 +151,23 @@ class Executor(Generic[T]):
                 # What is not allowed has been told by the client, once for all bindings.
                 level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
                 logger.log(level, "%s: %s", write.purpose, error)
-                self._desk.refused(write, str(error))
+                self._reconciler.wrote(write, Fate.REFUSED, str(error))
                 return False
             except KubeError as error:
                 # Flow control, no connection, no credentials: nothing was applied, and all others fail alike.
                 self._slow_down(error)
                 self._observe(write.purpose, error.label)
-                self._desk.dropped(write)
+                self._reconciler.wrote(write, Fate.DROPPED)
                 return False
             if isinstance(result, Patched):
                 self._backoff.reset()
                 self._observe(write.purpose, "applied")
-                self._desk.saw(result.object)
-                self._desk.applied(write)
+                self._reconciler.saw(result.object)
+                self._reconciler.wrote(write, Fate.APPLIED)
                 return True
             if isinstance(result, Gone):
                 self._observe(write.purpose, "gone")
-                self._desk.gone(write)
+                self._reconciler.wrote(write, Fate.GONE)
                 return True
             if isinstance(result, OutcomeUnknown):
                 self._observe(write.purpose, "unknown")
@@ -228,27 +179,28 @@ class Executor(Generic[T]):
                     write, prepared.path, is_open=isinstance(result, OutcomeUnknown)
                 )
             except Forbidden as error:
-                self._desk.refused(write, str(error))
+                self._reconciler.wrote(write, Fate.REFUSED, str(error))
                 return False
             if not is_there:
                 return True
             # Karmada writes in bursts of a few tenths of a second: not in step with it.
             await self._sleep(PAUSE_S * attempt * self._rng.random())
         self._observe(write.purpose, "given_up")
-        self._desk.given_up(write, f"the object changed {ATTEMPTS} times while it was to be patched")
+        told = f"the object changed {ATTEMPTS} times while it was to be patched"
+        self._reconciler.wrote(write, Fate.GIVEN_UP, told)
         return False
 
     async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
-        """Tell the desk how the object is, however long that takes; False if it is gone.
+        """Tell the reconciler how the object is, however long that takes; False if it is gone.
 
         Raises Forbidden where it may not be read, unless it is open whether the write was applied.
         """
         while True:
             await self._pause()
             try:
-                self._desk.saw(await self._api.read(path))
+                self._reconciler.saw(await self._api.read(path))
             except NotFound:
-                self._desk.gone(write)
+                self._reconciler.wrote(write, Fate.GONE)
                 return False
             except Forbidden:
                 if not is_open:

@@ -13,17 +13,9 @@ QUIET_MS = 10_000
 """After so long, what Karmada said of an earlier try counts for this one too."""
 
 
-def may_be_parked(binding: Binding) -> bool:
-    """Whether the last that Karmada said is that it found no place, be it in this try or in one before.
-
-    It says so only once: the condition of a second try in vain is the same, so nothing is written.
-    """
-    return binding.scheduled is not None and not binding.scheduled.is_scheduled
-
-
 def is_quietly_parked(binding: Binding, waited_ms: int) -> bool:
     """Whether a workload that was released so long ago is to be taken for parked."""
-    return waited_ms >= QUIET_MS and not binding.placed and may_be_parked(binding)
+    return waited_ms >= QUIET_MS and not binding.placed and binding.is_refused
 
 
 def due_ms(state: Admitted, start_timeout_ms: int) -> int:
@@ -39,7 +31,7 @@ def why_overdue(binding: Binding, state: Admitted, start_timeout_ms: int, now_ms
         return None
     if isinstance(state.phase, Unplaced):
         return f"{state.phase.reason}: {state.phase.message}"[:MAX_MESSAGE].rstrip(": ")
-    if binding.scheduled is not None and may_be_parked(binding):
+    if binding.scheduled is not None and binding.is_refused:
         return f"{binding.scheduled.reason}: {binding.scheduled.message}"[:MAX_MESSAGE].rstrip(": ")
     if binding.is_settled:
         return f"no cluster took it within {start_timeout_ms // 1000} s"

@@ -38,10 +38,10 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import charged_name, queue_name
-from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
 

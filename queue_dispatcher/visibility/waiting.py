@@ -7,11 +7,11 @@ from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.controller import View
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import rank
 from queue_dispatcher.cycle.reasons import Reason, backing_off
+from queue_dispatcher.turn.state import View
 
 
 def class_key(item: Item) -> ClassKey:

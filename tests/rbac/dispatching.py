@@ -20,7 +20,7 @@ from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
-from queue_dispatcher.estimates.estimators import ClusterRoom
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
@@ -91,6 +91,7 @@ async def process(world: World, *, asks: bool = False) -> AsyncIterator[Process]
         metrics,
         clock,
         lambda: sources[0].is_synced,
+        lambda: sources[0].catch_up(),
         estimation=Estimation(fits.ask, fits, 5.0) if asks else None,
         teller=events,
         volcano=True,

@@ -13,7 +13,8 @@ import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
-from queue_dispatcher.estimates.estimators import SERVICE, ClusterRoom, Estimators
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimators import SERVICE, Estimators
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
 from tests.certs import Authority
 

@@ -8,7 +8,7 @@ import pytest
 
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.estimates.estimators import ClusterRoom
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import (
     Question,
     StatedBinding,

@@ -17,8 +17,10 @@ from fairway.kube.errors import (
     TooManyRequests,
     Unreachable,
 )
-from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions, Stale
-from queue_dispatcher.release.executor import ATTEMPTS, UNREADABLE_S, Executor, Prepared, Purpose, Write
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
+from fairway.kube.preconditions import Preconditions
+from queue_dispatcher.release.executor import ATTEMPTS, UNREADABLE_S, Executor
+from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
 
 STALE = Stale("changed")
 UNKNOWN = OutcomeUnknown(Unreachable("no answer"))
@@ -62,7 +64,7 @@ class Server:
 
 @dataclass
 class Notes:
-    """A desk that writes down what it is told; ``unwanted`` writes are not prepared."""
+    """A reconciler that writes down what it is told; ``unwanted`` writes are not prepared."""
 
     told: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
@@ -75,31 +77,19 @@ class Notes:
     def saw(self, obj: str) -> None:
         self.told.append(f"saw {obj}")
 
-    def gone(self, write: Write) -> None:
-        self.told.append(f"gone {write.uid}")
-
-    def applied(self, write: Write) -> None:
-        self.told.append(f"applied {write.uid}")
-
-    def dropped(self, write: Write) -> None:
-        self.told.append(f"dropped {write.uid}")
-
-    def refused(self, write: Write, message: str) -> None:
-        self.told.append(f"refused {write.uid}")
-
-    def given_up(self, write: Write, message: str) -> None:
-        self.told.append(f"given up {write.uid}")
+    def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
+        self.told.append(f"{fate} {write.uid}")
 
 
 class Scene:
     def __init__(self, *, leads: Callable[[], bool] = lambda: True, workers: int = 32) -> None:
-        self.server, self.desk = Server(), Notes()
+        self.server, self.reconciler = Server(), Notes()
         self.server.gate.set()
         self.now_s = 0.0
         self.outcomes: list[str] = []
         self.executor = Executor(
             self.server,
-            self.desk,
+            self.reconciler,
             leads,
             observe=lambda purpose, outcome: self.outcomes.append(outcome),
             workers=workers,
@@ -131,7 +121,7 @@ def test_a_write_is_made_and_told() -> None:
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert scene.server.patched == ["a"]
-        assert scene.desk.told == ["saw a", "applied a"]
+        assert scene.reconciler.told == ["saw a", "applied a"]
         assert scene.outcomes == ["applied"]
 
     asyncio.run(scenario())
@@ -169,7 +159,7 @@ def test_only_so_many_are_under_way_at_once() -> None:
         pytest.param([STALE], ["saw a", "saw a", "applied a"], ["stale", "applied"], id="changed: once more"),
         pytest.param(
             [STALE] * ATTEMPTS,
-            ["saw a"] * ATTEMPTS + ["given up a"],
+            ["saw a"] * ATTEMPTS + ["given_up a"],
             ["stale"] * ATTEMPTS + ["given_up"],
             id="changed again and again",
         ),
@@ -196,7 +186,7 @@ def test_what_an_answer_means(
         scene.server.answers["a"] = list(answers)
         scene.executor.submit([admit("a")])
         await scene.settle()
-        assert scene.desk.told == told
+        assert scene.reconciler.told == told
         assert scene.outcomes == outcomes
 
     asyncio.run(scenario())
@@ -209,7 +199,7 @@ def test_an_unknown_outcome_is_read_until_it_is_known() -> None:
         scene.server.reads["a"] = [Unreachable("still away")] * 5
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.desk.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
+        assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
         assert scene.now_s > 1.0
 
     asyncio.run(scenario())
@@ -222,7 +212,7 @@ def test_a_changed_object_that_may_not_be_read_is_left_for_later_and_holds_up_no
         scene.server.reads["a"] = [Forbidden("GET", 403, "no")]
         scene.executor.submit([admit("a"), admit("b"), admit("x", "other")])
         await scene.settle()
-        assert sorted(scene.desk.told) == ["applied x", "dropped b", "refused a", "saw x"]
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "refused a", "saw x"]
         assert scene.now_s < 1.0
 
     asyncio.run(scenario())
@@ -237,7 +227,7 @@ def test_an_unknown_outcome_that_may_not_be_read_is_waited_for() -> None:
         scene.server.reads["a"] = [Forbidden("GET", 403, "no")] * 3
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.desk.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
+        assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
         assert scene.now_s >= 3 * UNREADABLE_S
 
     asyncio.run(scenario())
@@ -250,7 +240,7 @@ def test_an_object_found_gone_when_it_is_read_again_is_told_so() -> None:
         scene.server.reads["a"] = [NotFound("GET", 404, "none")]
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.desk.told == ["gone a", "saw b", "applied b"]
+        assert scene.reconciler.told == ["gone a", "saw b", "applied b"]
 
     asyncio.run(scenario())
 
@@ -258,7 +248,7 @@ def test_an_object_found_gone_when_it_is_read_again_is_told_so() -> None:
 def test_what_is_done_already_or_no_longer_wanted_is_not_made() -> None:
     async def scenario() -> None:
         scene = Scene()
-        scene.desk.unwanted = {"a"}
+        scene.reconciler.unwanted = {"a"}
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
         assert scene.server.patched == ["b"]
@@ -272,7 +262,7 @@ def test_after_a_failure_the_rest_of_the_line_is_decided_anew_and_other_lines_go
         scene.server.answers["a"] = [Forbidden("PATCH", 403, "no")]
         scene.executor.submit([admit("a"), admit("b"), admit("c"), admit("x", "other")])
         await scene.settle()
-        assert sorted(scene.desk.told) == ["applied x", "dropped b", "dropped c", "refused a", "saw x"]
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "dropped c", "refused a", "saw x"]
 
     asyncio.run(scenario())
 
@@ -299,7 +289,7 @@ def test_who_does_not_lead_writes_nothing() -> None:
         scene.executor.submit([admit(uid) for uid in "abcd"])
         await scene.settle()
         assert scene.server.patched == ["a", "b"]
-        assert scene.desk.told[-2:] == ["dropped c", "dropped d"]
+        assert scene.reconciler.told[-2:] == ["dropped c", "dropped d"]
 
     asyncio.run(scenario())
 
@@ -317,7 +307,7 @@ def test_leadership_is_looked_at_again_after_a_pause() -> None:
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert scene.server.patched == ["a"]
-        assert scene.desk.told == ["saw a", "dropped a"]
+        assert scene.reconciler.told == ["saw a", "dropped a"]
 
     asyncio.run(scenario())
 
@@ -325,17 +315,17 @@ def test_leadership_is_looked_at_again_after_a_pause() -> None:
 def test_a_defect_costs_its_line_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         scene = Scene()
-        prepare = scene.desk.prepare
+        prepare = scene.reconciler.prepare
 
         def broken(write: Write) -> Prepared | None:
             if write.uid == "a":
                 raise ZeroDivisionError
             return prepare(write)
 
-        scene.desk.prepare = broken  # type: ignore[method-assign]  # a defect that a test can make
+        scene.reconciler.prepare = broken  # type: ignore[method-assign]  # a defect that a test can make
         scene.executor.submit([admit("a"), admit("b"), admit("x", "other")])
         await scene.settle()
-        assert sorted(scene.desk.told) == ["applied x", "dropped b", "refused a", "saw x"]
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "refused a", "saw x"]
 
     asyncio.run(scenario())
     assert "ZeroDivisionError" in caplog.text

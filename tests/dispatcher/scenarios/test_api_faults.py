@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.release.executor import ATTEMPTS
+from queue_dispatcher.turn import turn
 from sandbox.fakeapi.faults import Cut
 from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
@@ -209,22 +213,23 @@ def test_one_broken_binding_stops_nobody() -> None:
     run(scenario)
 
 
-def test_a_cycle_that_fails_by_a_defect_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cycle_that_fails_by_a_defect_is_tried_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {"m1": 2})
         await world.start()
         await world.passes(1)
-        controller = world.dispatcher.controller
-        snapshot, failures = controller.snapshot, [0]
+        failures = [0]
 
-        def broken(*args: int) -> object:
+        def broken(snapshot: Snapshot, now_ms: int) -> Decision:
             failures[0] += 1
             if failures[0] <= 2:
                 raise ZeroDivisionError
-            return snapshot(*args)
+            return decide(snapshot, now_ms)
 
-        controller.snapshot = broken  # type: ignore[assignment,method-assign]  # a defect that a test can make
+        monkeypatch.setattr(turn, "decide", broken)
         key = world.submit("train", gpus=2)
         await world.until(lambda: world.is_placed(key), within_s=30)
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.dispatcher import Estimation
-from queue_dispatcher.estimates.estimators import ClusterRoom
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import StatedBinding
 from tests.dispatcher.scenarios.test_growth import replicas_of, scaled
 from tests.dispatcher.scenarios.test_life import charged
