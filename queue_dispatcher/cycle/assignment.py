@@ -6,11 +6,11 @@ changed, the last first, within `MAX_RETRIES` looks: Kueue goes back on nothing,
 Never all combinations, of which 20 parts of 5 flavors have 10^13.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.cycle.items import Alternative, joined
-from queue_dispatcher.ledger.cells import Charge, added
+from queue_dispatcher.ledger.cells import Cell, Charge
 
 MAX_RETRIES = 256
 """How many looks may be spent on going back, beyond one at every alternative."""
@@ -30,53 +30,50 @@ class Stuck:
 
 
 def assign(
-    parts: Parts, fits: Callable[[Charge], bool], distance: Callable[[Charge], int] | None = None
+    parts: Parts, fits: Callable[[Cell, int], bool], distance: Callable[[Charge], int] | None = None
 ) -> Alternative | Stuck:
     """The first assignment of which all fits, or where the search gets stuck.
 
-    ``fits``: whether so much could be charged. ``distance``: how far away it would be borrowed; with it the
-    nearest goes first, in each part.
+    ``fits``: whether so much of a cell could be charged. ``distance``: how far away a charge would be
+    borrowed; with it the nearest goes first, in each part.
     """
     looks = sum(map(len, parts)) + MAX_RETRIES
+    taken: dict[Cell, int] = {}
     chosen: list[Alternative] = []
-    taken: list[Charge] = [()]
     searches: list[Iterator[Alternative]] = []
     stuck: tuple[Alternative, ...] | None = None
     while len(chosen) < len(parts):
+        options = parts[len(chosen)]
         if len(searches) == len(chosen):
-            options = parts[len(chosen)]
-            searches.append(iter(_by_distance(options, taken[-1], distance)))
+            searches.append(iter(_by_distance(options, taken, distance)))
         for option in searches[-1]:
             looks -= 1
             if looks < 0:
                 return Stuck(stuck or (), is_undecided=True)
-            if fits(_after(taken[-1], option)):
+            if all(fits(cell, amount + taken.get(cell, 0)) for cell, amount in option.charge):
                 chosen.append(option)
-                taken.append(added(taken[-1], option.charge))
+                for cell, amount in option.charge:
+                    taken[cell] = taken.get(cell, 0) + amount
                 break
         else:
             if stuck is None:
-                here = taken[-1]
-                stuck = tuple(Alternative(o.flavors, _after(here, o)) for o in parts[len(chosen)])
+                stuck = tuple(Alternative(one.flavors, _after(taken, one)) for one in options)
             searches.pop()
             if not chosen:
                 return Stuck(stuck, is_undecided=False)
-            chosen.pop()
-            taken.pop()
+            for cell, amount in chosen.pop().charge:
+                taken[cell] -= amount
     return joined(chosen)
 
 
 def _by_distance(
-    options: Sequence[Alternative], taken: Charge, distance: Callable[[Charge], int] | None
+    options: Sequence[Alternative], taken: Mapping[Cell, int], distance: Callable[[Charge], int] | None
 ) -> Sequence[Alternative]:
     if distance is None or len(options) == 1:
         return options
     return sorted(options, key=lambda option: distance(_after(taken, option)))
 
 
-def _after(taken: Charge, option: Alternative) -> Charge:
+def _after(taken: Mapping[Cell, int], option: Alternative) -> Charge:
     """What the option's cells would be charged."""
-    if not taken:
-        return option.charge
-    before = dict(taken)
-    return tuple((cell, amount + before.get(cell, 0)) for cell, amount in option.charge)
+    return tuple((cell, amount + taken.get(cell, 0)) for cell, amount in option.charge)

@@ -221,15 +221,21 @@ class QueueHeadroom:
             self._narrow[alternative] = found
         return found
 
-    def _has_room(self, charge: Charge) -> bool:
-        return all(amount <= self._left(cell) for cell, amount in charge)
+    def _has_room(self, cell: Cell, amount: int) -> bool:
+        left = self._cells.get(cell) or self._first_look(cell)
+        if amount + self._totals.get(cell, 0) <= left.ceiling:
+            return True
+        return amount <= left.amount and amount <= self._look(cell, left).amount
 
-    def _could_ever(self, charge: Charge) -> bool:
-        cells = self._cells
-        return all(amount <= (cells.get(cell) or self._first_look(cell)).most for cell, amount in charge)
+    def _could_ever(self, cell: Cell, amount: int) -> bool:
+        return amount <= (self._cells.get(cell) or self._first_look(cell)).most
 
     def _is_possible(self, alternative: Alternative) -> bool:
-        return self._could_ever(alternative.charge)
+        cells = self._cells
+        for cell, amount in alternative.charge:
+            if amount > (cells.get(cell) or self._first_look(cell)).most:
+                return False
+        return True
 
     def _left(self, cell: Cell) -> int:
         """What may be charged of a cell just now."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from queue_dispatcher.cycle.actions import Admit
 from queue_dispatcher.cycle.assignment import MAX_RETRIES, Stuck, assign
 from queue_dispatcher.cycle.items import Alternative, Shape, joined
-from queue_dispatcher.ledger.cells import Charge, added
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 from tests.dispatcher.cycle.builders import STRICT, Fleet, admitted
 from tests.dispatcher.ledger.builders import TABLE, charge, queue, root
 from tests.dispatcher.workloads.builders import LAW
@@ -159,27 +159,30 @@ def test_an_assignment_is_found_where_there_is_one_and_is_the_first(
 ) -> None:
     parts = [[option(one) for one in options] for options in stated]
 
-    def fits(of: Charge) -> bool:
-        return all(amount <= owned[TABLE.name(cell).resource] for cell, amount in of)
+    def fits(cell: Cell, amount: int) -> bool:
+        return amount <= owned[TABLE.name(cell).resource]
+
+    def fit(of: Charge) -> bool:
+        return all(fits(*pair) for pair in of)
 
     found = assign(parts, fits)
-    fitting = [way for way in product(*parts) if fits(added(*(one.charge for one in way)))]
+    fitting = [way for way in product(*parts) if fit(added(*(one.charge for one in way)))]
     if fitting:
         assert found == joined(fitting[0])
     else:
         assert isinstance(found, Stuck)
         assert not found.is_undecided
-        assert not any(fits(one.charge) for one in found.options)
+        assert not any(fit(one.charge) for one in found.options)
 
 
 def test_a_search_that_leads_nowhere_ends() -> None:
     """30 parts of two flavors that all fit but for the last, which fits nowhere: 2^29 ways to look at."""
     looks = 0
 
-    def fits(of: Charge) -> bool:
+    def fits(cell: Cell, amount: int) -> bool:
         nonlocal looks
         looks += 1
-        return "none" not in named(of)
+        return TABLE.name(cell).resource != "none"
 
     found = assign([[option({"one": 1}), option({"two": 1})]] * 29 + [[option({"none": 1})]], fits)
     assert isinstance(found, Stuck)
