@@ -21,12 +21,14 @@ the top.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Fit, Headroom
+from queue_dispatcher.cycle.pending import least_of
 from queue_dispatcher.cycle.turns import TakenTurns
+from queue_dispatcher.ledger.cells import Charge
 
 # The least of them goes next. Tier: 0 if the item makes nobody borrow, else 1; urgency: the priority of its
 # queue, negated; the share of the child with the item (both 0 where quota is not scarce); the item's
@@ -36,51 +38,76 @@ _Contender = tuple[int, int, int, int, int, int, str, int, QueueHead, Fit]
 
 
 class Contest:
-    """The queues of one tree that have an item with room."""
+    """The queues of one tree that have an item with room.
+
+    What may take long are generators, which come to a stop now and then so that others may run.
+    """
 
     def __init__(
         self, headroom: Headroom, backlog: Backlog, turns: TakenTurns, root: int, queues: Sequence[QueueHead]
     ) -> None:
+        self.winner: QueueHead | None = None
+        """The queue that goes next, as of the last `find`; None once no item has room."""
         self._headroom = headroom
         self._backlog = backlog
         self._turns = turns
         self._root = root
         self._queues = queues
-        self._is_scarce = False
+        self.is_scarce = False
+        """Whether the tree holds its tournament."""
         self._heaps: dict[int, list[_Contender]] = {}
-        self._seed()
+        self._least: Sequence[Charge] | None = None
 
-    @property
-    def winner(self) -> tuple[QueueHead, Fit] | None:
-        """The queue that goes next, and how its item may be charged; None once no item has room."""
-        best = self._best()
-        if best is not None and not self._is_scarce and self._may_lack(best):
-            self._is_scarce = True
-            self._seed()
-            best = self._best()
-        return best
+    def find(self) -> Iterator[None]:
+        """Find the winner: the one that was looked at last, unless its item has no room any more."""
+        if not self._heaps:
+            yield from self._seed()
+        yield from self._find_best()
+        if self.winner is not None and not self.is_scarce and self._may_lack(self.winner):
+            self.is_scarce = True
+            yield from self._seed()
+            yield from self._find_best()
 
     def played(self) -> None:
         """The winner has had its turn: its next item takes the place of the one before."""
         queue = self._heaps[self._root][0][8]
         self._settle(queue, queue.look())
 
-    def _best(self) -> tuple[QueueHead, Fit] | None:
+    @property
+    def candidates(self) -> Iterator[QueueHead]:
+        """Those that have not been found to have no item with room."""
+        for heap in self._heaps.values():
+            for entry in heap:
+                queue = entry[8]
+                if entry[7] == queue.path[0]:
+                    yield queue
+
+    def _find_best(self) -> Iterator[None]:
         heap = self._heaps[self._root]
+        looks = 0
         while heap:
+            looks += 1
+            if not looks % _PACE:
+                yield
             *_, queue, fit = heap[0]
-            if queue.looked == self._headroom.changes:
-                return queue, fit
+            if queue.looked == self._headroom.changes and queue.fit == fit:
+                self.winner = queue
+                return
             item, now = queue.item, queue.look()
             if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
-                return queue, fit
+                self.winner = queue
+                return
+            if now is None and self._is_exhausted():
+                for one in self._heaps.values():
+                    one.clear()
+                break
             self._settle(queue, now)
-        return None
+        self.winner = None
 
-    def _may_lack(self, best: tuple[QueueHead, Fit]) -> bool:
+    def _may_lack(self, queue: QueueHead) -> bool:
         """Whether others of the tree could come to lack what the item takes."""
-        queue, fit = best
-        if len(queue.path) == 1:
+        fit = queue.fit
+        if len(queue.path) == 1 or fit is None:
             return False
         headroom, backlog = self._headroom, self._backlog
         for cell, _ in fit.alternative.charge:
@@ -94,10 +121,19 @@ class Contest:
                 return True
         return False
 
-    def _seed(self) -> None:
+    def _is_exhausted(self) -> bool:
+        """Whether nothing of the tree has room, because not even the least that anybody needs does."""
+        if self._least is None:
+            needs = [queue.least for queue in self._queues]
+            self._least = least_of(needs) if all(needs) else ()
+        return self._headroom.refuses(self._root, self._least)
+
+    def _seed(self) -> Iterator[None]:
         """Send up the best of every node, the deepest first."""
         self._heaps = {self._root: []}
-        for queue in self._queues:
+        for number, queue in enumerate(self._queues):
+            if not number % _PACE:
+                yield
             fit = queue.look()
             if fit is not None:
                 self._heaps.setdefault(_judges(queue)[0], []).append(self._own_entry(queue, fit))
@@ -142,15 +178,18 @@ class Contest:
     def _entry(self, tier: int, queue: QueueHead, fit: Fit, level: int) -> _Contender:
         priority, came_ms, item_id = queue.rank
         node, share = queue.path[level], 0
-        if self._is_scarce:
+        if self.is_scarce:
             share = self._headroom.ledger.share_at(queue.name, fit.alternative.charge, level)
         tag = self._turns.tag(-priority, node)
         return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _is_borrowing(self, queue: QueueHead, fit: Fit) -> bool:
-        return self._is_scarce and self._headroom.ledger.borrows_after(queue.name, fit.alternative.charge)
+        return self.is_scarce and self._headroom.ledger.borrows_after(queue.name, fit.alternative.charge)
 
 
 def _judges(queue: QueueHead) -> tuple[int, ...]:
     """The nodes at which it competes, the nearest first; a queue without parent competes at itself."""
     return queue.path[1:] or queue.path
+
+
+_PACE = 32

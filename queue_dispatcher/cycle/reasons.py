@@ -77,10 +77,18 @@ def waiting_for_quota(node: str, flavor: str, resource: str, missing: str) -> Re
     return Reason("WaitingForQuota", text, ends)
 
 
-def waiting_for_borrowing(node: str, flavor: str, resource: str, missing: str) -> Reason:
-    """The queue's own quota is used up, and its borrowing limit or its lenders give no more."""
+def waiting_for_borrowing(
+    node: str, flavor: str, resource: str, missing: str, *, is_held: bool = False
+) -> Reason:
+    """The queue's own quota is used up, and its borrowing limit or its lenders give no more.
+
+    ``is_held``: the lenders would, but for the heads of StrictFIFO queues among them that wait for it.
+    """
     text = f"beyond the quota of queue {node}, {missing} {resource} of flavor {flavor} cannot be borrowed now"
     ends = f"queues beside {node} use less of what they lend, or its borrowingLimit is raised"
+    if is_held:
+        text += ": the heads of StrictFIFO queues that own it wait for it"
+        ends = f"those heads start, or queues beside {node} use less of what they lend"
     return Reason("WaitingForBorrowing", text, ends)
 
 

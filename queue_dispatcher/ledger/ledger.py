@@ -82,6 +82,8 @@ class Ledger:
         self._columns = _Columns(tree)
         self._own: set[Cell] = set()
         self._totals: dict[Cell, int] = {}
+        self._charged: dict[Cell, int] = {}
+        self._returned: dict[Cell, int] = {}
         self._strays: dict[str, dict[Cell, int]] = {}
 
     def fork(self) -> "Ledger":
@@ -89,6 +91,8 @@ class Ledger:
         fork = Ledger(self.tree)
         fork._columns.update(self._columns)
         fork._totals = self._totals.copy()
+        fork._charged = self._charged.copy()
+        fork._returned = self._returned.copy()
         fork._strays = {queue: charged.copy() for queue, charged in self._strays.items()}
         self._own = set()
         return fork
@@ -115,6 +119,16 @@ class Ledger:
     def totals(self) -> Mapping[Cell, int]:
         """By cell, what is charged in all trees and to queues in none; cells never charged may be absent."""
         return self._totals
+
+    @property
+    def charged(self) -> Mapping[Cell, int]:
+        """By cell, all that was ever charged; never falls, and all that charges changed is bounded by it."""
+        return self._charged
+
+    @property
+    def returned(self) -> Mapping[Cell, int]:
+        """By cell, all that was ever given back."""
+        return self._returned
 
     def used(self, queue: str, cell: Cell) -> int:
         """What is charged to the queue and to all below it; to itself alone if it is in no tree."""
@@ -179,12 +193,23 @@ class Ledger:
                 kept += balance - lending[node]
         return found
 
-    def headroom(self, queue: str, cell: Cell) -> int:
-        """What more the queue could be charged itself if nothing else ran; never below 0."""
+    def unborrowed(self, queue: str, cell: Cell) -> int:
+        """What more the queue may be charged before it, or a queue above it, would borrow; 0 if one does."""
+        balances, _, _, lending = self._columns[cell]
+        amount, kept = UNLIMITED, 0
+        for node in self.tree.paths.get(queue, ()):
+            balance = balances[node]
+            amount = min(amount, kept + max(0, balance))
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return amount
+
+    def owned_left(self, queue: str, cell: Cell) -> int:
+        """What of the queue's own nominal quota is not charged to it; never below 0."""
         path = self.tree.paths.get(queue)
         if path is None:
             return 0
-        return max(0, self.tree.limits(cell).most[path[0]] - self._columns[cell].charged[path[0]])
+        return max(0, self.tree.limits(cell).nominal[path[0]] - self._columns[cell].charged[path[0]])
 
     def fits(self, queue: str, charge: Charge) -> Shortage | None:
         """None if the charge may be made; otherwise what is short, of the first cell that is."""
@@ -281,6 +306,8 @@ class Ledger:
         for cell, amount in charge:
             change = sign * amount
             self._totals[cell] = self._totals.get(cell, 0) + change
+            ever = self._charged if sign > 0 else self._returned
+            ever[cell] = ever.get(cell, 0) + amount
             if path is None:
                 self._change_stray(queue, cell, change)
                 continue

@@ -78,6 +78,7 @@ class QuotaTree:
             if parent >= 0:
                 self._children[parent].append(number)
         self._limits: dict[Cell, Limits] = {}
+        self._lends_all: dict[tuple[int, Cell], bool] = {}
         self._resources = self._cells_by_resource()
         self._lendable: dict[int, tuple[tuple[tuple[Cell, ...], int], ...]] = {}
 
@@ -117,6 +118,15 @@ class QuotaTree:
                 (cells, sum(self.limits(cell).most[node] for cell in cells))
                 for cells in self._resources[root]
             )
+        return found
+
+    def lends_all(self, root: int, cell: Cell) -> bool:
+        """Whether no node of a tree keeps anything of a cell from the others."""
+        found = self._lends_all.get((root, cell))
+        if found is None:
+            lending = self.limits(cell).lending
+            found = all(lending[node] == UNLIMITED for node in self.subtree(root))
+            self._lends_all[root, cell] = found
         return found
 
     def _column(self, cell: Cell) -> Limits:

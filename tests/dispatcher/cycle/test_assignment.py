@@ -8,25 +8,19 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.cycle.actions import Admit
 from queue_dispatcher.cycle.assignment import MAX_RETRIES, Stuck, assign
-from queue_dispatcher.cycle.items import Alternative, Shape, joined
+from queue_dispatcher.cycle.decide import AdmissionCycles
+from queue_dispatcher.cycle.items import Shape, joined
 from queue_dispatcher.ledger.cells import Cell, Charge, added
-from tests.dispatcher.cycle.builders import STRICT, Fleet, admitted
+from tests.dispatcher.cycle.builders import STRICT, Fleet, admitted, option, shape_of_parts
 from tests.dispatcher.ledger.builders import TABLE, charge, queue, root
 from tests.dispatcher.workloads.builders import LAW
 
 Option = dict[str, int]
 
 
-def option(of: Option) -> Alternative:
-    """Charged so; ``or`` several resources, each standing for a flavor that Karmada may put it on."""
-    flavors = tuple(("any", name) for name in of)
-    places = tuple(Alternative((("any", name),), charge(**{name: amount})) for name, amount in of.items())
-    return Alternative(flavors, charge(**of), places if len(of) > 1 else ())
-
-
 def shape(*parts: list[Option], avoids_borrowing: bool = False) -> Shape:
-    first, *further = (tuple(map(option, options)) for options in parts)
-    return Shape(str(parts), (), first, further=tuple(further), avoids_borrowing=avoids_borrowing)
+    stated = ([charge(**one) for one in options] for options in parts)
+    return shape_of_parts(*stated, avoids_borrowing=avoids_borrowing)
 
 
 def told(fleet: Fleet, way: Shape) -> tuple[Option, ...] | str:
@@ -106,6 +100,23 @@ def test_a_flavor_is_borrowed_only_if_no_later_one_is_nearer_where_the_queue_say
     assert answer == ({nearest if avoids else first_fit: 4},)
 
 
+def test_what_is_nearest_is_looked_for_anew_once_somebody_else_has_borrowed() -> None:
+    """The flavor found in the cycle before would still fit, but is no nearer than the first any more."""
+    fleet = Fleet(
+        root("org", one=8, two=8),
+        queue("division", "org", one=4),
+        queue("a", "division"),
+        queue("b", "division"),
+    )
+    fleet.submit("a", "job", shape([{"two": 4}, {"one": 4}], avoids_borrowing=True))
+    cycles = AdmissionCycles()
+    assert cycles.decide(fleet.snapshot(tokens=0), 0).actions == ()
+    fleet.ledger.charge("b", charge(one=4))
+    (action,) = cycles.decide(fleet.snapshot(), 0).actions
+    assert isinstance(action, Admit)
+    assert named(action.alternative.charge) == {"two": 4}
+
+
 @pytest.mark.parametrize(
     ("owned", "cover", "expected"),
     [
@@ -157,7 +168,7 @@ _PARTS = st.lists(st.lists(_AMOUNTS, min_size=1, max_size=3), min_size=1, max_si
 def test_an_assignment_is_found_where_there_is_one_and_is_the_first(
     stated: list[list[Option]], owned: Option
 ) -> None:
-    parts = [[option(one) for one in options] for options in stated]
+    parts = [[option(charge(**one)) for one in options] for options in stated]
 
     def fits(cell: Cell, amount: int) -> bool:
         return amount <= owned[TABLE.name(cell).resource]
@@ -184,7 +195,8 @@ def test_a_search_that_leads_nowhere_ends() -> None:
         looks += 1
         return TABLE.name(cell).resource != "none"
 
-    found = assign([[option({"one": 1}), option({"two": 1})]] * 29 + [[option({"none": 1})]], fits)
+    fitting = [option(charge(one=1)), option(charge(two=1))]
+    found = assign([fitting] * 29 + [[option(charge(none=1))]], fits)
     assert isinstance(found, Stuck)
     assert found.is_undecided
     assert [named(one.charge) for one in found.options] == [{"none": 1}]
