@@ -42,7 +42,7 @@ class Decision:
     """The actions, in order, and why each class of items that has not been admitted whole waits.
 
     ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
-    ``window_full``: the heads of the queues that still competed when the window was full. Reasons are worked
+    ``window_full``: the ids of the heads that still competed when the window was full. Reasons are worked
     out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
     ``turns``: what the next snapshot is to be given if the actions are carried out.
     """
@@ -50,5 +50,5 @@ class Decision:
     actions: tuple[Action, ...]
     waits: Mapping[ClassKey, Reason]
     next_due_ms: int | None = None
-    window_full: tuple[Item, ...] = ()
+    window_full: frozenset[str] = frozenset()
     turns: Turns = NO_TURNS

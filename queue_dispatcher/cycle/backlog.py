@@ -4,6 +4,8 @@ It tells whether quota is scarce: as long as all that waits below a node fits th
 from anybody, and the order in which workloads start is a matter of the release window alone.
 """
 
+from collections.abc import Collection
+
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.tree import QuotaTree
@@ -54,6 +56,11 @@ class Backlog:
             for node in path:
                 key = (node, cell)
                 self._admitted[key] = self._admitted.get(key, 0) + amount
+
+    @property
+    def cells(self) -> Collection[Cell]:
+        """The cells of which anything waits anywhere."""
+        return self._amounts.keys()
 
     def amount(self, node: int, cell: Cell) -> int:
         """What waits below the node."""

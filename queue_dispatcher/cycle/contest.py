@@ -26,9 +26,8 @@ from collections.abc import Iterator, Sequence
 from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.pending import least_of
 from queue_dispatcher.cycle.turns import TakenTurns
-from queue_dispatcher.ledger.cells import Charge
+from queue_dispatcher.ledger.cells import Cell
 
 # The least of them goes next. Tier: 0 if the item makes nobody borrow, else 1; urgency: the priority of its
 # queue, negated; the share of the child with the item (both 0 where quota is not scarce); the item's
@@ -44,8 +43,15 @@ class Contest:
     """
 
     def __init__(
-        self, headroom: Headroom, backlog: Backlog, turns: TakenTurns, root: int, queues: Sequence[QueueHead]
+        self,
+        headroom: Headroom,
+        backlog: Backlog,
+        turns: TakenTurns,
+        root: int,
+        queues: Sequence[QueueHead],
+        begun: list[QueueHead],
     ) -> None:
+        """Whoever begins to compete is noted in ``begun``."""
         self.winner: QueueHead | None = None
         """The queue that goes next, as of the last `find`; None once no item has room."""
         self._headroom = headroom
@@ -53,14 +59,16 @@ class Contest:
         self._turns = turns
         self._root = root
         self._queues = queues
+        self._begun = begun
         self.is_scarce = False
         """Whether the tree holds its tournament."""
         self._heaps: dict[int, list[_Contender]] = {}
-        self._least: Sequence[Charge] | None = None
+        self._refused = 0
 
     def find(self) -> Iterator[None]:
         """Find the winner: the one that was looked at last, unless its item has no room any more."""
         if not self._heaps:
+            self.is_scarce = self._all_may_lack()
             yield from self._seed()
         yield from self._find_best()
         if self.winner is not None and not self.is_scarce and self._may_lack(self.winner):
@@ -71,7 +79,7 @@ class Contest:
     def played(self) -> None:
         """The winner has had its turn: its next item takes the place of the one before."""
         queue = self._heaps[self._root][0][8]
-        self._settle(queue, queue.look())
+        self._settle(queue, self._look(queue))
 
     @property
     def candidates(self) -> Iterator[QueueHead]:
@@ -82,6 +90,12 @@ class Contest:
                 if entry[7] == queue.path[0]:
                     yield queue
 
+    def _look(self, queue: QueueHead) -> Fit | None:
+        if not queue.is_begun:
+            queue.begin(self._headroom)
+            self._begun.append(queue)
+        return queue.look()
+
     def _find_best(self) -> Iterator[None]:
         heap = self._heaps[self._root]
         looks = 0
@@ -90,10 +104,7 @@ class Contest:
             if not looks % _PACE:
                 yield
             *_, queue, fit = heap[0]
-            if queue.looked == self._headroom.changes and queue.fit == fit:
-                self.winner = queue
-                return
-            item, now = queue.item, queue.look()
+            item, now = queue.item, self._look(queue)
             if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
                 self.winner = queue
                 return
@@ -103,6 +114,27 @@ class Contest:
                 break
             self._settle(queue, now)
         self.winner = None
+
+    def _is_exhausted(self) -> bool:
+        """Whether nothing of the tree has room, because of no queue even the least does that anything needs.
+
+        Those found so are not looked at again, as headroom only shrinks.
+        """
+        headroom, root = self._headroom, self._root
+        most: dict[Cell, int] = {}
+        while self._refused < len(self._queues):
+            for charge in (least := self._queues[self._refused].least):
+                for cell, amount in charge:
+                    if cell not in most:
+                        most[cell] = headroom.most_in(root, cell)
+                    if amount > most[cell]:
+                        break
+                else:
+                    return False
+            if not least:
+                return False
+            self._refused += 1
+        return True
 
     def _may_lack(self, queue: QueueHead) -> bool:
         """Whether others of the tree could come to lack what the item takes."""
@@ -121,22 +153,37 @@ class Contest:
                 return True
         return False
 
-    def _is_exhausted(self) -> bool:
-        """Whether nothing of the tree has room, because not even the least that anybody needs does."""
-        if self._least is None:
-            needs = [queue.least for queue in self._queues]
-            self._least = least_of(needs) if all(needs) else ()
-        return self._headroom.refuses(self._root, self._least)
+    def _all_may_lack(self) -> bool:
+        """Whether `_may_lack` holds for whoever goes first; only saves finding out who that is."""
+        headroom, backlog, root = self._headroom, self._backlog, self._root
+        lacking = {
+            cell for cell in backlog.cells if backlog.amount(root, cell) > headroom.most_in(root, cell)
+        }
+        if not lacking:
+            return False
+        for queue in self._queues:
+            for cell, _ in queue.first:
+                if cell in lacking:
+                    break
+            else:
+                return False
+        return len(self._queues[0].path) > 1
 
     def _seed(self) -> Iterator[None]:
         """Send up the best of every node, the deepest first."""
-        self._heaps = {self._root: []}
+        root = self._root
+        heaps = self._heaps = {root: []}
+        changes = self._headroom.changes
         for number, queue in enumerate(self._queues):
             if not number % _PACE:
                 yield
-            fit = queue.look()
+            fit = self._look(queue) if changes else queue.found
             if fit is not None:
-                self._heaps.setdefault(_judges(queue)[0], []).append(self._own_entry(queue, fit))
+                entry = self._own_entry(queue, fit)
+                heap = heaps.get(queue.path[1] if len(queue.path) > 1 else root)
+                if heap is None:
+                    heap = heaps[queue.path[1]] = []
+                heap.append(entry)
         waiting = [-node for node in self._heaps]
         heapq.heapify(waiting)
         while waiting:
@@ -163,8 +210,14 @@ class Contest:
             entry = self._sent_up(node, heap[0]) if heap and node != self._root else None
 
     def _own_entry(self, queue: QueueHead, fit: Fit) -> _Contender:
-        tier = 1 if self._is_borrowing(queue, fit) else 0
-        return self._entry(tier, queue, fit, 0)
+        priority, came_ms, item_id = queue.rank
+        node, tier, share = queue.path[0], 0, 0
+        if self.is_scarce:
+            ledger, charge = self._headroom.ledger, fit.alternative.charge
+            tier = 1 if ledger.borrows_after(queue.name, charge) else 0
+            share = ledger.share_at(queue.name, charge, 0)
+        tag = self._turns.tag(-priority, node)
+        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _sent_up(self, node: int, best: _Contender) -> _Contender:
         """The node's entry at its parent, with the best of its children.
@@ -172,16 +225,11 @@ class Contest:
         The tier is the child's as of when it was looked at. It may have become worse since, which is found
         out if it wins; to send up the worse one now would hide other children that are better by then.
         """
-        queue, fit = best[8:]
-        return self._entry(best[0], queue, fit, queue.path.index(node))
-
-    def _entry(self, tier: int, queue: QueueHead, fit: Fit, level: int) -> _Contender:
-        priority, came_ms, item_id = queue.rank
-        node, share = queue.path[level], 0
+        tier, urgency, share, priority, _, came_ms, item_id, _, queue, fit = best
         if self.is_scarce:
-            share = self._headroom.ledger.share_at(queue.name, fit.alternative.charge, level)
+            share = self._headroom.ledger.share_at(queue.name, fit.alternative.charge, queue.path.index(node))
         tag = self._turns.tag(-priority, node)
-        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
+        return (tier, urgency, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _is_borrowing(self, queue: QueueHead, fit: Fit) -> bool:
         return self.is_scarce and self._headroom.ledger.borrows_after(queue.name, fit.alternative.charge)

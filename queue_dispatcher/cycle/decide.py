@@ -19,14 +19,13 @@ same decisions.
 import heapq
 from collections.abc import Generator, Iterator, Sequence
 
-from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe
 from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.head import QueueHead
-from queue_dispatcher.cycle.headroom import Headroom
+from queue_dispatcher.cycle.headroom import Bounds, Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
@@ -55,6 +54,7 @@ class AdmissionCycles:
         self._ledger: Ledger | None = None
         self._flows: Flows | None = None
         self._sets = ClusterSets()
+        self._begun: list[QueueHead] = []
 
     def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
         """As `decide`."""
@@ -77,6 +77,10 @@ class AdmissionCycles:
             self._heads: dict[str, QueueHead] = {}
             self._classes: dict[str, Sequence[PendingClass]] = {}
             self._backlog = Backlog(snapshot.ledger.tree)
+            self._bounds: Bounds | None = None
+        while self._begun:
+            # Of steps that were not taken to their end.
+            self._heads.pop(self._begun.pop().name, None)
         self._flows = Flows(snapshot, self._flows)
         headroom = Headroom(snapshot, self._flows, self._sets)
         stopped: dict[str, Reason] = {}
@@ -85,15 +89,17 @@ class AdmissionCycles:
         yield from self._heads_of(snapshot, headroom, now_ms, stopped, candidates, blocked)
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
-        cycle = _Cycle(snapshot, headroom, self._backlog, outcome)
+        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, self._begun)
         for head in blocked:
             assert head.blocked is not None
             outcome.blocked[head.name] = head.blocked
             head.hold(headroom)
         yield from cycle.run(candidates)
         due = [head.due_ms for head in self._heads.values()]
-        due += [head.changes_ms for head in (*blocked, *candidates)]
+        due += [head.changes_ms for head in (*blocked, *self._begun)]
         due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
+        while self._begun:
+            self._begun.pop().end()
         return cycle.decision(min((at for at in due if at is not None), default=None))
 
     def _heads_of(
@@ -107,7 +113,12 @@ class AdmissionCycles:
     ) -> Iterator[None]:
         """Find the heads of all queues, before anything is taken."""
         heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
-        queues = snapshot.queues
+        queues, bounds = snapshot.queues, self._bounds
+        is_within = bounds is not None and bounds.hold(headroom)
+        if not is_within:
+            bounds = Bounds({}, {})
+        # Until all heads have been found, nothing is known of all of them.
+        self._bounds = None
         for name in [name for name in classes if name not in queues]:
             del classes[name]
             if heads.pop(name, None) is not None:
@@ -127,23 +138,34 @@ class AdmissionCycles:
             head = heads.get(name)
             if head is None:
                 head = heads[name] = QueueHead(state, headroom)
-            if head.keep_or_find(state, headroom, now_ms):
+            if head.keep_or_find(state, headroom, now_ms, is_within=is_within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
+            if bounds is not None:
+                head.slack(bounds)
             if head.found is not None:
                 candidates.append(head)
             elif head.blocked is not None:
                 blocked.append(head)
+        self._bounds = bounds
 
 
 class _Cycle:
     """One cycle under way, once the heads have been found."""
 
-    def __init__(self, snapshot: Snapshot, headroom: Headroom, backlog: Backlog, outcome: Outcome) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        headroom: Headroom,
+        backlog: Backlog,
+        outcome: Outcome,
+        begun: list[QueueHead],
+    ) -> None:
         self._actions: list[Action] = []
         self._headroom = headroom
         self._backlog = backlog
         self._outcome = outcome
+        self._begun = begun
         self._turns = TakenTurns(snapshot.turns, snapshot.ledger.tree)
         self._tokens = snapshot.tokens
         self._in_flight = snapshot.in_flight
@@ -152,13 +174,12 @@ class _Cycle:
         # By tree, what the estimators would be asked: the first item of each question.
         self._questions: dict[int, dict[str, Item]] = {}
         self._asked: set[str] = set()
-        self._full: tuple[Item, ...] = ()
+        self._full: frozenset[str] = frozenset()
 
     def run(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
         """Give turns while there are tokens and items that have room."""
         self._backlog.begin()
         contests: dict[int, Contest] = {}
-        yield from self._begin(candidates)
         if self._tokens > 0:
             contests = self._contests(candidates)
         trees: list[_Due] = []
@@ -184,12 +205,12 @@ class _Cycle:
             contest.played()
         if self._tokens <= 0:
             self._outcome.full = release_window_full(self._in_flight)
-            left = [head for one in contests.values() for head in one.candidates] if contests else candidates
-            self._full = tuple(head.item for head in sorted(left, key=_name))
-        for number, head in enumerate(candidates):
+            left = (head for one in contests.values() for head in one.candidates) if contests else candidates
+            self._full = frozenset(head.item.id for head in left)
+        for number, head in enumerate(self._begun):
             if not number % _PACE:
                 yield
-            if head.state.strategy is QueueingStrategy.STRICT_FIFO:
+            if head.is_strict:
                 head.look()
                 if head.blocked is not None:
                     self._outcome.blocked[head.name] = head.blocked
@@ -204,18 +225,12 @@ class _Cycle:
             turns=self._turns.after(self._backlog.has_rival),
         )
 
-    def _begin(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
-        for number, head in enumerate(candidates):
-            if not number % _PACE:
-                yield
-            head.begin(self._headroom)
-
     def _contests(self, candidates: Sequence[QueueHead]) -> dict[int, Contest]:
         queues: dict[int, list[QueueHead]] = {}
         for head in candidates:
             queues.setdefault(head.path[-1], []).append(head)
         return {
-            root: Contest(self._headroom, self._backlog, self._turns, root, queues[root])
+            root: Contest(self._headroom, self._backlog, self._turns, root, queues[root], self._begun)
             for root in sorted(queues)
         }
 
@@ -268,10 +283,6 @@ class _Cycle:
                 if turn < len(items) and len(chosen) < self._max_probes:
                     chosen.setdefault(items[turn].shape.probe, items[turn])
         return list(chosen.values())
-
-
-def _name(head: QueueHead) -> str:
-    return head.name
 
 
 _PACE = 64

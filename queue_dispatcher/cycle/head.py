@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.headroom import Fit, Headroom, QueueHeadroom
+from queue_dispatcher.cycle.headroom import Bounds, Fit, Headroom, QueueHeadroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
@@ -24,17 +24,16 @@ from queue_dispatcher.ledger.cells import Charge
 class QueueHead:
     """A queue that is not stopped and has a place in the tree.
 
-    In each cycle: `keep_or_find`; if ``found`` is not None then `begin`, and `look` until it says None.
+    In each cycle: `keep_or_find`; if ``found`` is not None, `begin`, `look` until it says None, and `end`.
     ``path``: its number in the tree and those above, up to the root. Of the head, as of the last look:
     ``fit``, how it may start, ``rank``, ``item`` and ``key``, its class.
     ``blocked``: the item that holds up all behind it in a StrictFIFO queue, if one does, and its class;
-    ``changes_ms``: when time alone may put another in its place.
+    ``first``: what ``found`` is charged; ``changes_ms``: when time alone may put another in its place.
     """
 
     __slots__ = (
         "_ahead",
         "_at_ms",
-        "_first",
         "_headroom",
         "_is_begun",
         "_is_strict",
@@ -51,6 +50,7 @@ class QueueHead:
         "blocked",
         "changes_ms",
         "due_ms",
+        "first",
         "fit",
         "found",
         "is_done",
@@ -79,7 +79,7 @@ class QueueHead:
         self._version = -1
         self._at_ms = 0
         self._until_ms: float = _FOREVER
-        self._first: Charge = ()
+        self.first: Charge = ()
         self._order: Sequence[PendingClass] = ()
         self._ranks: list[Rank] = []
         self._ahead = 0
@@ -87,46 +87,42 @@ class QueueHead:
         self._place = 0
         self._moved: list[tuple[Rank, int, PendingClass]] = []
         self._is_strict = False
+        self._is_begun = False
         self._restart()
 
-    def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int) -> bool:
+    def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        Answers whether it was looked for.
+        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether what waits, or
+        its order, has changed.
         """
-        pending = state.pending
-        if (
+        pending, left = state.pending, self._left
+        is_same = (
             self._version == pending.version
             and (self.state is state or self.state == state)
             and self._at_ms <= now_ms < self._until_ms
-            and self._left.is_unchanged(headroom, self._first)
-        ):
-            self.state = state
-            self._at_ms = now_ms
-            return False
+        )
         self.state = state
-        self.priority = state.priority
-        self._version = pending.version
         self._at_ms = now_ms
-        self._is_strict = state.strategy is QueueingStrategy.STRICT_FIFO
-        self._left.forget()
-        self._left.begin(headroom)
-        self._headroom = headroom
-        self.due_ms = pending.next_due_ms(now_ms)
-        self._order = pending.classes(now_ms)
-        self._ranks = []
-        points_ms = [self.due_ms]
-        if self.state.ageing.cap or any(one.key.ageing for one in self._order):
-            aged = sorted((rank(one.items[0], self.state.ageing, now_ms), one) for one in self._order)
-            self._ranks, self._order = [first for first, _ in aged], [one for _, one in aged]
-            points_ms += (next_point_ms(one.items[0], self.state.ageing, now_ms) for one in self._order)
-        self._until_ms = min((at for at in points_ms if at is not None), default=_FOREVER)
+        if is_same and (
+            left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first)
+        ):
+            return False
+        left.forget()
+        left.begin(headroom)
+        if not is_same:
+            self._version = pending.version
+            self._order_classes(now_ms)
         self._restart()
         self.found = self._find()
         self._ahead = self._next
         self._is_touched = False
-        self._first = self.found.alternative.charge if self.found is not None else ()
-        return True
+        self.first = self.found.alternative.charge if self.found is not None else ()
+        return not is_same
+
+    def slack(self, bounds: Bounds) -> None:
+        """Lower the bounds to those within which the head stays what it is."""
+        self._left.slack(self.first, bounds)
 
     def begin(self, headroom: Headroom) -> None:
         """Compete in a cycle, with the head that was kept or found."""
@@ -134,11 +130,15 @@ class QueueHead:
         self._left.begin(headroom)
         self.looked = 0
         self.fit = self.found
+        self._is_begun = True
+
+    def end(self) -> None:
+        """The cycle has ended, and the head is again as it was before."""
         if self._is_touched:
             self._restart()
             self._next = self._ahead
             self._peek()
-        self._is_begun = True
+        self._is_begun = False
 
     def hold(self, headroom: Headroom) -> None:
         """What the blocked head of a StrictFIFO queue waits for of the queue's own quota, nobody may borrow.
@@ -150,6 +150,16 @@ class QueueHead:
         charge = self._left.owned_and_short(self.blocked[0].shape, headroom)
         if charge:
             headroom.hold(self.name, charge)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it is between `begin` and `end`."""
+        return self._is_begun
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether nobody may pass its head."""
+        return self._is_strict
 
     @property
     def least(self) -> tuple[Charge, ...]:
@@ -188,8 +198,21 @@ class QueueHead:
         self.is_done = self._is_touched = True
         self.looked = -1
 
+    def _order_classes(self, now_ms: int) -> None:
+        pending, ageing = self.state.pending, self.state.ageing
+        self.priority = self.state.priority
+        self._is_strict = self.state.strategy is QueueingStrategy.STRICT_FIFO
+        self.due_ms = pending.next_due_ms(now_ms)
+        self._order = pending.classes(now_ms)
+        self._ranks = []
+        points_ms = [self.due_ms]
+        if ageing.cap or any(one.key.ageing for one in self._order):
+            aged = sorted((rank(one.items[0], ageing, now_ms), one) for one in self._order)
+            self._ranks, self._order = [first for first, _ in aged], [one for _, one in aged]
+            points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
+        self._until_ms = min((at for at in points_ms if at is not None), default=_FOREVER)
+
     def _restart(self) -> None:
-        self._is_begun = False
         self._is_touched = False
         self._next = 0
         self._place = 0

@@ -40,6 +40,20 @@ class Fit(NamedTuple):
     is_known: bool
 
 
+@dataclass(slots=True)
+class Bounds:
+    """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
+
+    spent: dict[Cell, int]
+    returned: dict[Cell, int]
+
+    def hold(self, headroom: "Headroom") -> bool:
+        """Whether the sums are within them."""
+        return all(headroom.spent.get(cell, 0) <= most for cell, most in self.spent.items()) and all(
+            headroom.returned.get(cell, 0) < most for cell, most in self.returned.items()
+        )
+
+
 class Headroom:
     """What the queues of a cycle share; starts as the snapshot says, which stays as it is."""
 
@@ -65,6 +79,14 @@ class Headroom:
     def free(self, cell: Cell) -> int:
         """What is physically left of a cell, whoever is to be charged."""
         return self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+
+    def available(self, queue: str, path: tuple[int, ...], cell: Cell) -> int:
+        """What quota and capacity have left for the queue at the beginning of the path."""
+        free = self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+        if self._held is not None:
+            return min(free, self.availability(queue, cell).amount)
+        amount = self.ledger.available_at(path, cell)
+        return min(free, amount)
 
     def availability(self, queue: str, cell: Cell) -> Availability:
         """What quota has left for the queue: of what is held for others, nothing that it would borrow."""
@@ -117,13 +139,7 @@ class Headroom:
         """Whether less is left for the queue because of what is held for others."""
         return self.availability(queue, cell).amount < self.ledger.availability(queue, cell).amount
 
-    def refuses(self, root: int, least: Sequence[Charge]) -> bool:
-        """Whether nothing in a tree has room because not even the least that anybody there needs does."""
-        return bool(least) and all(
-            any(amount > self._most_in(root, cell) for cell, amount in charge) for charge in least
-        )
-
-    def _most_in(self, root: int, cell: Cell) -> int:
+    def most_in(self, root: int, cell: Cell) -> int:
         """At least what any queue of a tree may be charged."""
         tree, free = self.ledger.tree, self.free(cell)
         if not tree.lends_all(root, cell):
@@ -143,7 +159,6 @@ class _Left:
     sum of all that is given back from which on what was refused for want of this cell may fit.
     """
 
-    quota: Availability
     amount: int
     ceiling: int
     rises: int = UNLIMITED
@@ -159,7 +174,7 @@ class QueueHeadroom:
     def __init__(self, headroom: Headroom, queue: str) -> None:
         self._headroom = headroom
         self._queue = queue
-        self._node = headroom.ledger.tree.paths[queue][0]
+        self._path = headroom.ledger.tree.paths[queue]
         # What was read before anything was taken in the cycle, which is what may hold in the next too.
         self._cells: dict[Cell, _Left] = {}
         self._verdicts: dict[str, Verdict | None] = {}
@@ -187,14 +202,20 @@ class QueueHeadroom:
 
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
-        spent, cells = headroom.spent, self._cells
+        spent, returned, cells = headroom.spent, headroom.returned, self._cells
         for cell, amount in charge:
             if amount + spent.get(cell, 0) > cells[cell].ceiling:
                 return False
-        returned = headroom.returned
         for cell, left in cells.items():
             if returned.get(cell, 0) >= left.rises:
                 return False
+        for cell, flow in self._distances.items():
+            if self._flow(headroom, cell) != flow:
+                return False
+        return self.is_told_the_same(headroom)
+
+    def is_told_the_same(self, headroom: Headroom) -> bool:
+        """Whether verdicts and capacities are those that were read."""
         if self._verdicts:
             verdicts = headroom.verdicts
             for probe, verdict in self._verdicts.items():
@@ -205,7 +226,21 @@ class QueueHeadroom:
             for cell, most in self._capacities.items():
                 if capacity.get(cell) != most:
                     return False
-        return all(self._flow(headroom, cell) == flow for cell, flow in self._distances.items())
+        return True
+
+    def slack(self, charge: Charge, bounds: Bounds) -> None:
+        """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
+        for cell, amount in charge:
+            ceiling = self._cells[cell].ceiling - amount
+            if ceiling < bounds.spent.get(cell, UNLIMITED):
+                bounds.spent[cell] = ceiling
+        for cell, left in self._cells.items():
+            if left.rises < bounds.returned.get(cell, UNLIMITED):
+                bounds.returned[cell] = left.rises
+        # How far away something would be borrowed may change with anything that is charged or given back.
+        for cell, (spent, returned) in self._distances.items():
+            bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
+            bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -217,12 +252,15 @@ class QueueHeadroom:
         if shape.further or shape.avoids_borrowing:
             found = self._assign(shape)
             return None if isinstance(found, Stuck) else self._estimated(shape, found)
-        cells, spent = self._cells, self._headroom.spent
+        headroom, cells = self._headroom, self._cells
+        spent, is_first = headroom.spent, not headroom.changes
         for alternative in shape.alternatives:
             if alternative.places:
                 alternative = self._narrowed(alternative)
             for cell, amount in alternative.charge:
                 left = cells.get(cell)
+                if left is None and is_first:
+                    left = cells[cell] = self._look(cell, spent.get(cell, 0))
                 if (
                     left is None or amount + spent.get(cell, 0) > left.ceiling or self._kept
                 ) and not self._has(cell, amount):
@@ -270,7 +308,7 @@ class QueueHeadroom:
             ways = [joined([options[0] for options in self._parts(shape)])]
         for alternative in ways:
             charge = alternative.charge
-            if any(amount > ledger.tree.limits(cell).nominal[self._node] for cell, amount in charge):
+            if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
                 continue
             owned = [(cell, min(amount, ledger.owned_left(queue, cell))) for cell, amount in charge]
             held = tuple(pair for pair in owned if pair[1])
@@ -375,9 +413,8 @@ class QueueHeadroom:
         return amount + kept <= now.amount
 
     def _look(self, cell: Cell, spent: int) -> _Left:
-        quota = self._headroom.availability(self._queue, cell)
-        amount = min(quota.amount, self._headroom.free(cell))
-        return _Left(quota, amount, spent + amount)
+        amount = self._headroom.available(self._queue, self._path, cell)
+        return _Left(amount, spent + amount)
 
     def _is_possible(self, alternative: Alternative) -> bool:
         return all(amount <= self._most(cell) for cell, amount in alternative.charge)
@@ -388,7 +425,7 @@ class QueueHeadroom:
     def _most(self, cell: Cell) -> int:
         """What could be charged if nothing else ran."""
         capacity = self._capacities[cell] = self._headroom.capacity.get(cell)
-        most = self._headroom.ledger.tree.limits(cell).most[self._node]
+        most = self._headroom.ledger.tree.limits(cell).most[self._path[0]]
         return most if capacity is None else min(most, capacity)
 
     def _short(self, cell: Cell, asked: int) -> Reason:

@@ -161,7 +161,21 @@ class Ledger:
 
     def available(self, queue: str, cell: Cell) -> int:
         """What one more workload may be charged, borrowing included; never below 0."""
-        return self.availability(queue, cell).amount
+        return self.available_at(self.tree.paths.get(queue, ()), cell)
+
+    def available_at(self, path: tuple[int, ...], cell: Cell) -> int:
+        """`available` of the queue at the beginning of a path of `QuotaTree.paths`."""
+        balances, _, borrowing, lending = self._columns[cell]
+        amount, kept = UNLIMITED if path else 0, 0
+        for node in path:
+            balance = balances[node]
+            left = balance + borrowing[node]
+            here = kept + left if left > 0 else kept
+            if here < amount:
+                amount = here
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return amount
 
     def availability(self, queue: str, cell: Cell) -> Availability:
         """`available`, and the lowest node that bounds it: -1 for an unknown queue."""

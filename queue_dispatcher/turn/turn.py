@@ -124,7 +124,7 @@ def _followed(state: TurnState, now: Now) -> Turned:
 def _decided(state: TurnState, now: Now) -> Decision:
     decision = state.cycles.decide(snapshot(state, now), now.day_ms)
     since = state.view.full_since_ms
-    full = {item.id: since.get(item.id, now.elapsed_ms) for item in decision.window_full}
+    full = {item: since.get(item, now.elapsed_ms) for item in decision.window_full}
     undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
     state.view = View(decision.waits, now.elapsed_ms, full, undecided)
     return decision

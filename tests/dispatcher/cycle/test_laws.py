@@ -132,6 +132,12 @@ class Dispatching(RuleBasedStateMachine):
         self.check(decision, snapshot)
         self.fleet.carry_out(decision)
 
+    @rule(tokens=st.sampled_from([0, 1, UNLIMITED_TOKENS]), steps=st.integers(1, 40))
+    def steps_that_nobody_takes_to_their_end(self, tokens: int, steps: int) -> None:
+        begun = self.cycles.steps(self.snapshot(tokens, verdicts=self.fits), self.fleet.now_ms)
+        for _ in range(steps):
+            next(begun, None)
+
     @rule()
     def quiescence(self) -> None:
         """Cycles with an open window until none admits: then nothing that could start waits.
@@ -235,7 +241,7 @@ class Dispatching(RuleBasedStateMachine):
                 assert decision.waits[key(item)].text, f"{item.id} waits without a reason"
         kinds = {waiting: reason.kind for waiting, reason in decision.waits.items()}
         full = {waiting.queue for waiting, kind in kinds.items() if kind == "ReleaseWindowFull"}
-        assert full <= {item.queue for item in decision.window_full}
+        assert full <= {due[item].queue for item in decision.window_full}
         assert decision.next_due_ms is None or decision.next_due_ms > self.fleet.now_ms
 
     def check_quota(self, decision: Decision) -> None:
