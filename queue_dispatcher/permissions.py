@@ -50,6 +50,18 @@ PERMISSIONS: tuple[Permission, ...] = (
     ),
     Permission("localqueues.fairway.dev/status", ("patch",), "LocalQueues show no counts", _MANIFEST),
     Permission(
+        "resourceflavors.fairway.dev/status",
+        ("patch",),
+        "ResourceFlavors do not tell which of their fields have no effect",
+        _MANIFEST,
+    ),
+    Permission(
+        "serviceclasses.fairway.dev/status",
+        ("patch",),
+        "ServiceClasses do not tell which of their fields have no effect",
+        _MANIFEST,
+    ),
+    Permission(
         "priorityclasses.scheduling.k8s.io",
         _READS,
         "PriorityClasses are passed over: priority 0 unless a ServiceClass or the binding says",

@@ -75,6 +75,7 @@ class BindingReader:
                 service_class=one(admission.service_class),
                 requests=one(admission.requests),
                 flavors=one(admission.flavors),
+                components=one(admission.components),
                 group=one(admission.group),
             )
         workload = spec.resource

@@ -147,7 +147,7 @@ class QueueCache:
         self.is_tree_stale = True
         if before is None or after is None or before.namespace_selector != after.namespace_selector:
             self._leads_elsewhere(key)
-        if before is None or after is None or before.groups != after.groups:
+        if before is None or after is None or _search(before) != _search(after):
             self.reshaped.add(key)
         self._changed()
 
@@ -198,6 +198,11 @@ class QueueCache:
         else:
             self.all_bindings = True
         self._changed()
+
+
+def _search(queue: ClusterQueue) -> object:
+    """What of a queue decides what may be charged to it, and in which order."""
+    return queue.groups, queue.fungibility.when_can_borrow
 
 
 def _read_volcano_queue(obj: VolcanoQueueObject) -> VolcanoQueueObject:

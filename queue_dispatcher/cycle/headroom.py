@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairway.resources import format_amount
+from queue_dispatcher.cycle.assignment import Stuck, assign
 from queue_dispatcher.cycle.clusters import ClusterSets, TakenClusters
 from queue_dispatcher.cycle.flows import Flows
-from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.items import Alternative, Shape, joined
 from queue_dispatcher.cycle.reasons import (
     Reason,
     never_fits,
@@ -27,7 +28,7 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_quota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 from queue_dispatcher.ledger.ledger import Availability, Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 
@@ -178,6 +179,9 @@ class QueueHeadroom:
         self._cells: dict[Cell, _Left] = {}
         self._verdicts: dict[str, Verdict | None] = {}
         self._capacities: dict[Cell, int | None] = {}
+        # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
+        self._distances: dict[Cell, tuple[int, int]] = {}
+        self._narrow: dict[Alternative, Alternative] = {}
         # What was read since.
         self._now: dict[Cell, _Left] = {}
         self._kept: dict[Cell, int] = {}
@@ -193,6 +197,8 @@ class QueueHeadroom:
         self._cells = {}
         self._verdicts = {}
         self._capacities = {}
+        self._distances = {}
+        self._narrow = {}
 
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
@@ -202,6 +208,9 @@ class QueueHeadroom:
                 return False
         for cell, left in cells.items():
             if returned.get(cell, 0) >= left.rises:
+                return False
+        for cell, flow in self._distances.items():
+            if self._flow(headroom, cell) != flow:
                 return False
         return self.is_told_the_same(headroom)
 
@@ -228,6 +237,10 @@ class QueueHeadroom:
         for cell, left in self._cells.items():
             if left.rises < bounds.returned.get(cell, UNLIMITED):
                 bounds.returned[cell] = left.rises
+        # How far away something would be borrowed may change with anything that is charged or given back.
+        for cell, (spent, returned) in self._distances.items():
+            bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
+            bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -236,9 +249,14 @@ class QueueHeadroom:
         """
         if shape.never is not None:
             return None
+        if shape.further or shape.avoids_borrowing:
+            found = self._assign(shape)
+            return None if isinstance(found, Stuck) else self._estimated(shape, found)
         headroom, cells = self._headroom, self._cells
         spent, is_first = headroom.spent, not headroom.changes
         for alternative in shape.alternatives:
+            if alternative.places:
+                alternative = self._narrowed(alternative)
             for cell, amount in alternative.charge:
                 left = cells.get(cell)
                 if left is None and is_first:
@@ -248,9 +266,7 @@ class QueueHeadroom:
                 ) and not self._has(cell, amount):
                     break
             else:
-                if not shape.probe:
-                    return Fit(alternative, True)
-                return headroom.estimated(shape, alternative, self._verdict(shape))
+                return self._estimated(shape, alternative)
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
@@ -264,8 +280,14 @@ class QueueHeadroom:
         return bool(least)
 
     def can_ever_admit(self, shape: Shape) -> bool:
-        """Whether a workload of the shape could start if nothing else ran."""
-        if shape.never is not None or not any(map(self._is_possible, shape.alternatives)):
+        """Whether a workload of the shape could start if nothing else ran; True where that is undecided."""
+        if shape.never is not None:
+            return False
+        if shape.further:
+            found = assign(self._parts(shape), self._could_have)
+            if isinstance(found, Stuck) and not found.is_undecided:
+                return False
+        elif not any(map(self._is_possible, self._ways(shape))):
             return False
         verdict = self._verdict(shape) if shape.probe else None
         return verdict is None or not verdict.never
@@ -281,7 +303,10 @@ class QueueHeadroom:
         Nothing where it would have to borrow, or where quota is not what it lacks.
         """
         ledger, queue = headroom.ledger, self._queue
-        for alternative in shape.alternatives:
+        ways = self._ways(shape)
+        if shape.further:
+            ways = [joined([options[0] for options in self._parts(shape)])]
+        for alternative in ways:
             charge = alternative.charge
             if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
                 continue
@@ -296,16 +321,73 @@ class QueueHeadroom:
         if shape.never is not None:
             return shape.never
         verdict = self._verdict(shape) if shape.probe else None
+        ways = self._ways(shape)
+        if shape.further:
+            ever, now = assign(self._parts(shape), self._could_have), self._assign(shape)
+            if isinstance(ever, Stuck) and not ever.is_undecided:
+                return self._never(ever.options[0])
+            # Of the part that fits nowhere now, with what the parts before it take.
+            ways = now.options if isinstance(now, Stuck) else [now]
+        elif not ways:
+            return _NO_ALTERNATIVE
+        elif not any(map(self._is_possible, ways)):
+            return self._never(ways[0])
         short: tuple[Cell, int] | None = None
-        for alternative in filter(self._is_possible, shape.alternatives):
+        for alternative in [one for one in ways if self._is_possible(one)] or ways:
             lacks = (pair for pair in alternative.charge if not self._has(*pair))
             first = next(lacks, None)
             if verdict is not None and (first is None or verdict.never):
                 return _unestimated(verdict)
             short = short or first
-        if short is not None:
-            return self._short(*short)
-        return self._never(shape.alternatives[0]) if shape.alternatives else _NO_ALTERNATIVE
+        return self._short(*short) if short is not None else _NO_ALTERNATIVE
+
+    def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
+        if not shape.probe:
+            return Fit(alternative, True)
+        return self._headroom.estimated(shape, alternative, self._verdict(shape))
+
+    def _assign(self, shape: Shape) -> Alternative | Stuck:
+        return assign(self._parts(shape), self._has, self._distance if shape.avoids_borrowing else None)
+
+    def _distance(self, charge: Charge) -> int:
+        """How far away the queue would borrow it."""
+        headroom = self._headroom
+        if not headroom.changes:
+            for cell, _ in charge:
+                self._distances[cell] = self._flow(headroom, cell)
+        return headroom.ledger.borrowing_distance(self._queue, charge)
+
+    def _flow(self, headroom: Headroom, cell: Cell) -> tuple[int, int]:
+        return headroom.spent.get(cell, 0), headroom.returned.get(cell, 0)
+
+    def _ways(self, shape: Shape) -> Sequence[Alternative]:
+        return [self._narrowed(one) for one in shape.alternatives]
+
+    def _parts(self, shape: Shape) -> list[list[Alternative]]:
+        return [[self._narrowed(one) for one in options] for options in shape.parts]
+
+    def _narrowed(self, alternative: Alternative) -> Alternative:
+        """The alternative without the flavors that can never take it, unless none can.
+
+        Karmada may put it on one of those all the same, while nobody tells it where to: then it is charged
+        there, and the queue waits until it is back within its quota. The other way, the smallest flavor of a
+        queue would set the largest workload of all.
+        """
+        if not alternative.places:
+            return alternative
+        found = self._narrow.get(alternative)
+        if found is None:
+            left = [place for place in alternative.places if self._is_possible(place)]
+            found = alternative
+            if left and len(left) < len(alternative.places):
+                flavors = {pair for place in left for pair in place.flavors}
+                found = Alternative(
+                    tuple(pair for pair in alternative.flavors if pair in flavors),
+                    added(*(place.charge for place in left)),
+                    component=alternative.component,
+                )
+            self._narrow[alternative] = found
+        return found
 
     def _verdict(self, shape: Shape) -> Verdict | None:
         found = self._verdicts[shape.probe] = self._headroom.verdicts.get(shape.probe)
@@ -336,6 +418,9 @@ class QueueHeadroom:
 
     def _is_possible(self, alternative: Alternative) -> bool:
         return all(amount <= self._most(cell) for cell, amount in alternative.charge)
+
+    def _could_have(self, cell: Cell, amount: int) -> bool:
+        return amount <= self._most(cell)
 
     def _most(self, cell: Cell) -> int:
         """What could be charged if nothing else ran."""

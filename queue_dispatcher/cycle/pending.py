@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.items import Item, Shape
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.order import Rank, rank
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 
 
 class PendingClass:
@@ -128,7 +128,8 @@ class PendingQueue:
             return ()
         if self._least is None:
             self._least = least_of(
-                tuple(way.charge for way in one.key.shape.alternatives)
+                # Of what may land on several flavors, some may be left out.
+                tuple(() if way.places else way.charge for way in one.key.shape.alternatives)
                 for one in self._classes
                 # What never fits needs no room to be refused.
                 if one.key.shape.never is None
@@ -217,10 +218,14 @@ def most_of(shape: Shape) -> Charge:
     """What a workload of the shape may be charged of each cell, whichever way it is admitted."""
     if shape.never is not None:
         return ()
-    if len(shape.alternatives) == 1:
+    if len(shape.alternatives) == 1 and not shape.further:
         return shape.alternatives[0].charge
+    return added(*(_most_of_part(options) for options in shape.parts))
+
+
+def _most_of_part(options: Sequence[Alternative]) -> Charge:
     most: dict[Cell, int] = {}
-    for alternative in shape.alternatives:
+    for alternative in options:
         for cell, amount in alternative.charge:
             most[cell] = max(amount, most.get(cell, 0))
     return tuple(most.items())

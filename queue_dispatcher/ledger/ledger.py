@@ -281,6 +281,22 @@ class Ledger:
                         break
         return False
 
+    def borrowing_distance(self, queue: str, charge: Charge) -> int:
+        """How many levels above the queue what it would borrow by this charge comes from; 0 for nothing.
+
+        FindHeightOfLowestSubtreeThatFits of Kueue (pkg/scheduler/preemption/classical), counted from below.
+        """
+        path = self.tree.paths.get(queue, ())
+        farthest = 0
+        for cell, amount in charge:
+            balances, _, _, lending = self._columns[cell]
+            for level, node in enumerate(path):
+                if balances[node] >= amount or level + 1 == len(path):
+                    farthest = max(farthest, level)
+                    break
+                amount -= max(0, balances[node] - lending[node])
+        return farthest
+
     def share(self, queue: str, charge: Charge) -> tuple[int, ...]:
         """The share, with this charge, of the queue, then of each node above it but the root."""
         levels = len(self.tree.paths.get(queue, ())) - 1

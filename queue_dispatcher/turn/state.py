@@ -59,9 +59,9 @@ class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
     ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
-    appeared there, monotonic. ``turns``: who has had how much of the release window. ``cycles``: what cycles
-    keep of each other. ``decided``: the last decision, while to decide anew would find the same. ``notices``:
-    what there is to tell; whoever tells it empties it.
+    appeared there, monotonic. ``turns``: who has had how much of the release window. ``cycles``: what still
+    holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
+    ``notices``: what there is to tell; whoever tells it empties it.
     """
 
     def __init__(self, cache: Cache, estimates: Estimates | None) -> None:

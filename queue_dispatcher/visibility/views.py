@@ -18,6 +18,7 @@ from fairway.visibility import (
     WorkloadView,
 )
 from queue_dispatcher.api.cluster_queue import StopPolicy
+from queue_dispatcher.api.effect import without_effect
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -124,7 +125,7 @@ class Views:
             name=name,
             cluster_queue=local.cluster_queue,
             stopped=stopped,
-            problems=[str(problem) for problem in local.problems],
+            problems=[str(problem) for problem in (*local.problems, *without_effect(local))],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
             workloads=[
@@ -197,7 +198,11 @@ class Views:
         workloads: list[WorkloadView] | None = None,
     ) -> QueueView:
         queue = self._cache.queues.queues.cluster_queues[name]
-        problems = (*queue.problems, *self._cache.resolved.problems.get(name, ()))
+        problems = (
+            *queue.problems,
+            *self._cache.resolved.problems.get(name, ()),
+            *without_effect(queue),
+        )
         shares = self._cache.charges.ledger.share(name, ())
         return QueueView(
             name=name,

@@ -159,7 +159,10 @@ async def everything(
         world.bind(f"of-{group or 'core'}", kind=kind, api_version=api_version, labels=named)
     world.add("/apis/batch/v1/jobs", objects.job("wide"))
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
-    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5))
+    # With fields that have no effect, which their statuses tell.
+    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxRuntime="1h"))
+    tolerations = [{"key": "spot", "operator": "Exists"}]
+    world.add(f"{FAIRWAY}/resourceflavors", objects.flavor("spot", "m1", tolerations=tolerations))
     await _passes(world, 6, 0.5)
     for entry in list(process.dispatcher.cache.entries.values()):
         with contextlib.suppress(KubeError):

@@ -46,6 +46,8 @@ CLEARED = ("spec", "clusters")
 OTHER_WRITES = {
     ("patch", "clusterqueues/status"),
     ("patch", "localqueues/status"),
+    ("patch", "resourceflavors/status"),
+    ("patch", "serviceclasses/status"),
     ("create", "events"),
     ("patch", "events"),
     ("create", "leases"),

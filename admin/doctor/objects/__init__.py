@@ -22,6 +22,7 @@ from admin.doctor.objects.queue_doors import QUEUE_COVER, QUEUE_DOORS, QUEUE_STO
 from admin.doctor.objects.queue_objects import (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
+    QUEUE_EFFECT,
     QUEUE_FIELDS,
     QUEUE_FLAVORS,
     QUEUE_TREE,
@@ -53,6 +54,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     POLICY_PRESERVES,
     FEDERATED_QUOTAS,
     QUEUE_FIELDS,
+    QUEUE_EFFECT,
     QUEUE_TREE,
     QUEUE_FLAVORS,
     QUEUE_CAPACITY,

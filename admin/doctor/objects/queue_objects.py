@@ -13,6 +13,7 @@ from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.effect import Stated, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -44,6 +45,25 @@ def _fields(evidence: Evidence) -> Iterator[Finding]:
                 subject,
                 str(problem),
                 f"correct the field: kubectl edit {subject.split()[0].lower()}",
+            )
+
+
+def _effect(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
+    queues = found.cache.queues
+    stated: Iterable[tuple[str, Stated]] = chain(
+        ((f"ClusterQueue {name}", one) for name, one in queues.cluster_queues.values.items()),
+        ((f"LocalQueue {one.key}", one) for one in queues.queues.local_queues.values()),
+        ((f"ResourceFlavor {name}", one) for name, one in found.cache.flavors.values.items()),
+        ((f"ServiceClass {name}", one) for name, one in queues.service_classes.values.items()),
+    )
+    for subject, one in stated:
+        for field in without_effect(one):
+            yield Finding(
+                Verdict.WARNING,
+                subject,
+                str(field),
+                "rely on something else, or remove the field until it has its effect",
             )
 
 
@@ -199,6 +219,12 @@ QUEUE_FIELDS = Check(
     "Can every field of queues, flavors and classes be read?",
     "every field of queues, flavors and classes can be read",
     _fields,
+)
+QUEUE_EFFECT = Check(
+    "queue-effect",
+    "Does every field of queues, flavors and classes that is stated do something?",
+    "every field of queues, flavors and classes that is stated has its effect",
+    _effect,
 )
 QUEUE_TREE = Check(
     "queue-tree",

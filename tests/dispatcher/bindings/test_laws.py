@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_dispatcher.bindings.admission import admitted_to
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
 from queue_dispatcher.bindings.derivation import read_state
@@ -25,7 +26,7 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found, unreadable
 from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.charge import NOWHERE, charge_of
 from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -178,10 +179,10 @@ def test_what_is_placed_and_goes_on_is_charged_and_what_is_held_and_placed_nowhe
     running = tuple(share for share in one.placed if share.cluster not in one.finished)
     amount = 0
     if is_charged(state, one):
-        admitted_to = dict(one.record.flavors) if one.record else {}
+        flavors = admitted_to(one.record) if one.record else NOWHERE
         charge = charge_of(
             reserved(state, one),
-            admitted_to,
+            flavors,
             one.demand,
             one.placed,
             one.finished,

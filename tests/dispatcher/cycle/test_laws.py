@@ -4,7 +4,9 @@ Random trees of depth 4 at most; queues of both strategies; work of few shapes, 
 about; quotas, capacity and queues that change under way.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from random import Random
 
 from hypothesis import HealthCheck, settings
@@ -14,26 +16,30 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.items import Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
-from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.ledger.cells import Cell, added
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import QuotaTree
-from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, shape
+from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, shape, shape_of_parts
 from tests.dispatcher.ledger.balances import overdrawn
 from tests.dispatcher.ledger.builders import charge
 from tests.dispatcher.ledger.test_laws import CELLS, trees
 
 UNLIMITED_TOKENS = 1_000_000
-WAYS = (
-    (charge(gpu=1),),
-    (charge(gpu=2),),
-    (charge(h100_gpu=1), charge(gpu=3)),
-    (charge(gpu=1, h100_gpu=1),),
+EITHER = (charge(h100_gpu=1), charge(gpu=1))
+WAYS: tuple[Callable[[], Shape], ...] = (
+    lambda: shape(charge(gpu=1)),
+    lambda: shape(charge(gpu=2)),
+    lambda: shape(charge(h100_gpu=1), charge(gpu=3), probe="p1"),
+    lambda: shape(charge(gpu=1, h100_gpu=1), probe="p2"),
+    # Of two parts; of one that looks for what is nearest; wherever Karmada puts it.
+    lambda: shape_of_parts(EITHER, (charge(gpu=2), charge(h100_gpu=2)), probe="p1"),
+    lambda: shape_of_parts(EITHER, avoids_borrowing=True),
+    lambda: shape_of_parts((charge(gpu=2, h100_gpu=2),), EITHER, avoids_borrowing=True),
 )
-PROBES = ("", "", "p1", "p2")
 NEVER = -1
 VERDICTS = {
     NEVER: Verdict(0, reasons=("no such node",), never=True),
@@ -48,11 +54,7 @@ class Dispatching(RuleBasedStateMachine):
     @initialize(tree=trees(6))
     def begin(self, tree: QuotaTree) -> None:
         self.fleet = Fleet(*tree.nodes)
-        self.shapes = {
-            (name, way): shape(*alternatives, probe=PROBES[way])
-            for name in (*tree.paths, "gone")
-            for way, alternatives in enumerate(WAYS)
-        }
+        self.shapes = {(name, way): make() for name in (*tree.paths, "gone") for way, make in enumerate(WAYS)}
         self.free: dict[Cell, int] = {}
         self.fits: dict[str, int | None] = {"p1": 1, "p2": 1}
         self.cycles = AdmissionCycles()
@@ -75,7 +77,7 @@ class Dispatching(RuleBasedStateMachine):
         self.fleet.submit(
             name,
             f"w{self.submitted}",
-            self.shapes.setdefault((name, way), shape(*WAYS[way], probe=PROBES[way])),
+            self.shapes.setdefault((name, way), WAYS[way]()),
             at=self.fleet.now_ms - ago,
             priority=priority,
             due=self.fleet.now_ms + backoff if backoff else 0,
@@ -249,7 +251,9 @@ class Dispatching(RuleBasedStateMachine):
         for action in decision.actions:
             if isinstance(action, Admit):
                 item, paid = action.item, action.alternative.charge
-                assert action.alternative in item.shape.alternatives
+                chosen = action.alternative
+                for part, options in zip(chosen.parts or (chosen,), item.shape.parts, strict=True):
+                    assert any(set(part.charge) <= set(one.charge) for one in options)
                 assert ledger.fits(item.queue, paid) is None
                 before = self.shortfalls(ledger)
                 ledger.charge(item.queue, paid)
@@ -295,12 +299,11 @@ class Dispatching(RuleBasedStateMachine):
         if item.shape.probe and (self.fits[item.shape.probe] or 0) <= 0:
             return False
         return any(
-            self.fleet.ledger.fits(item.queue, way.charge) is None
+            self.fleet.ledger.fits(item.queue, way) is None
             and all(
-                amount + totals.get(cell, 0) <= self.free.get(cell, UNLIMITED_TOKENS)
-                for cell, amount in way.charge
+                amount + totals.get(cell, 0) <= self.free.get(cell, UNLIMITED_TOKENS) for cell, amount in way
             )
-            for way in item.shape.alternatives
+            for way in (added(*(one.charge for one in ways)) for ways in product(*item.shape.parts))
         )
 
 

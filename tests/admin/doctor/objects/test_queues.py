@@ -77,6 +77,14 @@ def cron_job(
 
 BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     (
+        "what is displaced",
+        lambda w: said(spec_of(w), preemption={"reclaimWithinCohort": "Any"}),
+        "queue-effect",
+        Verdict.WARNING,
+        "ClusterQueue main",
+        "spec.preemption.reclaimWithinCohort: no effect yet",
+    ),
+    (
         "a strategy that there is not",
         lambda w: said(spec_of(w), queueingStrategy="LIFO"),
         "queue-fields",
@@ -352,11 +360,11 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     ),
     (
         "a stopped door with work",
-        lambda w: w.one(LOCAL_QUEUES)["spec"].update(stopPolicy="HoldAndDrain"),
+        lambda w: w.one(LOCAL_QUEUES)["spec"].update(stopPolicy="Hold"),
         "queue-stopped",
         Verdict.WARNING,
         "ResourceBinding team/waits-job",
-        "the LocalQueue's stopPolicy is HoldAndDrain",
+        "the LocalQueue's stopPolicy is Hold",
     ),
 ]
 
