@@ -173,6 +173,8 @@ class Reflector(Generic[T]):
 
     async def _reached(self, resource_version: str) -> None:
         while not self._position.is_at(resource_version):
+            if self._is_forbidden:
+                raise Forbidden(self._where, 403, "its watch is refused")
             self._moved.clear()
             await self._moved.wait()
 
@@ -387,6 +389,7 @@ class Reflector(Generic[T]):
 
     def _disconnected(self, error: str, *, is_forbidden: bool = False) -> None:
         self._last_error, self._is_forbidden = error, is_forbidden
+        self._moved.set()
         self._enter(Phase.DISCONNECTED)
 
     def _enter(self, phase: Phase) -> None:

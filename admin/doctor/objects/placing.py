@@ -153,7 +153,7 @@ def _why_placed(entry: Entry, found: Seen) -> Iterator[Case]:
                 "taken back, and placed again by Karmada, where it preserves its pods: it can only be kept",
                 f"let it be admitted again; {waits}",
             )
-        case HeldWithin():
+        case HeldWithin() if binding.placed:
             yield Case(
                 Verdict.WARNING,
                 "held although it wants no more than it has: neither failover nor scaling down gets through",

@@ -70,7 +70,7 @@ def test_why_a_part_waits_counts_what_the_parts_before_it_take() -> None:
     fleet = Fleet(root("a", one=8, two=8))
     fleet.ledger.charge("a", charge(one=6, two=6))
     assert told(fleet, shape([{"one": 2}], ONE_OR_TWO)) == (
-        "WaitingForQuota: 4 one of flavor default too few are left in queue a"
+        "WaitingForQuota: queue a is short of 4 one of flavor default"
     )
 
 
@@ -146,7 +146,7 @@ def test_a_flavor_that_is_full_now_is_waited_for() -> None:
     fleet = Fleet(root("a", one=8, two=8))
     fleet.ledger.charge("a", charge(two=8))
     assert told(fleet, shape([{"one": 8, "two": 8}])) == (
-        "WaitingForQuota: 8 two of flavor default too few are left in queue a"
+        "WaitingForQuota: queue a is short of 8 two of flavor default"
     )
 
 

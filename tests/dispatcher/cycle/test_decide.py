@@ -502,7 +502,8 @@ class TestEstimates:
         fleet.submit("a", "fine", at=2, gpu=2)
         decision = fleet.decide(verdicts={"bad": Verdict(0, reasons=("no node has label x",), never=True)})
         assert admitted(decision) == ["fine"]
-        assert fleet.reason(decision, "impossible") == never_fits("no node has label x")
+        ends = "the workload asks for less or for other nodes, or such nodes are added"
+        assert fleet.reason(decision, "impossible") == never_fits("no node has label x", ends)
 
     def test_nothing_is_asked_about_what_has_no_quota_or_no_token(self) -> None:
         fleet = Fleet(root("a", gpu=1))

@@ -110,7 +110,9 @@ def test_a_workload_that_is_skipped_by_its_own_label_is_let_go() -> None:
         await world.until(lambda: world.is_placed(key))
         assert world.record(key) is None
         assert charged(world) == 0
-        assert told(world, "own-way") == []
+        ((state, note),) = told(world, "own-way")
+        assert state == "Foreign"
+        assert "opts out by fairway.dev/skip" in note
 
     run(scenario)
 
@@ -130,7 +132,8 @@ def test_what_runs_past_the_queues_is_told() -> None:
         ((state, note),) = told(world, "plain")
         assert (state, note.split(":")[0]) == ("NotGated", "not gated")
         assert "fairway.dev/queueing=named" in note
-        assert told(world, "unnamed") == []
+        ((state, note),) = told(world, "unnamed")
+        assert (state, note.split(":")[0]) == ("Foreign", "it asks for no accelerator and names no queue")
         ((state, note),) = told(world, "nightly")
         assert state == "NotGated"
         assert "CronJob" in note
