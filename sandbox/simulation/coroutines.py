@@ -60,9 +60,13 @@ class Started:
 
 
 class Mailbox(Generic[T]):
-    """A queue that a coroutine waits at, as much of ``asyncio.Queue`` as is used."""
+    """A queue that coroutines wait at, as much of ``asyncio.Queue`` as is used.
 
-    def __init__(self) -> None:
+    ``soon`` lets something happen as soon as what happens now is over.
+    """
+
+    def __init__(self, soon: Callable[[Callable[[], None]], None]) -> None:
+        self._soon = soon
         self._items: deque[T] = deque()
         self._waiting: deque[Later[None]] = deque()
 
@@ -70,7 +74,8 @@ class Mailbox(Generic[T]):
         """Whoever waited longest gets it."""
         self._items.append(item)
         if self._waiting:
-            self._waiting.popleft().set(None)
+            later = self._waiting.popleft()
+            self._soon(lambda: later.set(None))
 
     async def get(self) -> T:
         """The next item."""

@@ -183,6 +183,9 @@ class _Run:
     # Leading.
 
     def _elected(self) -> None:
+        def soon(action: Callable[[], None]) -> None:
+            self.process.after(0, action)
+
         executor = Executor(
             self._bindings,
             self.desk,
@@ -192,10 +195,10 @@ class _Run:
             sleep=self.process.sleep,
             rng=self._replica.rng,
         )
-        executor._ready = Mailbox()  # type: ignore[assignment]  # what is used of a queue, in virtual time
+        executor._ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
         self._working = [Started(executor._work()) for _ in range(_WRITERS)]
         if self.probes is not None:
-            self.probes._waiting = Mailbox()  # type: ignore[assignment]  # likewise
+            self.probes._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
             self._working += [Started(self.probes._work()) for _ in range(_ASKERS)]
         self.cycles.lead(executor)
 
