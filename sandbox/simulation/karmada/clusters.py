@@ -64,7 +64,8 @@ class Clusters:
             was_failing, is_ready = False, False
         try:
             self._write(name, member, is_ready)
-            if not is_ready and self.has_failover and now_ms - self._failing_since[name] >= TOLERATION_MS:
+            evicts_ms = self._failing_since.get(name, now_ms) + FAILURE_MS + TOLERATION_MS
+            if not is_ready and self.has_failover and now_ms >= evicts_ms:
                 self._evict(name)
         except NotFound:
             return

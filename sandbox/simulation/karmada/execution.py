@@ -31,10 +31,10 @@ from sandbox.simulation.objects import Obj, condition, rfc3339, with_condition
 from sandbox.simulation.pods import owner_key
 from sandbox.simulation.templates import RESOURCES
 
-WORK_COST = 2_000
-APPLY_COST = 2_000
+WORK_COST = 2_300
+APPLY_COST = 3_000
 DELETE_COST = 1_200
-COLLECT_COST = 1_300
+COLLECT_COST = 1_500
 AGGREGATE_COST = 1_200
 """Thousandths of a request: about 9 from placed to running, and 2.5 for each further change of status."""
 
