@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sandbox.simulation.objects import Obj, at
-from sandbox.simulation.stand_in import GPU
+from sandbox.simulation.templates import GPU
 
 ADMISSION = "fairway.dev/admission"
 

@@ -144,7 +144,6 @@ class Laws:
         """Count a release for those who had as much right, quota and room, and were not released."""
         bindings, now_ms = self.world.api.collection("resourcebindings").objects, self.world.timeline.now_ms
         released = self._line(bindings[key])
-        free: Mapping[str, int] | None = None
         for other, binding in bindings.items():
             if other == key or not is_held(binding) or placed(binding) or record_of(binding) is not None:
                 continue
@@ -156,12 +155,7 @@ class Laws:
                 line, queue, since_ms, released, record["queue"], self._asked_ms.get(key, 0)
             ):
                 continue
-            if free is None:
-                free = self.world.karmada.free()
-            if (
-                self._why_not(binding, line, queue, free)
-                or self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal
-            ):
+            if self._why_not(binding, line, queue) or not self._is_surely_free(binding, line, queue):
                 self._passed.pop(other, None)
                 continue
             self._passed[other] += 1
@@ -171,6 +165,14 @@ class Laws:
                     other,
                     f"has quota and room, and {self._passed[other]} of no more right were released before it",
                 )
+
+    def _is_surely_free(self, binding: Obj, line: SubmitLine, queue: str) -> bool:
+        """Whether it fits its queue's own quota, and the GPUs that nobody has been given."""
+        if self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal:
+            return False
+        given = sum(charge.gpus for charge in self._charges.values())
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        return given + asked(binding) <= gpus and not line.clusters
 
     def _has_right(
         self, line: SubmitLine, queue: str, since_ms: int, other: SubmitLine, its: str, its_ms: int
@@ -191,14 +193,13 @@ class Laws:
             self._break("somebody leads", "dispatchers", "nobody leads although all is well")
             return
         waits = leader.waits()
-        free = world.karmada.free()
         for key, binding in bindings.items():
             line = self._line(binding)
             if line is None or is_ended(binding) or (placed(binding) and not is_held(binding)):
                 continue
             reason = waits.get(key)
             told = f"{reason.kind}: {reason.text}" if reason is not None else ""
-            why = self._why_not(binding, line, self._queue_named(binding), free)
+            why = self._why_not(binding, line, self._queue_named(binding))
             if is_held(binding) and reason is None:
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
@@ -210,7 +211,7 @@ class Laws:
         for about in world.defects:
             self._break("no defects", "dispatchers", about)
 
-    def _why_not(self, binding: Obj, line: SubmitLine, queue: str, free: Mapping[str, int]) -> str:
+    def _why_not(self, binding: Obj, line: SubmitLine, queue: str) -> str:
         """Why the workload cannot run now; empty if it could."""
         quota = self._trees.quotas.get(queue)
         if quota is None:
@@ -220,14 +221,25 @@ class Laws:
         if line.impossible or line.scheduler:
             return "impossible"
         need = asked(binding) - self._has(binding)
-        whole = {name: one.gpus * one.nodes for name, one in self.world.clusters.items()}
         if line.group and not placed(binding):
             need = sum(asked(one) for one in self._bindings() if self._in_group(one, line) and is_held(one))
-        if need > min(self._trees.most(queue), sum(whole.values())) or not _room(binding, line, whole, ()):
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        if need > min(self._trees.most(queue), gpus) or not self._room(binding, line, if_empty=True):
             return "never"
         if excess := self._trees.excess(queue, self._used, need):
             return f"quota: {excess}"
-        return "" if _room(binding, line, free, self.world.karmada.lost) else "room"
+        return "" if self._room(binding, line) else "room"
+
+    def _room(self, binding: Obj, line: SubmitLine, *, if_empty: bool = False) -> bool:
+        """Whether what is missing of it fits the clusters that it may go to, now or if they were empty."""
+        have = {share["name"]: share["replicas"] for share in at(binding, "spec", "clusters", default=())}
+        missing = int(at(binding, "spec", "replicas")) - sum(have.values())
+        room = self.world.room(line, if_empty=if_empty)
+        names = [name for name in line.clusters or room if name in room]
+        if not if_empty:
+            names = [name for name in names if self.world.members[name].is_reachable]
+        rooms = [room[name] for name in names if not have or not line.gang or name in have]
+        return (max(rooms, default=0) if line.gang else sum(rooms)) >= missing
 
     def _has(self, binding: Obj) -> int:
         record = record_of(binding)
@@ -345,15 +357,3 @@ def _outside(before: Obj, after: Obj) -> str:
         for name in ("resourceVersion", "generation"):
             one.pop(name)
     return "" if was == now else "metadata"
-
-
-def _room(binding: Obj, line: SubmitLine, free: Mapping[str, int], lost: Iterable[str]) -> bool:
-    """Whether what is missing of it fits the clusters that it may go to."""
-    if not line.gpus:
-        return True
-    have = {share["name"]: share["replicas"] for share in at(binding, "spec", "clusters", default=())}
-    missing = int(at(binding, "spec", "replicas")) - sum(have.values())
-    names = [name for name in line.clusters or free if name in free and name not in lost]
-    rooms = [max(0, free[name]) // line.gpus for name in names if not have or not line.gang or name in have]
-    room: int = max(rooms, default=0) if line.gang or line.pods == 1 else sum(rooms)
-    return bool(room >= missing)
