@@ -14,6 +14,8 @@ from sandbox.simulation.watch import Watch
 
 SOMEBODY = "somebody"
 _RESTART_MS = 2_000
+_RECOVERY_MS = 100_000
+"""After so long nothing is felt of a fault that is over: a watch that died is noticed after 90 s."""
 _AT_REQUESTS = {
     "conflict",
     "too_many",
@@ -52,13 +54,16 @@ class Faults:
         self._armed: list[_Armed] = []
         self._lags: list[FaultLine] = []
         self._away = 0
+        self._active = 0
+        self._recovers_ms = 0
         self._paused: dict[int, list[Replica]] = {}
         self._scribbles = 0
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether nothing goes wrong at present."""
-        return not (self._armed or self._lags or self._away)
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong that keeps the dispatcher from what it ought to do by now."""
+        return not (self._armed or self._lags or self._active) and (
+            self._api.timeline.now_ms >= self._recovers_ms
+        )
 
     def begin(self, line: FaultLine) -> None:
         """Let it go wrong, from now on for as long as the line says."""
@@ -71,6 +76,9 @@ class Faults:
         if not self._begun(line):
             return
         self.counts[kind] += 1
+        if not kind.startswith(("estimator", "karmada")):
+            self._active += 1
+            self._recovers_ms = timeline.now_ms + for_ms + _RECOVERY_MS
         timeline.after(for_ms, lambda: self._end(line))
 
     def _begun(self, line: FaultLine) -> bool:
@@ -108,6 +116,7 @@ class Faults:
         return bool(hit) or kind.startswith(("watch", "api"))
 
     def _end(self, line: FaultLine) -> None:
+        self._active -= not line.kind.startswith(("estimator", "karmada"))
         match line.kind:
             case "watch_lag" | "watch_split":
                 self._lags.remove(line)
@@ -197,9 +206,7 @@ class Faults:
 
     def _watches(self, line: FaultLine) -> list[Watch]:
         return [
-            watch
-            for watch in self._api.watches()
-            if watch.user in self._replicas and line.whom in ("", watch.user, watch.resource)
+            watch for watch in self._api.watches() if watch.user in self._replicas and _concerns(line, watch)
         ]
 
     def _silence(self, line: FaultLine) -> bool:
@@ -210,6 +217,7 @@ class Faults:
 
 
 def _concerns(line: FaultLine, watch: Watch) -> bool:
+    """``whom``: a dispatcher, a resource, or one resource of one dispatcher with a slash between them."""
     if not watch.user.startswith("dispatcher"):
         return False
-    return line.whom in ("", watch.user, watch.resource)
+    return line.whom in ("", watch.user, watch.resource, f"{watch.user}/{watch.resource}")

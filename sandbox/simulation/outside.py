@@ -18,9 +18,9 @@ class Outside:
         """See `Models`. ``amount``: how many times slower, milliseconds, or pods too many."""
         match kind:
             case "karmada_slow":
-                self._karmada.scheduler.throttle.qps = (
-                    max(1, Limits().scheduler_qps // max(1, amount)) if begins else Limits().scheduler_qps
-                )
+                throttle, usual, times = self._karmada.scheduler.throttle, Limits(), max(1, amount)
+                throttle.qps = max(1, usual.scheduler_qps // times) if begins else usual.scheduler_qps
+                throttle.burst = max(1, usual.scheduler_burst // times) if begins else usual.scheduler_burst
             case "karmada_away":
                 self._away += 1 if begins else -1
                 self._stand_by()

@@ -72,9 +72,9 @@ def placed(binding: Obj) -> int:
     return sum(share["replicas"] for share in at(binding, "spec", "clusters", default=()))
 
 
-def is_ended(binding: Obj) -> bool:
-    """Whether it came to its end wherever it is."""
-    ended = {
+def ended_in(binding: Obj) -> set[str]:
+    """Clusters in which it came to its end."""
+    return {
         item["clusterName"]
         for item in at(binding, "status", "aggregatedStatus", default=())
         if any(
@@ -82,8 +82,12 @@ def is_ended(binding: Obj) -> bool:
             for one in at(item, "status", "conditions", default=())
         )
     }
+
+
+def is_ended(binding: Obj) -> bool:
+    """Whether it came to its end wherever it is."""
     names = {share["name"] for share in at(binding, "spec", "clusters", default=())}
-    return bool(names) and names <= ended
+    return bool(names) and names <= ended_in(binding)
 
 
 def asked(binding: Obj) -> int:
@@ -97,11 +101,14 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
     if is_ended(binding):
         return None
     record, key = record_of(binding), f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
+    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
     if record is not None:
-        return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)), True)
+        over = ended_in(binding)
+        shares = at(binding, "spec", "clusters", default=())
+        given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
+        return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)) - given_back, True)
     if not is_held(binding):
         return Charge(key, queue, asked(binding), False)
-    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
     return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
 
 

@@ -1,13 +1,14 @@
 """What must hold whatever happens: checked after each step on what the step wrote, and when all is quiet."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, from_rfc3339
-from sandbox.simulation.story import SubmitLine
+from sandbox.simulation.story import FaultLine, SubmitLine
+from sandbox.simulation.templates import GPU
 from sandbox.simulation.world import World
 from tests.simulation.accounts import (
     ADMISSION,
@@ -23,7 +24,8 @@ from tests.simulation.accounts import (
 )
 
 QUEUE = "fairway.dev/queue"
-_OURS = (ADMISSION, "fairway.dev/requeue")
+REQUEUE = "fairway.dev/requeue"
+_OURS = (ADMISSION, REQUEUE)
 _STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _STARTS_WITHIN_MS = 400_000
@@ -31,6 +33,9 @@ _STARTS_WITHIN_MS = 400_000
 _AT_LEAST_MS = 2_000
 _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
+_IN_ONE_QUEUE = 3
+"""How many of its own queue that came later: those that were under way when it came."""
+_SOON_MS = 30_000
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,7 @@ class Laws:
     _earlier: list[tuple[int, Trees]] = field(default_factory=list)
     _passed: Counter[str] = field(default_factory=Counter)
     _asked_ms: dict[str, int] = field(default_factory=dict)
+    _able_since: dict[str, int] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def step(self) -> None:
@@ -123,11 +129,12 @@ class Laws:
         if old is not None and sum(old["requests"].values()) >= sum(new["requests"].values()):
             return
         if is_held(before) and not is_held(after):
-            self._admitted(key, new)
+            before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
+            self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)
         else:
             self._break("nothing is released twice", key, "admitted although it was not held")
 
-    def _admitted(self, key: str, record: Obj) -> None:
+    def _admitted(self, key: str, gpus: int, record: Obj) -> None:
         ours = Counter[str]()
         for charge in self._charges.values():
             if charge.is_ours:
@@ -138,49 +145,82 @@ class Laws:
         if told and all(told):
             self._break("quota is never exceeded by what we admitted", key, told[0])
         self._passed.pop(key, None)
-        self._pass_over(key, record)
+        if self.world.faults.is_calm():
+            self._pass_over(key, record["queue"], gpus)
 
-    def _pass_over(self, key: str, record: Obj) -> None:
-        """Count a release for those who had as much right, quota and room, and were not released."""
-        bindings, now_ms = self.world.api.collection("resourcebindings").objects, self.world.timeline.now_ms
-        released = self._line(bindings[key])
-        for other, binding in bindings.items():
-            if other == key or not is_held(binding) or placed(binding) or record_of(binding) is not None:
+    def _pass_over(self, key: str, its: str, gpus: int) -> None:
+        """Count a release of so many GPUs for those who could have had them, with as much right."""
+        bindings = self.world.api.collection("resourcebindings").objects
+        released, its_ms = self._line(bindings[key]), self._asked_ms.get(key, 0)
+        if released is None:
+            return
+        self._used[its] -= gpus
+        for other, line, queue in self._able():
+            since_ms = self._asked_ms.get(other, 0)
+            if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
-            line, since_ms = self._line(binding), self._asked_ms.get(other, now_ms)
-            if line is None or released is None or now_ms - since_ms < _AT_LEAST_MS or line.group:
-                continue
-            queue = self._queue_named(binding)
-            if not self._has_right(
-                line, queue, since_ms, released, record["queue"], self._asked_ms.get(key, 0)
-            ):
-                continue
-            if self._obstacles(binding, line, queue) or not self._is_surely_free(binding, line, queue):
-                self._passed.pop(other, None)
+            if line.priority == released.priority and queue == its and since_ms > its_ms:
                 continue
             self._passed[other] += 1
-            if self._passed[other] > _TURNS + 4 * len(self._trees.quotas):
-                self._break(
-                    "turns are bounded",
-                    other,
-                    f"has quota and room, and {self._passed[other]} of no more right were released before it",
+            if self._passed[other] > (
+                _IN_ONE_QUEUE if queue == its else _TURNS + 4 * len(self._trees.quotas)
+            ):
+                told = (
+                    f"has quota and room, and {self._passed[other]} of no more right were released before it"
                 )
+                self._break("turns are bounded", other, told)
+        self._used[its] += gpus
+
+    def _able(self) -> Iterator[tuple[str, SubmitLine, str]]:
+        """Who is held and could run at once, within the quota of its own queue: key, line, queue."""
+        for key, binding in self.world.api.collection("resourcebindings").objects.items():
+            if not is_held(binding) or placed(binding) or record_of(binding) is not None:
+                continue
+            line, queue = self._line(binding), self._queue_named(binding)
+            if line is None or line.group or line.skip or queue not in self._trees.quotas:
+                continue
+            if REQUEUE in at(binding, "metadata", "annotations", default={}):
+                continue
+            if self._is_surely_free(binding, line, queue) and not self._obstacles(binding, line, queue):
+                yield key, line, queue
+            else:
+                self._passed.pop(key, None)
 
     def _is_surely_free(self, binding: Obj, line: SubmitLine, queue: str) -> bool:
         """Whether it fits its queue's own quota, and the GPUs that nobody has been given."""
         if self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal:
             return False
-        given = sum(charge.gpus for charge in self._charges.values())
         gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
-        return given + asked(binding) <= gpus and not line.clusters
+        return self._used.total() + asked(binding) <= gpus
 
-    def _has_right(
-        self, line: SubmitLine, queue: str, since_ms: int, other: SubmitLine, its: str, its_ms: int
-    ) -> bool:
-        """Whether the first has at least as much right to be next as the other."""
-        if line.priority != other.priority:
-            return line.priority > other.priority
-        return queue != its or since_ms < its_ms
+    def look(self) -> None:
+        """Every few seconds: who could run does not wait for long."""
+        now_ms, waiting = self.world.timeline.now_ms, dict(self._able_since)
+        self._able_since.clear()
+        if not self.world.faults.is_calm() or self.world.leader is None or self._is_slow:
+            return
+        for key, line, queue in self._able():
+            if self._trees.quotas[queue].is_strict or self._is_doubtful(line):
+                continue
+            since_ms = self._able_since[key] = waiting.get(key, now_ms)
+            if now_ms - since_ms > _SOON_MS + 1_000 * len(self._used):
+                reason = self.world.leader.waits().get(key)
+                told = (
+                    f"{(now_ms - since_ms) // 1000} s with quota and room; {reason.kind if reason else None}"
+                )
+                self._break("what fits is soon released", key, told)
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether Karmada may be, so that it keeps the release window full."""
+        return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
+
+    def _is_doubtful(self, line: SubmitLine) -> bool:
+        """Whether an estimator that would have to be asked about it does not work."""
+        return self.world.story.estimators and any(
+            fault.kind.startswith("estimator") and fault.whom in ("", *(line.clusters or self.world.clusters))
+            for fault in self.world.story.of(FaultLine)
+        )
 
     # What is so when nothing happens any more.
 

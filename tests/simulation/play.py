@@ -15,7 +15,12 @@ QUIET_MS = 900_000
 _LOOK_MS = 5_000
 _STILL_MS = 400_000
 """Longer than Karmada leaves aside what found no room."""
-_MOST_EVENTS = 200_000
+_MOST_EVENTS = 1_000
+_EVENTS_A_WRITE = 50
+
+
+class Spinning(Exception):
+    """Somebody is busy with nothing."""
 
 
 @dataclass
@@ -42,6 +47,8 @@ def play(story: Story) -> Played:
     laws = Laws(world)
     try:
         _run(world, laws)
+    except Spinning as error:
+        laws.broken.append(Broken("nobody is busy with nothing", "somebody", str(error), world.now_s))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the story
         where = traceback.extract_tb(error.__traceback__)[-1]
         told = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
@@ -62,11 +69,12 @@ def play(story: Story) -> Played:
 def _run(world: World, laws: Laws) -> None:
     timeline = world.timeline
     until_ms = world.at_ms(story_end_s(world.story))
-    _steps(world, laws, until_ms)
+    while timeline.now_ms < until_ms:
+        _look(world, laws)
     end_ms = until_ms + QUIET_MS
     written, still_ms = -1, until_ms
-    while timeline.now_ms < end_ms and timeline.events < _MOST_EVENTS:
-        _steps(world, laws, timeline.now_ms + _LOOK_MS)
+    while timeline.now_ms < end_ms:
+        _look(world, laws)
         if _is_over(world):
             break
         now = sum(one.resource != "leases" for one in world.api.writes)
@@ -83,12 +91,19 @@ def story_end_s(story: Story) -> int:
     return max([story.until_s, *lasting])
 
 
-def _steps(world: World, laws: Laws, until_ms: int) -> None:
-    timeline = world.timeline
+def _look(world: World, laws: Laws) -> None:
+    """A few seconds pass, every step under the laws."""
+    timeline, until_ms = world.timeline, world.timeline.now_ms + _LOOK_MS
+    events, writes = timeline.events, len(world.api.writes)
     while (next_ms := timeline.next_ms()) is not None and next_ms <= until_ms:
         timeline.step()
         laws.step()
+        if timeline.events - events > _MOST_EVENTS + _EVENTS_A_WRITE * (len(world.api.writes) - writes):
+            raise Spinning(
+                f"{timeline.events - events} events since {timeline.now_ms - until_ms + _LOOK_MS} ms"
+            )
     timeline.run_until(until_ms)
+    laws.look()
 
 
 def _is_over(world: World) -> bool:
