@@ -187,6 +187,7 @@ class Faults:
             if armed.line.kind not in but and armed.line.whom in ("", call.user):
                 armed.left -= 1
                 self.counts[armed.line.kind] += 1
+                self._recovers_ms = self._api.timeline.now_ms + _RECOVERY_MS
                 self._disarm()
                 return armed
         return None

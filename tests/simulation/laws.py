@@ -1,5 +1,6 @@
 """What must hold whatever happens: checked after each step on what the step wrote, and when all is quiet."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ _STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _STARTS_WITHIN_MS = 400_000
 """What was admitted runs after so long, or is taken back; the default is 300 s."""
+_BACKOFF_MS = 1_200_000
 _AT_LEAST_MS = 2_000
 _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
@@ -181,12 +183,12 @@ class Laws:
                 continue
             if REQUEUE in at(binding, "metadata", "annotations", default={}):
                 continue
-            if self._is_surely_free(binding, line, queue) and not self._obstacles(binding, line, queue):
+            if self._is_surely_free(binding, queue) and self._obstacles(binding, line, queue) <= {"promised"}:
                 yield key, line, queue
             else:
                 self._passed.pop(key, None)
 
-    def _is_surely_free(self, binding: Obj, line: SubmitLine, queue: str) -> bool:
+    def _is_surely_free(self, binding: Obj, queue: str) -> bool:
         """Whether it fits its queue's own quota, and the GPUs that nobody has been given."""
         if self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal:
             return False
@@ -306,12 +308,14 @@ class Laws:
             "WaitingForQuota": ("quota",),
             "WaitingForBorrowing": ("quota",),
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
-            "BackingOff": ("room", "never", "impossible"),
         }
         if kind in expected:
             if kind == "QueueNotFound" and self._line_queue_is_gone(binding):
                 return ""
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
+        if kind == "BackingOff":
+            left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
+            return "" if left_ms < _BACKOFF_MS else f"for {left_ms // 1000} s more"
         if kind == "WaitingForGangMembers":
             there = sum(self._in_group(one, line) for one in self._bindings())
             return "" if there < line.group_size else f"all {there} are there"
@@ -323,11 +327,20 @@ class Laws:
         return f"all is quiet ({told or 'it could run'})"
 
     def _in_group(self, binding: Obj, line: SubmitLine) -> bool:
+        """Whether it belongs to the group of the line: one of its queue that does not opt out."""
         other = self._line(binding)
-        return other is not None and other.group == line.group
+        if other is None or other.group != line.group or other.skip:
+            return False
+        of = self.world.binding(line.name)
+        return of is not None and self._queue_named(of) == self._queue_named(binding)
 
     def _bindings(self) -> Iterable[Obj]:
         return self.world.api.collection("resourcebindings").objects.values()
+
+    @staticmethod
+    def _backs_off_until_ms(binding: Obj) -> int:
+        requeue = at(binding, "metadata", "annotations", REQUEUE)
+        return 0 if requeue is None else from_rfc3339(json.loads(requeue)["notBefore"])
 
     def _line_queue_is_gone(self, binding: Obj) -> bool:
         line = self._line(binding)
@@ -336,12 +349,12 @@ class Laws:
         return line is not None and f"{binding['metadata']['namespace']}/{name}" not in locals_
 
     def _groups(self, bindings: Mapping[str, Obj]) -> None:
-        groups: dict[str, list[tuple[str, Obj]]] = {}
+        groups: dict[tuple[str, str], list[tuple[str, Obj]]] = {}
         for key, binding in bindings.items():
             line = self._line(binding)
-            if line is not None and line.group:
-                groups.setdefault(line.group, []).append((key, binding))
-        for name, members in groups.items():
+            if line is not None and line.group and not line.skip:
+                groups.setdefault((line.group, self._queue_named(binding)), []).append((key, binding))
+        for (name, _), members in groups.items():
             runs = [key for key, one in members if is_ended(one) or placed(one)]
             if runs and len(runs) < len(members):
                 rest = ", ".join(key for key, _ in members if key not in runs)
