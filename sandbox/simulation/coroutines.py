@@ -48,14 +48,18 @@ class Started:
 
     def __init__(self, coroutine: Coroutine[Later[Any], None, object]) -> None:
         self._coroutine = coroutine
+        self._is_stopped = False
         self._go_on()
 
     def _go_on(self) -> None:
+        if self._is_stopped:
+            return
         with contextlib.suppress(StopIteration):
             self._coroutine.send(None).tell(self._go_on)
 
     def stop(self) -> None:
         """End it now, as if its process were gone: nothing of it happens any more."""
+        self._is_stopped = True
         self._coroutine.close()
 
 

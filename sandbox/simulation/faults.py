@@ -8,8 +8,7 @@ from typing import Protocol
 
 from sandbox.simulation.api_server import ApiServer, Call
 from sandbox.simulation.dispatcher import Replica
-from sandbox.simulation.errors import ApiError, Timeout, TooMany, Unavailable
-from sandbox.simulation.objects import at, with_condition
+from sandbox.simulation.errors import Timeout, TooMany, Unavailable
 from sandbox.simulation.story import FaultLine
 from sandbox.simulation.watch import Watch
 
@@ -104,9 +103,6 @@ class Faults:
                 self._away += 1
                 for watch in self._api.watches():
                     watch.close()
-            case "cluster_lost":
-                self._models.trouble(kind, line.whom, line.amount, True)
-                return self._ready(line.whom, False)
             case _:
                 return self._models.trouble(kind, line.whom, line.amount, True)
         return bool(hit) or kind.startswith(("watch", "api"))
@@ -123,9 +119,6 @@ class Faults:
                     replica.slow_ms = 0
             case "api_away":
                 self._away -= 1
-            case "cluster_lost":
-                self._models.trouble(line.kind, line.whom, line.amount, False)
-                self._ready(line.whom, True)
             case "watch_silent" | "watch_compacted" | "kill" | "clock_apart" | "clock_jump":
                 pass
             case _:
@@ -214,16 +207,6 @@ class Faults:
         for watch in watches:
             watch.is_silent = True
         return bool(watches)
-
-    def _ready(self, cluster: str, is_ready: bool) -> bool:
-        try:
-            obj = self._api.get("clusters", cluster, user=SOMEBODY)
-        except ApiError:
-            return False
-        condition = {"type": "Ready", "status": str(is_ready)}
-        body = {"status": {**at(obj, "status", default={}), "conditions": with_condition(obj, condition)}}
-        self._api.patch("clusters", cluster, body, status=True, user=SOMEBODY)
-        return True
 
 
 def _concerns(line: FaultLine, watch: Watch) -> bool:

@@ -1,5 +1,6 @@
 """A process of the simulation: its own clock, and a life that may be interrupted or end at any moment."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ class Process:
     async def sleep(self, seconds: float) -> None:
         """As ``asyncio.sleep``."""
         later = Later[None]()
-        self.after(max(0, int(seconds * 1000)), lambda: later.set(None))
+        self.after(max(0, math.ceil(seconds * 1000)), lambda: later.set(None))
         await later
 
     def pause(self) -> None:

@@ -200,12 +200,14 @@ def _tells(make: Callable[P, Line]) -> "Callable[Concatenate[Story, P], Story]":
 class Story:
     """``seed``: of what the lines leave to chance (delays). ``until_s``: when nothing more is begun.
 
-    ``estimators``: whether the dispatcher asks them. Each method adds the line of its type.
+    ``estimators``: whether the dispatcher and Karmada ask them. ``failover``: whether Karmada evicts
+    from lost clusters. Each method adds the line of its type.
     """
 
     seed: int = 0
     until_s: int = 120
     estimators: bool = False
+    failover: bool = False
     lines: tuple[Line, ...] = ()
 
     cluster = _tells(ClusterLine)

@@ -1,7 +1,7 @@
 """The world of one story: everything put together, and the story's lines carried out in their time."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from fairway.accelerators.builtin import builtin_catalogue
@@ -9,11 +9,16 @@ from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_G
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.dispatcher import Replica
 from sandbox.simulation.errors import ApiError
+from sandbox.simulation.estimators import Estimators
 from sandbox.simulation.faults import SOMEBODY, Faults
 from sandbox.simulation.following import Decoder
 from sandbox.simulation.gate import gate
+from sandbox.simulation.karmada.control_plane import Karmada
+from sandbox.simulation.karmada.policies import placed, policy
+from sandbox.simulation.member import Member
+from sandbox.simulation.nodes import available, gpu_nodes
 from sandbox.simulation.objects import Obj
-from sandbox.simulation.stand_in import GPU, StandIn
+from sandbox.simulation.outside import Outside
 from sandbox.simulation.story import (
     NAMESPACE,
     ClusterLine,
@@ -30,9 +35,21 @@ from sandbox.simulation.story import (
     SubmitLine,
     SuspendLine,
 )
+from sandbox.simulation.templates import (
+    COMPLETES,
+    GPU,
+    NEVER_STARTS,
+    RESOURCES,
+    Request,
+    deployment,
+    fated,
+    job,
+    pod_template,
+)
 from sandbox.simulation.timeline import EPOCH_MS, Timeline
 
 FLAVOR: Final = "gpus"
+_POLICY: Final = "example.com/policy"
 _BEGIN_MS: Final = 5_000
 """The dispatchers have this long to come up before the story's first second."""
 
@@ -51,14 +68,34 @@ class World:
         self.refused = 0
         catalogue, decoder = builtin_catalogue(), Decoder()
         self.api.admission["resourcebindings"] = [gate(catalogue)]
+        self.members = {
+            name: Member(
+                self.timeline, name, gpu_nodes(name, *[line.gpus] * line.nodes), random.Random(rng.random())
+            )
+            for name, line in self.clusters.items()
+        }
+        estimators = Estimators(self.members, random.Random(rng.random()))
         self.replicas = {
             name: Replica(
-                name, self.api, catalogue, decoder, random.Random(rng.random()), observe=self._observe
+                name,
+                self.api,
+                catalogue,
+                decoder,
+                random.Random(rng.random()),
+                estimators=estimators if story.estimators else None,
+                observe=self._observe,
             )
             for name in ("dispatcher-0", "dispatcher-1")
         }
-        self.karmada = StandIn(self.api, random.Random(rng.random()), self.clusters, self.submitted)
-        self.faults = Faults(self.api, self.replicas, self.karmada, random.Random(rng.random()))
+        self.karmada = Karmada(
+            self.api,
+            self.members,
+            random.Random(rng.random()),
+            accurate=estimators if story.estimators else None,
+            has_failover=story.failover,
+        )
+        outside = Outside(self.karmada, self.members, estimators)
+        self.faults = Faults(self.api, self.replicas, outside, random.Random(rng.random()))
         self.api.trouble = self.faults
         self._set_up()
 
@@ -91,8 +128,11 @@ class World:
                 spec["requeue"] = {"backoffLimit": tries}
             name = _class(priority, tries)
             self.api.create("serviceclasses", {"metadata": {"name": name}, "spec": spec}, user=SOMEBODY)
+        for name, line in _policies(self.submitted.values()).items():
+            self.api.create("propagationpolicies", _policy(name, line), user=SOMEBODY)
+        self.karmada.start()
         for line in self.story.lines:
-            begins = isinstance(line, ClusterLine | QueueLine) and not line.at_s
+            begins = isinstance(line, QueueLine) and not line.at_s
             self.timeline.at(EPOCH_MS if begins else self.at_ms(line.at_s), self._doing(line))
         for number, replica in enumerate(self.replicas.values()):
             self.timeline.at(EPOCH_MS + 10 * number, replica.start)
@@ -110,7 +150,7 @@ class World:
         api = self.api
         match line:
             case ClusterLine():
-                api.create("clusters", _cluster(line), user="admin")
+                pass
             case QueueLine():
                 api.create("clusterqueues", _queue(line), user="admin")
                 local = {
@@ -156,6 +196,16 @@ class World:
             case _:
                 raise TypeError(f"{line!r}: no line that is carried out")
 
+    def room(self, line: SubmitLine, *, if_empty: bool = False) -> dict[str, int]:
+        """By cluster: how many more pods like these its nodes take; or would if nothing ran there."""
+        request: Request = ((GPU, line.gpus),) if line.gpus else (("cpu", 1000),)
+        return {
+            name: available(gpu_nodes(name, *[of.gpus] * of.nodes), {}, request)
+            if if_empty
+            else self.members[name].available({}, request)
+            for name, of in self.clusters.items()
+        }
+
     def binding_key(self, name: str) -> str:
         """The key of the binding of a workload."""
         return f"{NAMESPACE}/{name}-{self.submitted[name].kind.lower()}"
@@ -170,19 +220,24 @@ def _class(priority: int, tries: int | None) -> str:
 
 
 def _plural(line: SubmitLine) -> str:
-    return f"{line.kind.lower()}s"
+    return RESOURCES[line.kind][1]
 
 
-def _cluster(line: ClusterLine) -> Obj:
-    allocatable = {GPU: str(line.gpus * line.nodes), "cpu": "1000"}
-    return {
-        "metadata": {"name": line.name},
-        "spec": {"syncMode": "Push"},
-        "status": {
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "resourceSummary": {"allocatable": allocatable},
-        },
-    }
+def _placement_of(line: SubmitLine) -> str:
+    """The name of the policy for workloads that are placed alike."""
+    parts = ("gang" if line.gang else "spread", line.scheduler, *line.clusters)
+    return "-".join(part for part in parts if part)
+
+
+def _policies(lines: Iterable[SubmitLine]) -> dict[str, SubmitLine]:
+    return {_placement_of(line): line for line in lines}
+
+
+def _policy(name: str, line: SubmitLine) -> Obj:
+    more: dict[str, object] = {"schedulerName": line.scheduler} if line.scheduler else {}
+    kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
+    placement = placed(*line.clusters, groups=1 if line.gang else 0)
+    return policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name}, **more)
 
 
 def _queue(line: QueueLine) -> Obj:
@@ -206,20 +261,21 @@ def _spec(line: QueueLine, gpus: int) -> Obj:
 
 
 def _template(line: SubmitLine) -> Obj:
-    labels = {QUEUE: line.queue, SERVICE_CLASS: _class(line.priority, line.tries)}
+    more = {"nodeSelector": {"example.com/no-such": "node"}} if line.impossible else {}
+    pod = pod_template({GPU: line.gpus} if line.gpus else {"cpu": 1}, **more)
+    if line.kind == "Job":
+        made = job(line.name, NAMESPACE, pod, pods=line.pods)
+    else:
+        made = deployment(line.name, NAMESPACE, pod, replicas=line.pods)
+    labels = {
+        QUEUE: line.queue,
+        SERVICE_CLASS: _class(line.priority, line.tries),
+        _POLICY: _placement_of(line),
+    }
     if line.skip:
         labels[SKIP] = "true"
     if line.group:
         labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
-    limits = {GPU: line.gpus} if line.gpus else {"cpu": 1}
-    pod = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
-    if line.impossible:
-        pod["nodeSelector"] = {"example.com/no-such": "node"}  # type: ignore[assignment]  # beside containers
-    template = {"spec": pod}
-    metadata = {"namespace": NAMESPACE, "name": line.name, "labels": labels}
-    if line.kind == "Deployment":
-        return {"metadata": metadata, "spec": {"replicas": line.pods, "template": template}}
-    return {
-        "metadata": metadata,
-        "spec": {"parallelism": line.pods, "completions": line.pods, "template": template},
-    }
+    runs_ms = 1000 * line.runs_s if line.kind == "Job" else None
+    annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES)
+    return {**made, "metadata": {**made["metadata"], "labels": labels, "annotations": annotations}}

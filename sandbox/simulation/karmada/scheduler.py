@@ -76,7 +76,7 @@ class Scheduler:
         self.bindings = Informer(client, BINDINGS, self._heard)
         self.clusters = Informer(client, "clusters", self._cluster)
         self._client, self._timeline, self._rng, self._name = client, client.timeline, rng, name
-        self._throttle = throttle or Throttle()
+        self.throttle = throttle or Throttle()
         self._is_busy = False
 
     def start(self) -> None:
@@ -186,7 +186,7 @@ class Scheduler:
             self._request(lambda: self._place(queued, obj, shares, affinity_name), delay_ms)
 
     def _request(self, action: Callable[[], None], delay_ms: int = 0) -> None:
-        self._timeline.at(self._throttle.reserve(self._timeline.now_ms, TOKEN) + delay_ms, action)
+        self._timeline.at(self.throttle.reserve(self._timeline.now_ms, TOKEN) + delay_ms, action)
 
     def _is_leaving(self, name: str) -> bool:
         cluster = self.clusters.objects.get(name)
@@ -269,7 +269,7 @@ class Scheduler:
             if affinity_name:
                 status["schedulerObservingAffinityName"] = affinity_name
         # Events are requests of the same client, that nobody waits for.
-        self._throttle.reserve(self._timeline.now_ms, 2 * TOKEN)
+        self.throttle.reserve(self._timeline.now_ms, 2 * TOKEN)
         self._observe(queued, status, failure)
 
     def _observe(self, queued: Queued, status: Obj, failure: Failure | None = None) -> None:

@@ -1,0 +1,165 @@
+"""What queues allow and what of it is in use, reckoned from the objects alone.
+
+Written from the documents of the API, and shares nothing with the ledger that it judges.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sandbox.simulation.objects import Obj, at
+from sandbox.simulation.templates import GPU
+
+ADMISSION = "fairway.dev/admission"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit."""
+
+    name: str
+    parent: str
+    nominal: int
+    lends: int | None
+    borrows: int | None
+    is_strict: bool
+    is_stopped: bool
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a binding takes of a queue. ``is_ours``: by a record of ours, not because it runs anyway."""
+
+    key: str
+    queue: str
+    gpus: int
+    is_ours: bool
+
+
+def quota_of(obj: Obj) -> Quota:
+    found: Obj = {}
+    for group in at(obj, "spec", "resourceGroups", default=()):
+        for flavor in group["flavors"]:
+            found = next((one for one in flavor["resources"] if one["name"] == GPU), found)
+    limits = [
+        None if found.get(name) is None else int(found[name]) for name in ("lendingLimit", "borrowingLimit")
+    ]
+    return Quota(
+        name=obj["metadata"]["name"],
+        parent=at(obj, "spec", "parent", default=""),
+        nominal=int(found.get("nominalQuota", 0)),
+        lends=limits[0],
+        borrows=limits[1],
+        is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
+        is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
+    )
+
+
+def record_of(binding: Obj) -> Obj | None:
+    """Its admission record, if that is its own."""
+    text = at(binding, "metadata", "annotations", ADMISSION)
+    record: Obj | None = json.loads(text) if text else None
+    return record if record is not None and record["id"] == binding["metadata"]["uid"] else None
+
+
+def is_held(binding: Obj) -> bool:
+    return bool(at(binding, "spec", "suspension", "scheduling"))
+
+
+def placed(binding: Obj) -> int:
+    """How many replicas have a cluster."""
+    return sum(share["replicas"] for share in at(binding, "spec", "clusters", default=()))
+
+
+def is_ended(binding: Obj) -> bool:
+    """Whether it came to its end wherever it is."""
+    ended = {
+        item["clusterName"]
+        for item in at(binding, "status", "aggregatedStatus", default=())
+        if any(
+            one["type"] in ("Complete", "Failed") and one["status"] == "True"
+            for one in at(item, "status", "conditions", default=())
+        )
+    }
+    names = {share["name"] for share in at(binding, "spec", "clusters", default=())}
+    return bool(names) and names <= ended
+
+
+def asked(binding: Obj) -> int:
+    """GPUs that all its replicas ask for."""
+    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+    return each * int(at(binding, "spec", "replicas", default=0))
+
+
+def charge_of(binding: Obj, queue: str) -> Charge | None:
+    """What it takes; ``queue``: where it belongs if no record says so."""
+    if is_ended(binding):
+        return None
+    record, key = record_of(binding), f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
+    if record is not None:
+        return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)), True)
+    if not is_held(binding):
+        return Charge(key, queue, asked(binding), False)
+    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+    return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
+
+
+class Trees:
+    """Queues under their roots."""
+
+    def __init__(self, quotas: Iterable[Quota]) -> None:
+        self.quotas: Mapping[str, Quota] = {one.name: one for one in quotas}
+
+    def root(self, name: str) -> str:
+        return self.path(name)[-1]
+
+    def path(self, name: str) -> list[str]:
+        """From the queue to its root; a parent that is not there is a pool without quota."""
+        path = [name]
+        while (known := self.quotas.get(path[-1])) is not None and known.parent and known.parent not in path:
+            path.append(known.parent)
+        return path
+
+    def below(self, name: str) -> list[str]:
+        return [one for one in self.quotas if name in self.path(one)]
+
+    def owned(self, name: str) -> int:
+        """What the queue and those below it own."""
+        return sum(self.quotas[one].nominal for one in self.below(name))
+
+    def is_stopped(self, name: str) -> bool:
+        """Whether it, or one above it, is stopped or not there."""
+        return any(one not in self.quotas or self.quotas[one].is_stopped for one in self.path(name))
+
+    def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:
+        """Which limit is passed if the queue takes so much more; empty for none."""
+        path = self.path(name)
+        total = sum(used.get(one, 0) for one in self.below(path[-1])) + more
+        if total > self.owned(path[-1]):
+            return f"{total} of {self.owned(path[-1])} in use below {path[-1]}"
+        for node in path:
+            quota = self.quotas.get(node)
+            within = sum(used.get(one, 0) for one in self.below(node)) + more
+            if quota is not None and quota.parent and quota.borrows is not None:
+                limit = self.owned(node) + quota.borrows
+                if within > limit:
+                    return f"{within} in use below {node}, whose borrowing ends at {limit}"
+        for lender in self.below(path[-1]):
+            quota = self.quotas[lender]
+            if quota.lends is None or not quota.parent or lender in path:
+                continue
+            inside = sum(used.get(one, 0) for one in self.below(lender))
+            kept = max(0, self.owned(lender) - quota.lends)
+            if (
+                total - inside > self.owned(path[-1]) - max(kept, 0)
+                and total - inside > self.owned(path[-1]) - kept
+            ):
+                return f"{total - inside} in use beside {lender}, which lends only {quota.lends}"
+        return ""
+
+    def most(self, name: str) -> int:
+        """What the queue could ever use if nobody else did."""
+        most = self.owned(self.root(name))
+        while self.excess(name, {}, most) and most > 0:
+            most -= 1
+        return most
