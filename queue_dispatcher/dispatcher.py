@@ -1,10 +1,11 @@
-"""Dispatcher: book, desk, cycles and writes put together, with everything from outside as arguments.
+"""Dispatcher: cache, turns, questions and writes put together, with everything from outside as arguments.
 
 What it talks to (the API server's bindings, the estimators, who is told) comes in, so that the whole of it
 runs in a test on a clock of its own.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -12,19 +13,30 @@ from typing import Protocol
 
 from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.client import KubeClient
-from fairway.kube.patching import PatchResult, Preconditions, merge_patch
+from fairway.kube.patching import PatchResult, merge_patch
+from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
-from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.requeue import RequeueRecord
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry, FinishedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
-from queue_dispatcher.desk import BindingDesk
-from queue_dispatcher.executor import Api, Executor, Purpose
+from queue_dispatcher.estimates.asking import Ask, Asking, Source
+from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.probes import Ask, Probes, Source
-from queue_dispatcher.window import ReleaseWindow
+from queue_dispatcher.release.executor import Api, Executor
+from queue_dispatcher.turn.notices import (
+    AdmittedNotice,
+    AnsweredNotice,
+    Notice,
+    RefusedNotice,
+    StaleNotice,
+    StartedNotice,
+    TakenBackNotice,
+)
+from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.turn.window import ReleaseWindow
+
+logger = logging.getLogger(__name__)
 
 
 class Teller(Protocol):
@@ -50,11 +62,11 @@ class BindingApi:
     async def patch(
         self, path: str, body: Mapping[str, object], when: Preconditions
     ) -> PatchResult[ResourceBinding]:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         return await merge_patch(self._client, path, body, ResourceBinding, when)
 
     async def read(self, path: str) -> ResourceBinding:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         return await self._client.get_json(path, ResourceBinding)
 
 
@@ -68,7 +80,7 @@ class Estimation:
 
 
 class Dispatcher:
-    """One process's dispatcher. Its ``book`` has the sinks to feed; ``controller.run`` is to be kept running.
+    """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
     ``is_synced`` tells whether all sinks have been fed completely once.
     """
@@ -93,37 +105,37 @@ class Dispatcher:
         self._sleep = sleep
         self._rng = rng
         self.executor: Executor[ResourceBinding] | None = None
-        self.book = Book(
+        self.cache = Cache(
             lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
-            self._changed,
+            lambda: self.controller.changed(),
             probes=estimation is not None,
             volcano=volcano,
         )
-        self.window = ReleaseWindow()
-        self.desk = BindingDesk(
-            self.book, _Witness(metrics, teller or Nobody()), clock.now_ms, clock.elapsed_ms
+        self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
+        self.controller = Controller(
+            self.state, metrics, clock, is_synced, _Witness(metrics, teller or Nobody()).tell, sleep=sleep
         )
-        self.probes = (
-            Probes(
+        self._asking: Asking | None = None
+        if estimation is not None and self.state.estimates is not None:
+            self._asking = Asking(
+                self.state.estimates,
                 estimation.ask,
                 estimation.source,
-                estimation.wait_s,
                 clock.elapsed_ms,
-                self._changed,
-                metrics.probe,
+                self.controller.hear,
             )
-            if estimation is not None
-            else None
-        )
-        self.controller = Controller(
-            self.book, self.desk, self.window, self.probes, metrics, clock, is_synced, sleep=sleep
-        )
+            self.controller.questions = self._asking
+
+    @property
+    def window(self) -> ReleaseWindow:
+        """How much may be released and not placed."""
+        return self.state.window
 
     async def lead(self, may_write: Callable[[], bool]) -> None:
         """Write, until cancelled, what is decided; ``may_write`` is asked before each write."""
         executor = self.executor = Executor(
             self._api,
-            self.desk,
+            self.controller,
             may_write,
             observe=lambda purpose, outcome: self._metrics.write(purpose, outcome),
             clock=lambda: self._clock.elapsed_ms() / 1000,
@@ -134,42 +146,45 @@ class Dispatcher:
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(executor.run(), name="writes")
-                if self.probes is not None:
-                    group.create_task(self.probes.run(), name="probes")
+                if self._asking is not None:
+                    group.create_task(self._asking.run(), name="questions")
         finally:
             self.executor = None
             self.controller.lead(None)
 
-    def _changed(self) -> None:
-        # The book is made before the controller, and begins to change only afterwards.
-        self.controller.changed()
-
 
 class _Witness:
-    """Tells metrics and people; see `queue_dispatcher.desk.Witness`."""
+    """Tells metrics, people and the log what turns have noticed."""
 
     def __init__(self, metrics: DispatcherMetrics, teller: Teller) -> None:
         self._metrics = metrics
         self._teller = teller
 
-    def admitted(self, entry: Entry, record: AdmissionRecord, waited_ms: int) -> None:
-        self._metrics.admitted(record.queue, record.service_class, waited_ms / 1000)
-        flavors = ", ".join(sorted({name for _, names in record.flavors for name in names}))
-        charged = f", charged to {flavors}" if flavors else ""
-        self._teller.tell(
-            entry,
-            "Admitted",
-            f"admitted by ClusterQueue {record.queue}{charged}, after {waited_ms // 1000} s in the line",
-        )
-
-    def taken_back(self, entry: Entry, queue: str, requeue: RequeueRecord) -> None:
-        self._metrics.taken_back(queue, "StartTimeout")
-        self._teller.tell(
-            entry,
-            "TakenBack",
-            f"did not start ({requeue.reason}), time {requeue.count}; waits again, in its old place",
-            is_warning=True,
-        )
-
-    def refused(self, entry: Entry, purpose: Purpose, message: str) -> None:
-        self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
+    def tell(self, notice: Notice) -> None:
+        """Tell one."""
+        metrics = self._metrics
+        match notice:
+            case AdmittedNotice(entry, record, waited_ms):
+                metrics.admitted(record.queue, record.service_class, waited_ms / 1000)
+                flavors = ", ".join(sorted({name for _, names in record.flavors for name in names}))
+                charged = f", charged to {flavors}" if flavors else ""
+                after = f"after {waited_ms // 1000} s in the line"
+                told = f"admitted by ClusterQueue {record.queue}{charged}, {after}"
+                self._teller.tell(entry, "Admitted", told)
+            case StartedNotice(queue, took_ms):
+                metrics.placed(queue, took_ms / 1000)
+            case FinishedNotice(_, queue):
+                metrics.finished(queue)
+            case TakenBackNotice(entry, queue, requeue):
+                metrics.taken_back(queue, "StartTimeout")
+                told = f"did not start ({requeue.reason}), time {requeue.count}; waits again, in its place"
+                self._teller.tell(entry, "TakenBack", told, is_warning=True)
+            case RefusedNotice(entry, purpose, message):
+                self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
+            case StaleNotice(entry):
+                told = "the watch never told of our write; the older state counts"
+                logger.warning("binding %s: %s", entry.binding.key, told)
+            case AnsweredNotice(answer, took_ms, unknown):
+                metrics.probe(answer, took_ms / 1000)
+                if answer == "without":
+                    logger.warning("released without an estimate: %s", "; ".join(unknown))

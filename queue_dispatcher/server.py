@@ -27,20 +27,20 @@ from fairway.service.program import Program, StartError
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.capacities import Capacities
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation, Nobody
-from queue_dispatcher.estimators import Estimators
-from queue_dispatcher.events import BindingEvents
+from queue_dispatcher.estimates.capacities import Capacities
+from queue_dispatcher.estimates.estimators import Estimators
+from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
-from queue_dispatcher.questions import StatedBinding
-from queue_dispatcher.readings import readings_of
 from queue_dispatcher.settings import ApiSettings, Settings, VisibilitySettings
 from queue_dispatcher.sources import Sources
-from queue_dispatcher.status import QueueStatuses
+from queue_dispatcher.visibility.events import BindingEvents
+from queue_dispatcher.visibility.readings import readings_of
 from queue_dispatcher.visibility.reviews import Reviews
 from queue_dispatcher.visibility.server import VisibilityServer
+from queue_dispatcher.visibility.status import QueueStatuses
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ async def serve(
             if events is not None:
                 work.begin("events", writer.run())
             if estimators is not None:
-                work.begin("capacities", Capacities(estimators.counts, dispatcher.book).run())
+                work.begin("capacities", Capacities(estimators.counts, dispatcher.cache).run())
             await stop.wait()
     return 0
 
@@ -140,7 +140,7 @@ class _Parts:
         )
         self.sources = Sources(
             client,
-            self.dispatcher.book,
+            self.dispatcher.cache,
             metrics.reflector(),
             self.dispatcher.controller.changed,
             volcano=settings.volcano_queues,
@@ -149,7 +149,7 @@ class _Parts:
         self._statuses = QueueStatuses(client, self.dispatcher, clock, metrics.status)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """See `queue_dispatcher.probes.Source`; the sources are there before anything is asked."""
+        """See `queue_dispatcher.estimates.asking.Source`; the sources are there before anything is asked."""
         return await self.sources.template(binding)
 
     async def campaign(self) -> None:

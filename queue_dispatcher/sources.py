@@ -29,16 +29,16 @@ from queue_dispatcher.api.kinds import (
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.objects import (
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import (
     CLUSTER_PROPAGATION_POLICIES,
     NAMESPACES,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     TemplateObject,
 )
-from queue_dispatcher.book.templates import TemplateKind
-from queue_dispatcher.questions import StatedBinding, is_readable
+from queue_dispatcher.cache.templates import TemplateKind
+from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 
 RETRY_S = 2.0
 O = TypeVar("O", bound=KubeObjectLike)  # noqa: E741 - an object
@@ -63,7 +63,7 @@ class Sources:
     def __init__(
         self,
         client: KubeClient,
-        book: Book,
+        cache: Cache,
         metrics: ReflectorMetrics,
         changed: Callable[[], None],
         *,
@@ -72,17 +72,17 @@ class Sources:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._client = client
-        self._book = book
+        self._cache = cache
         self._metrics = metrics
         self._changed = changed
         self._clock = clock
         self._sleep = sleep
-        queues = book.queues
+        queues = cache.queues
         self.needed: list[Followed] = [
-            self._follow(RESOURCE_BINDINGS, book.bindings),
-            self._follow(CLUSTER_RESOURCE_BINDINGS, book.cluster_bindings),
-            self._follow(CLUSTERS, book.clusters),
-            self._follow(RESOURCE_FLAVORS, book.flavors),
+            self._follow(RESOURCE_BINDINGS, cache.bindings),
+            self._follow(CLUSTER_RESOURCE_BINDINGS, cache.cluster_bindings),
+            self._follow(CLUSTERS, cache.clusters),
+            self._follow(RESOURCE_FLAVORS, cache.flavors),
             self._follow(CLUSTER_QUEUES, queues.cluster_queues),
             self._follow(LOCAL_QUEUES, queues.local_queues),
         ]
@@ -100,7 +100,7 @@ class Sources:
         self._was_synced = False
         self.templates: list[Followed] = []
         self._resources: dict[str, dict[str, ApiResource]] = {}
-        book.templates.appeared = self._appeared
+        cache.templates.appeared = self._appeared
 
     @property
     def is_synced(self) -> bool:
@@ -141,7 +141,7 @@ class Sources:
                 group.create_task(self._template(kind), name=f"{kind.kind} templates")
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """What a question to the estimators is made of; see `queue_dispatcher.probes.Source`."""
+        """What a question to the estimators is made of; see `queue_dispatcher.estimates.asking.Source`."""
         workload = binding.workload
         if is_readable(binding):
             resource = await self._resource(workload.api_version, workload.kind)
@@ -175,14 +175,14 @@ class Sources:
         )
 
     def _forgo(self, kind: ResourceKind[O], sink: Sink[O]) -> OptionalKind[O]:
-        """Follow what can be gone without; the book is told while it may not be read."""
+        """Follow what can be gone without; the cache is told while it may not be read."""
 
         def changed() -> None:
             if followed.standing is Standing.FORBIDDEN:
-                self._book.queues.cannot_read(kind.name, followed.problem)
+                self._cache.queues.cannot_read(kind.name, followed.problem)
             elif followed.is_synced or followed.standing is Standing.ABSENT:
                 # Not before it has been read: until then nothing is known of it.
-                self._book.queues.cannot_read(kind.name, "")
+                self._cache.queues.cannot_read(kind.name, "")
             self._changed()
 
         followed = self._follow(kind, sink, changed, look_again_s=LOOK_AGAIN_S)
@@ -205,7 +205,7 @@ class Sources:
                 self._trouble(kind, followed.problem)
             elif followed.is_synced or not state.last_error:
                 self._settled(kind)
-                self._book.kind_in_trouble(kind.name, "")
+                self._cache.kind_in_trouble(kind.name, "")
 
         followed = self._follow(_kind(kind.api_version, resource), kind, changed, look_again_s=LOOK_AGAIN_S)
         self.templates.append(followed)
@@ -229,7 +229,7 @@ class Sources:
 
     def _trouble(self, kind: TemplateKind, trouble: str) -> None:
         self._settled(kind)
-        self._book.kind_in_trouble(kind.name, f"{trouble}; expected to read the workload's own object")
+        self._cache.kind_in_trouble(kind.name, f"{trouble}; expected to read the workload's own object")
 
     def _settled(self, kind: TemplateKind) -> None:
         self._awaited.discard(kind.name)

@@ -16,7 +16,8 @@ import msgspec
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, Forbidden, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
-from fairway.kube.patching import Patched, Preconditions, merge_patch
+from fairway.kube.patching import Patched, merge_patch
+from fairway.kube.preconditions import Preconditions
 from webhook.certificates import CertificateError, Issued, renewed, split_bundle
 from webhook.tls import Serving
 

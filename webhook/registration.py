@@ -19,7 +19,8 @@ from typing import Final
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
-from fairway.kube.patching import Patched, Preconditions, merge_patch
+from fairway.kube.patching import Patched, merge_patch
+from fairway.kube.preconditions import Preconditions
 from webhook.configuration import API_VERSION, COLLECTION, KIND, FailurePolicy, Webhook, webhooks
 from webhook.scope import Scope
 

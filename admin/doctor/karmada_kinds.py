@@ -32,7 +32,7 @@ from queue_dispatcher.bindings.objects import (
     ReplicaScheduling,
     SpreadConstraint,
 )
-from queue_dispatcher.book.objects import NAMESPACES, PRIORITY_CLASSES, TemplateObject
+from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, TemplateObject
 
 _POLICY: Final = "/apis/policy.karmada.io/v1alpha1"
 

@@ -26,7 +26,8 @@ from admin.install.listing import listed
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError, NotFound, TooManyRequests
 from fairway.kube.objects import KubeStruct, ObjectMeta, object_key
-from fairway.kube.patching import Gone, OutcomeUnknown, Patched, Preconditions, merge_patch
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, merge_patch
+from fairway.kube.preconditions import Preconditions
 from fairway.names import MANAGED
 from webhook.bindings import Binding
 from webhook.scope import Scope

@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, KubeError, NotFound
 from fairway.kube.lease import LEASES, Claim, Held, Lease, Observation, Timing, decide, first_claim, release
-from fairway.kube.patching import Patched, Preconditions, merge_patch
+from fairway.kube.patching import Patched, merge_patch
+from fairway.kube.preconditions import Preconditions
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import BadObject, Conflict, Invalid, NotFound, NotSent, ServerError, Unreachable
-from fairway.kube.objects import ObjectMeta
+from fairway.kube.preconditions import Preconditions
 
 FIELD_MANAGER = "fairway"
 """Who the server notes as the owner of what `apply` sets."""
@@ -66,28 +66,6 @@ class OutcomeUnknown:
 
 
 PatchResult = Patched[T] | Stale | Gone | OutcomeUnknown
-
-
-@dataclass(frozen=True, slots=True)
-class Preconditions:
-    """The object that a patch is meant for; with an empty ``resource_version`` in whatever state it is."""
-
-    uid: str
-    resource_version: str = ""
-
-    @classmethod
-    def exactly(cls, metadata: ObjectMeta) -> "Preconditions":
-        """That object in that very version."""
-        return cls(metadata.uid, metadata.resource_version)
-
-    def within(self, body: Json) -> dict[str, object]:
-        """``body`` with these preconditions in its metadata, beside what it says there."""
-        metadata = body.get("metadata")
-        named: dict[str, object] = dict(metadata) if isinstance(metadata, Mapping) else {}
-        named["uid"] = self.uid
-        if self.resource_version:
-            named["resourceVersion"] = self.resource_version
-        return {**body, "metadata": named}
 
 
 async def merge_patch(

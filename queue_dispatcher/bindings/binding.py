@@ -126,6 +126,14 @@ class Binding:
         admission = self.admission
         return admission if isinstance(admission, AdmissionRecord) and admission.id == self.uid else None
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether the last that Karmada said is that it found no place, be it in this try or in one before.
+
+        It says so only once: the condition of a second try in vain is the same, so nothing is written.
+        """
+        return self.scheduled is not None and not self.scheduled.is_scheduled
+
     def copies(self, expected: int) -> int:
         """How many clusters get all of the workload: as expected, or more if there are more; 1 if divided."""
         if self.demand.is_set or (self.placement is not None and self.placement.is_duplicated):

@@ -1,6 +1,6 @@
 """The HTTP side of visibility: read-only JSON on every replica, for those who may read it.
 
-Documents are made of the book when they are asked for; nothing is written anywhere. Followers answer too, as
+Documents are made of the cache when they are asked for; nothing is written anywhere. Followers answer too, as
 of what they see; ``isLeader`` tells. Who cannot be told apart from anybody gets nothing: without a token 401,
 without rights 403, beyond a bound 429, and while the API server cannot be asked 503, never a guess.
 """
@@ -22,12 +22,12 @@ from fairway.service.connections import host_of, limited
 from fairway.service.http import EndpointError
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
-from queue_dispatcher.views import Views
+from queue_dispatcher.visibility.authorization import Guest, OpenGuest, ReviewedGuest, viewer_of
 from queue_dispatcher.visibility.bounds import Allowances, Bounds
-from queue_dispatcher.visibility.doors import Guest, OpenGuest, ReviewedGuest, viewer_of
 from queue_dispatcher.visibility.outcome import Outcome, outcome_of
 from queue_dispatcher.visibility.reviews import ReviewFailed, Reviews
 from queue_dispatcher.visibility.viewer import EVERYTHING
+from queue_dispatcher.visibility.views import Views
 
 logger = logging.getLogger(__name__)
 
@@ -228,7 +228,7 @@ class VisibilityServer:
         views = await self._views(request)
         return await _document(
             views.queues(
-                in_flight=len(dispatcher.book.in_flight),
+                in_flight=len(dispatcher.cache.in_flight),
                 window=dispatcher.window.size,
                 is_leader=dispatcher.controller.is_leading,
             )
@@ -257,7 +257,7 @@ class VisibilityServer:
     async def _namespaces_of(self, name: str, guest: Guest) -> list[str]:
         """Where the guest may see workloads of that name. Raises ReviewFailed."""
         dispatcher = self._dispatcher
-        views = Views(dispatcher.book, dispatcher.controller.view, self._clock.now_ms())
+        views = Views(dispatcher.cache, dispatcher.controller.view, self._clock.now_ms())
         there = views.namespaces_of(name)
         viewer = await viewer_of(guest, there, ())
         return [namespace for namespace in there if viewer.sees(namespace)]
@@ -279,13 +279,13 @@ class VisibilityServer:
             where = f"in namespace {', '.join(asked)}" if asked else "in any namespace that has queues"
             raise _Refusal(403, f"{guest.name} may see nothing {where}: {_TO_BE_SHOWN}")
         await controller.settled()
-        return Views(self._dispatcher.book, controller.view, self._clock.now_ms(), viewer)
+        return Views(self._dispatcher.cache, controller.view, self._clock.now_ms(), viewer)
 
     def _candidates(self) -> Sequence[str]:
         """Namespaces in which there is anything to see, by name."""
-        book = self._dispatcher.book
-        found = {local.namespace for local in book.queues.local_queues.values.values()}
-        found.update(entry.binding.namespace for entry in book.entries.values())
+        cache = self._dispatcher.cache
+        found = {local.namespace for local in cache.queues.local_queues.values.values()}
+        found.update(entry.binding.namespace for entry in cache.entries.values())
         return sorted(found - {""})
 
 

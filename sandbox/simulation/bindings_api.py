@@ -6,7 +6,8 @@ What was sent arrives whatever becomes of the sender; the answer reaches it if i
 from collections.abc import Callable, Mapping
 
 from fairway.kube import errors as kube
-from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Preconditions, Stale
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
+from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
 from sandbox.simulation import errors
 from sandbox.simulation.api_server import Client
@@ -30,7 +31,7 @@ class BindingsApi:
     async def patch(
         self, path: str, body: Mapping[str, object], when: Preconditions
     ) -> PatchResult[ResourceBinding]:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         resource, key = _target(path)
         try:
             obj = await self._answer(
@@ -55,7 +56,7 @@ class BindingsApi:
         return Patched(self._decoder.read(obj, ResourceBinding))
 
     async def read(self, path: str) -> ResourceBinding:
-        """See `queue_dispatcher.executor.Api`."""
+        """See `queue_dispatcher.release.executor.Api`."""
         resource, key = _target(path)
         try:
             return self._decoder.read(

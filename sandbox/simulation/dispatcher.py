@@ -1,4 +1,4 @@
-"""The real dispatcher as processes of the simulation: book, desk, cycles and writes in virtual time.
+"""The real dispatcher as processes of the simulation: cache, turns and writes in virtual time.
 
 What is the process' own here is only what waits: watches, requests, sleeping. All that decides is the code
 that runs in production.
@@ -21,27 +21,27 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FL
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.objects import (
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import (
     CLUSTER_PROPAGATION_POLICIES,
     NAMESPACES,
     PRIORITY_CLASSES,
     PROPAGATION_POLICIES,
     TemplateObject,
 )
-from queue_dispatcher.book.templates import TemplateKind
+from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.desk import BindingDesk
-from queue_dispatcher.dispatcher import Nobody, _Witness
-from queue_dispatcher.estimators import Room
-from queue_dispatcher.executor import Executor
+from queue_dispatcher.estimates.asking import Asking
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.probes import Probes
-from queue_dispatcher.questions import StatedBinding, is_readable
-from queue_dispatcher.waiting import waiting_of
-from queue_dispatcher.window import ReleaseWindow
+from queue_dispatcher.release.executor import Executor
+from queue_dispatcher.turn.notices import Notice
+from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
 from sandbox.simulation.candidate import Candidate
@@ -57,11 +57,11 @@ _FOLLOWER_FLOOR_MS: Final = 5_000
 
 
 class Estimators(Protocol):
-    """The estimators of all members, as `queue_dispatcher.estimators.Estimators` asks them."""
+    """The estimators of all members, as `queue_dispatcher.estimates.estimators.Estimators` asks them."""
 
     def place(
         self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
-    ) -> tuple[Room, ...]:
+    ) -> tuple[ClusterRoom, ...]:
         """A room for each cluster, in their order, as of now."""
 
     def delay_ms(self, clusters: Sequence[str]) -> int:
@@ -74,7 +74,7 @@ def _metrics() -> DispatcherMetrics:
     return DispatcherMetrics(CollectorRegistry(), version="simulated")
 
 
-class _Cycles(Controller):
+class _Turns(Controller):
     """The controller, woken by the timeline instead of an event loop."""
 
     wake: Callable[[], None]
@@ -85,16 +85,20 @@ class _Cycles(Controller):
 
     @property
     def next_due_ms(self) -> int | None:
-        """When time alone calls for a cycle, by its own clock."""
+        """When time alone calls for a turn, by its own clock."""
         return self._next_due_ms
 
-    def cycle(self) -> None:
+    def take(self) -> None:
         """What `Controller.step` does, with nobody else to let run."""
         if not self._is_synced():
             return
-        self._book.settle()
+        self.state.cache.settle()
         if self._is_synced():
-            self._cycle()
+            self._turn()
+
+
+def _untold(notice: Notice) -> None:
+    """Nobody is told."""
 
 
 class _Run:
@@ -110,27 +114,25 @@ class _Run:
         self.clock = clock
         self._timer: Timer | None = None
         self._is_starting = True
-        self.book = Book(
+        self.cache = Cache(
             lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
             self._wake,
             probes=estimators is not None,
         )
-        self.window = ReleaseWindow()
-        self.desk = BindingDesk(self.book, _Witness(_metrics(), Nobody()), clock.now_ms, clock.elapsed_ms)
-        self.probes = None
+        state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
         self._working: list[Started] = []
-        if estimators is not None:
-            self.probes = Probes(self._ask, self, replica.wait_s, clock.elapsed_ms, self._wake)
-        self.cycles = _Cycles(
-            self.book, self.desk, self.window, self.probes, _metrics(), clock, lambda: self.is_synced
-        )
-        self.cycles.wake = self._wake
+        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
+        self.turns.wake = self._wake
+        self._asking: Asking | None = None
+        if state.estimates is not None:
+            self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
+            self.turns.questions = self._asking
         self._was_synced = False
-        self._following = [self._follow(kind, sink) for kind, sink in _sources(self.book)]
-        self.book.templates.appeared = self._appeared
+        self._following = [self._follow(kind, sink) for kind, sink in _sources(self.cache)]
+        self.cache.templates.appeared = self._appeared
         identity = f"{replica.name}_{number}"
         self.candidate = Candidate(process, self._client, identity, decoder, rng, self._elected, self._lost)
-        self.cycles.led_by(lambda: self.candidate.leader)
+        self.turns.led_by(lambda: self.candidate.leader)
         self._bindings = BindingsApi(process, self._client, decoder, replica.delay_ms)
         for one in self._following:
             one.begin()
@@ -172,9 +174,9 @@ class _Run:
         self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
 
     def _cycle(self) -> None:
-        self.cycles.cycle()
-        floor_ms = int(FLOOR_S * 1000) if self.cycles.is_leading else _FOLLOWER_FLOOR_MS
-        due_ms = self.cycles.next_due_ms
+        self.turns.take()
+        floor_ms = int(FLOOR_S * 1000) if self.turns.is_leading else _FOLLOWER_FLOOR_MS
+        due_ms = self.turns.next_due_ms
         if due_ms is not None:
             floor_ms = min(floor_ms, max(1, due_ms - self.clock.now_ms()))
         if self._timer is None or not self._timer.is_set:
@@ -188,7 +190,7 @@ class _Run:
 
         executor = Executor(
             self._bindings,
-            self.desk,
+            self.turns,
             self.candidate.may_write,
             observe=self._replica.observe,
             clock=lambda: self.clock.elapsed_ms() / 1000,
@@ -197,23 +199,21 @@ class _Run:
         )
         executor._ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
         self._working = [Started(executor._work()) for _ in range(_WRITERS)]
-        if self.probes is not None:
-            self.probes._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
-            self._working += [Started(self.probes._work()) for _ in range(_ASKERS)]
-        self.cycles.lead(executor)
+        if self._asking is not None:
+            self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
+            self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]
+        self.turns.lead(executor)
 
     def _lost(self) -> None:
         for one in self._working:
             one.stop()
         self._working = []
-        if self.probes is not None:
-            self.probes._asked.clear()
-        self.cycles.lead(None)
+        self.turns.lead(None)
 
     # What the estimators are asked.
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
-        """See `queue_dispatcher.probes.Source`."""
+        """See `queue_dispatcher.estimates.asking.Source`."""
         workload = binding.workload
         kind = RESOURCE_BINDINGS if binding.namespace else CLUSTER_RESOURCE_BINDINGS
         try:
@@ -228,10 +228,10 @@ class _Run:
 
     async def _ask(
         self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
-    ) -> tuple[Room, ...]:
+    ) -> tuple[ClusterRoom, ...]:
         estimators = self._replica.estimators
         assert estimators is not None
-        later = Later[tuple[Room, ...]]()
+        later = Later[tuple[ClusterRoom, ...]]()
         told = {cluster: tuple(gangs) for cluster, gangs in assumed.items()}
 
         def answer() -> None:
@@ -253,7 +253,7 @@ class _Run:
 class Replica:
     """One replica of the dispatcher: a process that is started anew when it ended. ``rng`` is its chance.
 
-    ``observe`` is told the purpose and the outcome of each write; ``wait_s``: see `Probes`.
+    ``observe`` is told the purpose and the outcome of each write; ``wait_s``: see `Estimates`.
     """
 
     def __init__(
@@ -320,20 +320,20 @@ class Replica:
         """Why each binding waits, by key, as the process says now."""
         if self._run is None:
             return {}
-        book, view, now_ms = self._run.book, self._run.cycles.view, self._run.clock.now_ms()
-        book.settle()
-        told = ((entry, waiting_of(book, view, entry, now_ms)) for entry in book.entries.values())
+        cache, view, now_ms = self._run.cache, self._run.turns.view, self._run.clock.now_ms()
+        cache.settle()
+        told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
 
 
-def _sources(book: Book) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
+def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
     """As `queue_dispatcher.sources.Sources` follows them."""
-    queues = book.queues
+    queues = cache.queues
     return [
-        (RESOURCE_BINDINGS, book.bindings),
-        (CLUSTER_RESOURCE_BINDINGS, book.cluster_bindings),
-        (CLUSTERS, book.clusters),
-        (RESOURCE_FLAVORS, book.flavors),
+        (RESOURCE_BINDINGS, cache.bindings),
+        (CLUSTER_RESOURCE_BINDINGS, cache.cluster_bindings),
+        (CLUSTERS, cache.clusters),
+        (RESOURCE_FLAVORS, cache.flavors),
         (CLUSTER_QUEUES, queues.cluster_queues),
         (LOCAL_QUEUES, queues.local_queues),
         (SERVICE_CLASSES, queues.service_classes),

@@ -14,7 +14,7 @@ import msgspec
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
-from queue_dispatcher.estimators import Room
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Node
 from sandbox.simulation.objects import Obj
@@ -75,26 +75,26 @@ class Estimators:
 
     def place(
         self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
-    ) -> tuple[Room, ...]:
+    ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there."""
         self.asked += 1
         return tuple(self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
 
-    def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> Room:
+    def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
         free = self._free(cluster)
         if free is None:
-            return Room(cluster, 0, unknown=f"estimator of {cluster}: unavailable")
+            return ClusterRoom(cluster, 0, unknown=f"estimator of {cluster}: unavailable")
         try:
             pods = _pods_of_gang(gang)
             for one in assumed:
                 self._assume(cluster, free, one)
         except (ResourceError, msgspec.DecodeError) as error:
-            return Room(cluster, 0, unknown=str(error))
+            return ClusterRoom(cluster, 0, unknown=str(error))
         fits = copies_that_fit(pods, free, gang.copies or MOST_COPIES)
         failing = self.failing.get(cluster)
         if failing is not None:
             fits = max(0, fits + failing.extra)
-        return Room(cluster, fits, why="" if fits else _why(pods, free))
+        return ClusterRoom(cluster, fits, why="" if fits else _why(pods, free))
 
     def _assume(self, cluster: str, free: list[Node], gang: pb.Gang) -> None:
         """Pods of it that are bound already, known by its name, hold their nodes by themselves."""

@@ -128,8 +128,8 @@ class World:
                 spec["requeue"] = {"backoffLimit": tries}
             name = _class(priority, tries)
             self.api.create("serviceclasses", {"metadata": {"name": name}, "spec": spec}, user=SOMEBODY)
-        for name, line in _policies(self.submitted.values()).items():
-            self.api.create("propagationpolicies", _policy(name, line), user=SOMEBODY)
+        for name, of in _policies(self.submitted.values()).items():
+            self.api.create("propagationpolicies", _policy(name, of), user=SOMEBODY)
         self.karmada.start()
         for line in self.story.lines:
             begins = isinstance(line, QueueLine) and not line.at_s
@@ -197,14 +197,20 @@ class World:
                 raise TypeError(f"{line!r}: no line that is carried out")
 
     def room(self, line: SubmitLine, *, if_empty: bool = False) -> dict[str, int]:
-        """By cluster: how many more pods like these its nodes take; or would if nothing ran there."""
+        """By cluster: how many more pods like these its nodes take, beside those that wait for one there;
+        or would take if nothing was there.
+        """
         request: Request = ((GPU, line.gpus),) if line.gpus else (("cpu", 1000),)
-        return {
-            name: available(gpu_nodes(name, *[of.gpus] * of.nodes), {}, request)
-            if if_empty
-            else self.members[name].available({}, request)
-            for name, of in self.clusters.items()
-        }
+        if if_empty:
+            return {
+                name: available(gpu_nodes(name, *[of.gpus] * of.nodes), {}, request)
+                for name, of in self.clusters.items()
+            }
+        room = {}
+        for name, member in self.members.items():
+            waiting = member.summary()[2].get(GPU, 0)
+            room[name] = member.available({}, request) - -(-waiting // max(1, line.gpus))
+        return room
 
     def binding_key(self, name: str) -> str:
         """The key of the binding of a workload."""
@@ -234,10 +240,10 @@ def _policies(lines: Iterable[SubmitLine]) -> dict[str, SubmitLine]:
 
 
 def _policy(name: str, line: SubmitLine) -> Obj:
-    more: dict[str, object] = {"schedulerName": line.scheduler} if line.scheduler else {}
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
     placement = placed(*line.clusters, groups=1 if line.gang else 0)
-    return policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name}, **more)
+    made = policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name})
+    return {**made, "spec": {**made["spec"], "schedulerName": line.scheduler}} if line.scheduler else made
 
 
 def _queue(line: QueueLine) -> Obj:

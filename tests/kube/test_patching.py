@@ -7,16 +7,8 @@ import pytest
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Invalid, KubeError, NotFound, NotSent, TooManyRequests
-from fairway.kube.patching import (
-    Gone,
-    OutcomeUnknown,
-    Patched,
-    PatchResult,
-    Preconditions,
-    Stale,
-    apply,
-    merge_patch,
-)
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale, apply, merge_patch
+from fairway.kube.preconditions import Preconditions
 from sandbox.fakeapi import Cut, FakeApi, requests
 from tests.kube.conftest import ApiServer
 from tests.kube.widgets import API_VERSION, WIDGETS, Obj, Widget, create, serve_widgets, widget

@@ -20,14 +20,14 @@ from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
-from queue_dispatcher.estimators import Room
-from queue_dispatcher.events import BindingEvents
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.questions import StatedBinding
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.permissions import PERMISSIONS
-from queue_dispatcher.questions import StatedBinding
 from queue_dispatcher.sources import Sources
-from queue_dispatcher.status import QueueStatuses
+from queue_dispatcher.visibility.events import BindingEvents
 from queue_dispatcher.visibility.reviews import Identity, ReviewFailed, Reviews
+from queue_dispatcher.visibility.status import QueueStatuses
 from sandbox.fakeapi import Seen
 from sandbox.fakeapi.seen import Which
 from tests.dispatcher.scenarios import objects
@@ -65,8 +65,8 @@ class _Fits:
 
     async def ask(
         self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
-    ) -> tuple[Room, ...]:
-        return tuple(Room(name, 1000) for name in clusters)
+    ) -> tuple[ClusterRoom, ...]:
+        return tuple(ClusterRoom(name, 1000) for name in clusters)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
         assert self.sources is not None
@@ -98,7 +98,7 @@ async def process(world: World, *, asks: bool = False) -> AsyncIterator[Process]
     )
     changed = dispatcher.controller.changed
     sources.append(
-        Sources(client, dispatcher.book, metrics.reflector(), changed, volcano=True, clock=loop.time)
+        Sources(client, dispatcher.cache, metrics.reflector(), changed, volcano=True, clock=loop.time)
     )
     fits.sources = sources[0]
     statuses = QueueStatuses(client, dispatcher, clock, metrics.status)
@@ -159,10 +159,10 @@ async def everything(
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
     world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5))
     await _passes(world, 6, 0.5)
-    for entry in list(process.dispatcher.book.entries.values()):
+    for entry in list(process.dispatcher.cache.entries.values()):
         with contextlib.suppress(KubeError):
             await process.sources.template(entry.binding)
-    for entry in list(process.dispatcher.book.entries.values())[: int(repeats_events)]:
+    for entry in list(process.dispatcher.cache.entries.values())[: int(repeats_events)]:
         # A reason that comes back after minutes is the same Event, once more.
         process.events.tell(entry, "Admitted", "for the first time")
         await _passes(world, 320, 8)

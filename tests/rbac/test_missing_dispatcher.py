@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.waiting import waiting_of
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.fakeapi.authorization import Authorization, Rule
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import FAIRWAY
@@ -54,7 +54,7 @@ def full_resource(atom: Rule) -> str:
 
 
 def entry_of(process: Process, key: str) -> Entry:
-    (entry,) = (one for one in process.dispatcher.book.entries.values() if one.binding.key == key)
+    (entry,) = (one for one in process.dispatcher.cache.entries.values() if one.binding.key == key)
     return entry
 
 
@@ -161,7 +161,7 @@ def test_without_policies_the_queue_that_one_names_is_passed_over() -> None:
             key = world.submit("other", queue="", annotations=named)
             await world.until(lambda: world.is_placed(ADMITTED))
             entry = entry_of(process, key)
-            reason = waiting_of(process.dispatcher.book, process.dispatcher.controller.view, entry, 0)
+            reason = waiting_of(process.dispatcher.cache, process.dispatcher.controller.view, entry, 0)
             assert reason is not None
             assert 'cannot list resource "propagationpolicies"' in reason.text
             world.api.authorization = roles.karmada()
@@ -193,7 +193,7 @@ def test_without_namespaces_a_selector_takes_nobody(selector: dict[str, object])
             await world.passes(2)
             assert world.is_held(key)
             entry = entry_of(process, key)
-            reason = waiting_of(process.dispatcher.book, process.dispatcher.controller.view, entry, 0)
+            reason = waiting_of(process.dispatcher.cache, process.dispatcher.controller.view, entry, 0)
             assert reason is not None
             assert reason.kind == "QueueStopped"
             assert "namespaceSelector" in reason.text

@@ -10,7 +10,7 @@ from fairway.kube.objects import object_key
 from fairway.kube.observation import NullReflectorMetrics
 from fairway.kube.optional_kind import LOOK_AGAIN_S, RETRY_S, OptionalKind, Standing
 from fairway.kube.resource import ResourceKind
-from queue_dispatcher.book.objects import MetadataObject
+from queue_dispatcher.cache.objects import MetadataObject
 from sandbox.fakeapi import FakeApi, virtual_time
 from sandbox.fakeapi.authorization import Authorization
 from tests.rbac.test_denials import role

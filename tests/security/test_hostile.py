@@ -29,17 +29,17 @@ from fairway.visibility import (
     WorkloadView,
 )
 from queue_dispatcher import flags as dispatcher_flags
-from queue_dispatcher.estimators import Estimators
+from queue_dispatcher.estimates.estimators import Estimators
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.readings import readings_of
 from queue_dispatcher.settings import EstimatorSettings as Asked
 from queue_dispatcher.settings import Settings as DispatcherSettings
+from queue_dispatcher.visibility.readings import readings_of
 from sandbox.processes import free_ports
 from tests.admin.dispatchers import dispatcher
+from tests.dispatcher.estimates.test_estimators import GANG, Canned
+from tests.dispatcher.estimates.test_estimators import serving as canned
 from tests.dispatcher.scenarios.objects import FAIRWAY, cluster_queue, local_queue, service_class
 from tests.dispatcher.scenarios.world import World, run
-from tests.dispatcher.test_estimators import GANG, Canned
-from tests.dispatcher.test_estimators import serving as canned
 from tests.estimator.serving import (
     DEFAULTS,
     Caller,
@@ -83,7 +83,9 @@ class TestTenant:
             await world.passes(2)
             for held in (key, named):
                 assert world.is_held(held)
-                entry = next(one for one in world.dispatcher.book.entries.values() if one.binding.key == held)
+                entry = next(
+                    one for one in world.dispatcher.cache.entries.values() if one.binding.key == held
+                )
                 assert entry.waits is not None
                 assert entry.waits.kind == "QueueNotFound"
                 assert len(entry.waits.text) < 1000
@@ -130,7 +132,7 @@ class TestTenant:
             key = world.submit("thief", "door", ALPHA, gpus=1)
             await world.passes(2)
             assert world.is_held(key)
-            entry = next(one for one in world.dispatcher.book.entries.values() if one.binding.key == key)
+            entry = next(one for one in world.dispatcher.cache.entries.values() if one.binding.key == key)
             assert entry.waits is not None
             assert entry.waits.kind == "NamespaceNotAllowed"
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fairway.kube.client import KubeClient
-from queue_dispatcher.visibility.doors import ReviewedGuest, viewer_of
+from queue_dispatcher.visibility.authorization import ReviewedGuest, viewer_of
 from queue_dispatcher.visibility.reviews import ReviewFailed, Reviews
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from tests.envtest import RealApi, assets, real_api

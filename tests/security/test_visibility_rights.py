@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
-from queue_dispatcher.visibility import doors
+from queue_dispatcher.visibility import authorization
 from queue_dispatcher.visibility.reviews import IDENTITY_S, RIGHT_S
 from sandbox.fakeapi.access import ACCESS_REVIEWS, TOKEN_REVIEWS
 from sandbox.fakeapi.seen import requests
@@ -134,7 +134,7 @@ def test_the_reason_of_a_strict_queue_names_its_head_only_to_those_who_may_see_i
 
 
 def test_events_name_no_workload_of_another_namespace() -> None:
-    from queue_dispatcher.events import BindingEvents
+    from queue_dispatcher.visibility.events import BindingEvents
 
     class Writer:
         def __init__(self) -> None:
@@ -268,7 +268,7 @@ def test_what_is_revoked_is_refused_within_seconds_and_what_holds_is_not_asked_a
 
 
 def test_rights_are_asked_for_so_many_namespaces_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "MOST_NAMESPACES", 1)
+    monkeypatch.setattr(authorization, "MOST_NAMESPACES", 1)
 
     async def scenario(world: World) -> None:
         await two_tenants(world)

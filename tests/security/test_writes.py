@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import ADMISSION, REQUEUE
-from queue_dispatcher.executor import Purpose
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.turn.writes import Purpose
 from sandbox.fakeapi.seen import Seen
 from sandbox.fakeapi.writes import Write, WriteLog
 from tests.dispatcher.scenarios import (

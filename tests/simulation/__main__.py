@@ -34,7 +34,7 @@ def main() -> int:
             print(f"{number} of {len(seeds)} seeds, {events} events", file=sys.stderr)
     took_s = time.monotonic() - started_s
     print(
-        f"{len(seeds)} seeds, {events} events, {events / max(cpu_s, 1e-9):.0f} events a second of CPU, {took_s:.0f} s"
+        f"{len(seeds)} seeds, {events} events, {events / max(cpu_s, 1e-9):.0f} a CPU second, {took_s:.0f} s"
     )
     print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))
     for law, of in sorted(failed.items()):

@@ -4,6 +4,7 @@ Written from the documents of the API, and shares nothing with the ledger that i
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -133,29 +134,24 @@ class Trees:
 
     def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:
         """Which limit is passed if the queue takes so much more; empty for none."""
-        path = self.path(name)
-        total = sum(used.get(one, 0) for one in self.below(path[-1])) + more
-        if total > self.owned(path[-1]):
-            return f"{total} of {self.owned(path[-1])} in use below {path[-1]}"
-        for node in path:
+        taken = Counter(used)
+        taken[name] += more
+        for node in self.path(name):
             quota = self.quotas.get(node)
-            within = sum(used.get(one, 0) for one in self.below(node)) + more
-            if quota is not None and quota.parent and quota.borrows is not None:
-                limit = self.owned(node) + quota.borrows
-                if within > limit:
-                    return f"{within} in use below {node}, whose borrowing ends at {limit}"
-        for lender in self.below(path[-1]):
-            quota = self.quotas[lender]
-            if quota.lends is None or not quota.parent or lender in path:
-                continue
-            inside = sum(used.get(one, 0) for one in self.below(lender))
-            kept = max(0, self.owned(lender) - quota.lends)
-            if (
-                total - inside > self.owned(path[-1]) - max(kept, 0)
-                and total - inside > self.owned(path[-1]) - kept
-            ):
-                return f"{total - inside} in use beside {lender}, which lends only {quota.lends}"
+            beyond = 0 if quota is None or not quota.parent else quota.borrows
+            within = self._taken(node, taken)
+            if beyond is not None and within > self.owned(node) + beyond:
+                return f"{within} taken or kept of {self.owned(node)} below {node}, which borrows {beyond}"
         return ""
+
+    def _taken(self, node: str, used: Counter[str]) -> int:
+        """What is used below the node, and what its queues keep for themselves unused."""
+        total = used[node]
+        for child in (one for one in self.quotas.values() if one.parent == node):
+            inside = self._taken(child.name, used)
+            kept = 0 if child.lends is None else max(0, self.owned(child.name) - child.lends)
+            total += max(inside, kept)
+        return total
 
     def most(self, name: str) -> int:
         """What the queue could ever use if nobody else did."""

@@ -155,7 +155,7 @@ class Laws:
                 line, queue, since_ms, released, record["queue"], self._asked_ms.get(key, 0)
             ):
                 continue
-            if self._why_not(binding, line, queue) or not self._is_surely_free(binding, line, queue):
+            if self._obstacles(binding, line, queue) or not self._is_surely_free(binding, line, queue):
                 self._passed.pop(other, None)
                 continue
             self._passed[other] += 1
@@ -199,7 +199,7 @@ class Laws:
                 continue
             reason = waits.get(key)
             told = f"{reason.kind}: {reason.text}" if reason is not None else ""
-            why = self._why_not(binding, line, self._queue_named(binding))
+            why = self._obstacles(binding, line, self._queue_named(binding))
             if is_held(binding) and reason is None:
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
@@ -211,24 +211,24 @@ class Laws:
         for about in world.defects:
             self._break("no defects", "dispatchers", about)
 
-    def _why_not(self, binding: Obj, line: SubmitLine, queue: str) -> str:
-        """Why the workload cannot run now; empty if it could."""
-        quota = self._trees.quotas.get(queue)
-        if quota is None:
-            return "queue"
-        if self._trees.is_stopped(queue):
-            return "stopped"
-        if line.impossible or line.scheduler:
-            return "impossible"
+    def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
+        """All that keeps the workload from running now; empty if it could."""
+        if queue not in self._trees.quotas:
+            return frozenset({"queue"})
         need = asked(binding) - self._has(binding)
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         if line.group and not placed(binding):
             need = sum(asked(one) for one in self._bindings() if self._in_group(one, line) and is_held(one))
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
-        if need > min(self._trees.most(queue), gpus) or not self._room(binding, line, if_empty=True):
-            return "never"
-        if excess := self._trees.excess(queue, self._used, need):
-            return f"quota: {excess}"
-        return "" if self._room(binding, line) else "room"
+        found = {
+            "stopped": self._trees.is_stopped(queue),
+            "impossible": line.impossible or bool(line.scheduler),
+            "never": need > min(self._trees.most(queue), gpus)
+            or not self._room(binding, line, if_empty=True),
+            "quota": bool(self._trees.excess(queue, self._used, need)),
+            "room": not self._room(binding, line),
+            "promised": self._is_promised(binding),
+        }
+        return frozenset(name for name, is_so in found.items() if is_so)
 
     def _room(self, binding: Obj, line: SubmitLine, *, if_empty: bool = False) -> bool:
         """Whether what is missing of it fits the clusters that it may go to, now or if they were empty."""
@@ -239,28 +239,39 @@ class Laws:
         if not if_empty:
             names = [name for name in names if self.world.members[name].is_reachable]
         rooms = [room[name] for name in names if not have or not line.gang or name in have]
-        return (max(rooms, default=0) if line.gang else sum(rooms)) >= missing
+        return bool((max(rooms, default=0) if line.gang else sum(rooms)) >= missing)
+
+    def _is_promised(self, but: Obj) -> bool:
+        """Whether something was released a while ago, and takes what it asks for although it has no place."""
+        now_ms = self.world.timeline.now_ms
+        for one in self._bindings():
+            record = record_of(one)
+            if one is but or record is None or is_held(one) or placed(one):
+                continue
+            if now_ms - from_rfc3339(record["admittedAt"]) < _STARTS_WITHIN_MS:
+                return True
+        return False
 
     def _has(self, binding: Obj) -> int:
         record = record_of(binding)
         return int(sum(record["requests"].values())) if record is not None else 0
 
-    def _lie(self, reason: Reason, binding: Obj, line: SubmitLine, why: str) -> str:
+    def _lie(self, reason: Reason, binding: Obj, line: SubmitLine, why: frozenset[str]) -> str:
         """What is not so about the reason; empty if it is true."""
-        kind = reason.kind
+        kind, told = reason.kind, ", ".join(sorted(why))
         expected: dict[str, tuple[str, ...]] = {
             "QueueNotFound": ("queue",),
             "QueueStopped": ("stopped",),
             "NeverFits": ("never", "impossible"),
-            "WaitingForQuota": ("quota", "never"),
-            "WaitingForBorrowing": ("quota", "never"),
-            "WaitingForCapacity": ("room", "never", "impossible"),
-            "BackingOff": ("room", "never", "impossible", "quota"),
+            "WaitingForQuota": ("quota",),
+            "WaitingForBorrowing": ("quota",),
+            "WaitingForCapacity": ("room", "never", "impossible", "promised"),
+            "BackingOff": ("room", "never", "impossible"),
         }
         if kind in expected:
             if kind == "QueueNotFound" and self._line_queue_is_gone(binding):
                 return ""
-            return "" if why.partition(":")[0] in expected[kind] else (why or "it could run now")
+            return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "WaitingForGangMembers":
             there = sum(self._in_group(one, line) for one in self._bindings())
             return "" if there < line.group_size else f"all {there} are there"
@@ -269,7 +280,7 @@ class Laws:
             return "the head can never run" if head is not None and head.impossible else ""
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
-        return f"all is quiet ({why or 'it could run'})"
+        return f"all is quiet ({told or 'it could run'})"
 
     def _in_group(self, binding: Obj, line: SubmitLine) -> bool:
         other = self._line(binding)
@@ -298,11 +309,14 @@ class Laws:
 
     def _idle_quota(self, bindings: Mapping[str, Obj], waits: Mapping[str, object]) -> None:
         """Whether somebody waits for quota that is charged for what does not run."""
-        starved = {
-            self._trees.root(self._queue_named(binding))
-            for key, binding in bindings.items()
-            if key in waits and is_held(binding) and not placed(binding)
-        }
+        starved = set()
+        for key, binding in bindings.items():
+            line = self._line(binding)
+            if key in waits and line is not None and is_held(binding) and not placed(binding):
+                queue = self._queue_named(binding)
+                why = self._obstacles(binding, line, queue)
+                if why and why <= {"quota", "room", "promised"}:
+                    starved |= set(self._trees.quotas) if "room" in why else {self._trees.root(queue)}
         for key, binding in bindings.items():
             record, line = record_of(binding), self._line(binding)
             if record is None or line is None or is_ended(binding) or is_held(binding):
@@ -317,7 +331,7 @@ class Laws:
                 self._break(
                     "quota is for what runs", key, f"{missing} of its pods have no cluster, others wait"
                 )
-            elif line.hangs:
+            elif line.hangs or line.impossible:
                 self._break("quota is for what runs", key, "its pods never became ready, others wait")
 
     # What the objects say.

@@ -76,7 +76,10 @@ def _simpler_lines(line: Line) -> Iterator[Line]:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or value is None:
             yield replace(line, **{one.name: one.default})  # type: ignore[arg-type]  # of the field's type
-        elif one.name != "amount" or value > 1:
+            continue
+        if one.default is None:
+            yield replace(line, **{one.name: None})  # type: ignore[arg-type]  # which it may be
+        if one.name != "amount" or value > 1:
             least = 0 if one.name in ("at_s", "for_s", "priority") else 1
             for smaller in dict.fromkeys((least, value // 2, value - 1)):
                 if least <= smaller < value:

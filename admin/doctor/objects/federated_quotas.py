@@ -76,7 +76,7 @@ def _resource(limit: str) -> str:
 
 def _covered(namespace: str, found: Seen) -> tuple[set[str], list[str]]:
     """The resources that the namespace's queues account for, and these queues."""
-    queues = found.book.queues.queues
+    queues = found.cache.queues.queues
     led_to = {
         local.cluster_queue for local in queues.local_queues.values() if local.namespace == namespace
     } & queues.cluster_queues.keys()

@@ -24,8 +24,8 @@ from queue_dispatcher.bindings.state import (
     Shrinking,
     Unplaced,
 )
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.book.items import promised_to
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.workloads.finished import RULES, ConditionRule
 
 SLACK_MS: Final = 60_000

@@ -17,8 +17,8 @@ from queue_dispatcher.bindings.binding import PolicyReference
 from queue_dispatcher.bindings.objects import ReplicaScheduling
 from queue_dispatcher.bindings.placement_spec import read_placement
 from queue_dispatcher.bindings.salvage import salvage
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.book.templates import Kind
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.templates import Kind
 from queue_dispatcher.workloads.placement import Placement
 
 GANGS: Final = frozenset(

@@ -58,7 +58,7 @@ def _queue(evidence: Evidence) -> Iterator[Finding]:
 
 def _missing(policy: Policy, found: Seen) -> str:
     """What is missing for the queue that a policy names to be one; empty for nothing."""
-    queues = found.book.queues.queues
+    queues = found.cache.queues.queues
     if policy.namespace:
         key = f"{policy.namespace}/{policy.queue}"
         return "" if key in queues.local_queues else f"there is no LocalQueue {key[:253]}"

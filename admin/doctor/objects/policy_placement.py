@@ -51,7 +51,7 @@ def _replicas(evidence: Evidence) -> Iterator[Finding]:
 
 def _gangs(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL, CLUSTERS)
-    fleet = found.book.fleet.clusters.values()
+    fleet = found.cache.fleet.clusters.values()
     for policy in found.queued_policies:
         lacking = _lacking_for_gangs(policy) if policy.gangs else ""
         if not lacking:
@@ -104,7 +104,7 @@ def _stated(spread: SpreadBounds) -> dict[str, object]:
 
 def _clusters(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL, CLUSTERS)
-    fleet = found.book.fleet.clusters
+    fleet = found.cache.fleet.clusters
     for policy in found.queued_policies:
         for message, remedy in _contradictions(policy, fleet):
             yield Finding(Verdict.ERROR, policy.title, message, remedy)

@@ -12,8 +12,8 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.state import Growing, Pending, Unresolved
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.book.objects import NAMESPACES
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.objects import NAMESPACES
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -22,7 +22,7 @@ _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
 def _doors(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES)
-    for local in found.book.queues.queues.local_queues.values():
+    for local in found.cache.queues.queues.local_queues.values():
         if told := _wrong_with(local, found):
             message, remedy = told
             yield Finding(Verdict.ERROR, f"LocalQueue {local.key}", message, remedy)
@@ -31,8 +31,8 @@ def _doors(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _wrong_with(local: LocalQueue, found: Seen) -> tuple[str, str] | None:
-    book = found.book
-    queue = book.queues.queues.cluster_queues.get(local.cluster_queue)
+    cache = found.cache
+    queue = cache.queues.queues.cluster_queues.get(local.cluster_queue)
     if not local.cluster_queue:
         return None  # a field that is told of as such
     if queue is None:
@@ -41,13 +41,13 @@ def _wrong_with(local: LocalQueue, found: Seen) -> tuple[str, str] | None:
             "held",
             f"kubectl edit localqueue {local.name} -n {local.namespace}, or create the ClusterQueue",
         )
-    if queue.name in book.resolved.inner:
+    if queue.name in cache.resolved.inner:
         return (
             f"spec.clusterQueue: {queue.name} has queues below it, and workloads wait in queues that have "
             "none",
             f"name one of those: kubectl edit localqueue {local.name} -n {local.namespace}",
         )
-    if not queue.takes(book.queues.namespace(local.namespace).labels):
+    if not queue.takes(cache.queues.namespace(local.namespace).labels):
         return (
             f"spec.clusterQueue: namespaceSelector of ClusterQueue {queue.name} does not select namespace "
             f"{local.namespace}: its workloads are held",
@@ -57,7 +57,7 @@ def _wrong_with(local: LocalQueue, found: Seen) -> tuple[str, str] | None:
 
 
 def _defaults(found: Seen) -> Iterator[Finding]:
-    queues = found.book.queues
+    queues = found.cache.queues
     for namespace, facts in queues.known_namespaces.values.items():
         name = facts.default_queue
         if name and f"{namespace}/{name}" not in queues.queues.local_queues:
@@ -72,14 +72,14 @@ def _defaults(found: Seen) -> Iterator[Finding]:
 
 
 def _without_door(found: Seen) -> Iterator[Finding]:
-    book = found.book
-    queues = book.queues.queues
+    cache = found.cache
+    queues = cache.queues.queues
     led_to = {local.cluster_queue for local in queues.local_queues.values()}
     led_to |= {policy.queue for policy in found.policies if not policy.namespace}
     led_to |= {entry.binding.queue for entry in found.entries.values() if not entry.binding.namespace}
-    namespaces = book.queues.known_namespaces.values
+    namespaces = cache.queues.known_namespaces.values
     for name, queue in queues.cluster_queues.items():
-        if name in found.volcano or name in book.resolved.inner:
+        if name in found.volcano or name in cache.resolved.inner:
             continue
         if namespaces and not any(queue.takes(facts.labels) for facts in namespaces.values()):
             yield Finding(
@@ -122,7 +122,7 @@ def _cover(evidence: Evidence) -> Iterator[Finding]:
 def uncovered(entry: Entry, found: Seen) -> frozenset[str]:
     """The accelerators that a workload asks for and its queue has no quota of."""
     name = entry.queue.cluster_queue if isinstance(entry.queue, Resolved) else ""
-    queue = found.book.queues.queues.cluster_queues.get(name)
+    queue = found.cache.queues.queues.cluster_queues.get(name)
     if queue is None:
         return frozenset()
     covered = {resource for group in queue.groups for resource in group.covered}
@@ -135,7 +135,7 @@ def _stopped(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _waiting_in_stopped(found: Seen) -> Iterator[tuple[Case, str]]:
-    book = found.book
+    cache = found.cache
     remedy = "set stopPolicy to None where it is no longer meant"
     for entry in found.entries.values():
         why = ""
@@ -147,7 +147,7 @@ def _waiting_in_stopped(found: Seen) -> Iterator[tuple[Case, str]]:
                 why = stopped.text
             case Pending(queue=Resolved(cluster_queue=name)) | Growing(queue=name):
                 if _is_stopped_by_policy(name, found):
-                    why = book.resolved.stopped[name]
+                    why = cache.resolved.stopped[name]
             case _:
                 pass
         if why:
@@ -158,8 +158,8 @@ def _waiting_in_stopped(found: Seen) -> Iterator[tuple[Case, str]]:
 def _is_stopped_by_policy(name: str, found: Seen) -> bool:
     """Whether the queue or one above it was stopped; one whose place in the tree is wrong is told "
     "elsewhere."""
-    tree, queues = found.book.resolved.tree, found.book.queues.queues.cluster_queues
-    return name in found.book.resolved.stopped and any(
+    tree, queues = found.cache.resolved.tree, found.cache.queues.queues.cluster_queues
+    return name in found.cache.resolved.stopped and any(
         queues[tree.nodes[number].name].stop_policy is not StopPolicy.NONE for number in tree.paths[name]
     )
 

@@ -28,11 +28,11 @@ _PARENT = "spec.parent"
 
 def _fields(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
-    queues = found.book.queues
+    queues = found.cache.queues
     read: Iterable[tuple[str, Sequence[Problem]]] = chain(
         ((_queue_title(found, name), one.problems) for name, one in queues.queues.cluster_queues.items()),
         ((f"LocalQueue {one.key}", one.problems) for one in queues.queues.local_queues.values()),
-        ((f"ResourceFlavor {name}", one.problems) for name, one in found.book.flavors.values.items()),
+        ((f"ResourceFlavor {name}", one.problems) for name, one in found.cache.flavors.values.items()),
         ((f"ServiceClass {name}", one.problems) for name, one in queues.service_classes.values.items()),
     )
     for subject, problems in read:
@@ -47,7 +47,7 @@ def _fields(evidence: Evidence) -> Iterator[Finding]:
 
 def _tree(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES)
-    resolved = found.book.resolved
+    resolved = found.cache.resolved
     for name, problems in resolved.problems.items():
         for problem in problems:
             yield Finding(
@@ -57,7 +57,7 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
                 f"kubectl edit clusterqueue {name}",
             )
     for name in sorted(resolved.inner):
-        queue = found.book.queues.queues.cluster_queues[name]
+        queue = found.cache.queues.queues.cluster_queues[name]
         if name not in found.volcano and any(group.flavors for group in queue.groups):
             yield Finding(
                 Verdict.NOTE,
@@ -70,8 +70,8 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
 
 def _flavors(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, RESOURCE_FLAVORS, CLUSTERS)
-    fleet, flavors = found.book.fleet, found.book.fleet.flavors
-    for name, queue in found.book.queues.queues.cluster_queues.items():
+    fleet, flavors = found.cache.fleet, found.cache.fleet.flavors
+    for name, queue in found.cache.queues.queues.cluster_queues.items():
         for group_index, group in enumerate(queue.groups):
             for index, quotas in enumerate(group.flavors):
                 if quotas.flavor not in flavors:
@@ -83,7 +83,7 @@ def _flavors(evidence: Evidence) -> Iterator[Finding]:
                         f"{quotas.flavor[:253]}: its quota is never given",
                         "create the ResourceFlavor, or name another",
                     )
-    for name, flavor in found.book.flavors.values.items():
+    for name, flavor in found.cache.flavors.values.items():
         if not fleet.reaches[name].clusters:
             yield Finding(
                 Verdict.ERROR,
@@ -114,11 +114,11 @@ def _selecting(flavor: ResourceFlavor) -> str:
 
 def _capacity(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, RESOURCE_FLAVORS, CLUSTERS)
-    book, tree = found.book, found.book.resolved.tree
-    for cell in range(len(book.table)):
-        name = book.table.name(cell)
-        capacity = book.fleet.capacity(name.flavor)
-        if name.flavor not in book.fleet.flavors or not book.fleet.reaches[name.flavor].clusters:
+    cache, tree = found.cache, found.cache.resolved.tree
+    for cell in range(len(cache.table)):
+        name = cache.table.name(cell)
+        capacity = cache.fleet.capacity(name.flavor)
+        if name.flavor not in cache.fleet.flavors or not cache.fleet.reaches[name.flavor].clusters:
             continue
         if capacity is None:
             continue
@@ -146,7 +146,7 @@ def _some(names: Sequence[str]) -> str:
 
 def _classes(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, SERVICE_CLASSES, LOCAL_QUEUES, RESOURCE_BINDINGS)
-    classes = found.book.queues.service_classes.values
+    classes = found.cache.queues.service_classes.values
     defaults = sorted(name for name, one in classes.items() if one.is_default)
     if len(defaults) > 1:
         used = min(defaults, key=lambda name: (classes[name].priority, name))
@@ -159,7 +159,7 @@ def _classes(evidence: Evidence) -> Iterator[Finding]:
         )
     remedy = "create the ServiceClass, or name another; meanwhile it is passed over"
     missing: list[tuple[Case, str]] = []
-    for local in found.book.queues.queues.local_queues.values():
+    for local in found.cache.queues.queues.local_queues.values():
         if local.default_class and local.default_class not in classes:
             told = f"spec.defaultServiceClass: there is no ServiceClass {local.default_class[:253]}"
             missing.append((Case(Verdict.WARNING, told, remedy), f"LocalQueue {local.key}"))
@@ -172,7 +172,7 @@ def _classes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _queue_title(found: Seen, name: str) -> str:
-    is_ours = name in found.book.queues.cluster_queues.values
+    is_ours = name in found.cache.queues.cluster_queues.values
     return f"ClusterQueue {name}" if is_ours else f"Queue {name}"
 
 

@@ -1,8 +1,8 @@
 """What is on karmada-apiserver as the dispatcher understands it.
 
-The one idea: the objects are fed to the dispatcher's own `Book`, so that what the doctor says of a queue or a
-binding is what the dispatcher makes of it, and no rule is written twice. A hundred thousand bindings are read
-once for all checks.
+The one idea: the objects are fed to the dispatcher's own `Cache`, so that what the doctor says of a queue or
+a binding is what the dispatcher makes of it, and no rule is written twice. A hundred thousand bindings are
+read once for all checks.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -35,10 +35,10 @@ from queue_dispatcher.bindings.objects import (
     RESOURCE_BINDINGS,
     ResourceBinding,
 )
-from queue_dispatcher.book.book import Book
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.book.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
-from queue_dispatcher.book.templates import Kind, template_key
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
+from queue_dispatcher.cache.templates import Kind, template_key
 from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.room import QueueRoom, Room
@@ -67,7 +67,7 @@ class Seen:
         """Uids of bindings that karmada-scheduler never looks at."""
         self.finished_templates: set[str] = set()
         """Uids of bindings whose workload's own object says that it has ended."""
-        self.book = Book(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
+        self.cache = Cache(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
         self._rooms: dict[str, QueueRoom] = {}
         self._never: dict[tuple[str, Shape], Reason | None] = {}
         self._feed()
@@ -80,12 +80,12 @@ class Seen:
     @property
     def volcano(self) -> Collection[str]:
         """Names of the queues that are Volcano's, and of the root above them."""
-        return self.book.queues.queues.volcano
+        return self.cache.queues.queues.volcano
 
     @property
     def entries(self) -> Mapping[str, Entry]:
         """All bindings, by uid."""
-        return self.book.entries
+        return self.cache.entries
 
     @cached_property
     def queued_policies(self) -> tuple[Policy, ...]:
@@ -136,7 +136,7 @@ class Seen:
         key = (item.queue, item.shape)
         if key not in self._never:
             room = self._rooms.get(item.queue)
-            if room is None and item.queue in self.book.resolved.tree.paths:
+            if room is None and item.queue in self.cache.resolved.tree.paths:
                 room = self._rooms[item.queue] = QueueRoom(self._room, item.queue)
             is_possible = room is None or room.can_ever_admit(item.shape)
             self._never[key] = None if is_possible or room is None else room.why(item.shape)
@@ -144,8 +144,8 @@ class Seen:
 
     @cached_property
     def _room(self) -> Room:
-        book = self.book
-        return Room(Snapshot(book.charges.ledger, {}, envelope=book.envelope()))
+        cache = self.cache
+        return Room(Snapshot(cache.charges.ledger, {}, envelope=cache.envelope()))
 
     def knows_template(self, entry: Entry) -> bool:
         """Whether workloads of the entry's kind were read, so that one that is not there is gone."""
@@ -161,12 +161,12 @@ class Seen:
             return ()
 
     def _feed(self) -> None:
-        book = self.book
+        cache = self.cache
         for cluster in self._listed(CLUSTERS):
-            book.clusters.upsert(cluster)
+            cache.clusters.upsert(cluster)
         for flavor in self._listed(RESOURCE_FLAVORS):
-            book.flavors.upsert(flavor)
-        queues = book.queues
+            cache.flavors.upsert(flavor)
+        queues = cache.queues
         for queue in self._listed(CLUSTER_QUEUES):
             queues.cluster_queues.upsert(queue)
         for local in self._listed(LOCAL_QUEUES):
@@ -184,11 +184,11 @@ class Seen:
         for policy in self._listed(CLUSTER_PROPAGATION_POLICIES):
             queues.cluster_policies.upsert(MetadataObject(policy.metadata))
         for binding in self._listed(RESOURCE_BINDINGS):
-            self._read_binding(binding, book.bindings.upsert)
+            self._read_binding(binding, cache.bindings.upsert)
         for binding in self._listed(CLUSTER_RESOURCE_BINDINGS):
-            self._read_binding(binding, book.cluster_bindings.upsert)
+            self._read_binding(binding, cache.cluster_bindings.upsert)
         self._read_templates()
-        while not book.settle():
+        while not cache.settle():
             pass
 
     def _read_binding(self, stated: ResourceBinding, upsert: Callable[[ResourceBinding], None]) -> None:
@@ -199,10 +199,10 @@ class Seen:
 
     def _read_templates(self) -> None:
         ended: dict[Kind, set[str]] = {}
-        for name, kind in self.book.templates.kinds.items():
+        for name, kind in self.cache.templates.kinds.items():
             trouble = self._kind_trouble(name)
             if trouble:
-                self.book.kind_in_trouble(name, trouble)
+                self.cache.kind_in_trouble(name, trouble)
                 continue
             for template in self._listed(WORKLOADS[name]):
                 kind.upsert(template)

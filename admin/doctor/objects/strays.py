@@ -14,7 +14,7 @@ from queue_dispatcher.bindings.annotation import Malformed
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Adopted, Finished
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.entry import Entry
 
 _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
@@ -48,7 +48,7 @@ def _wrong_with_record(entry: Entry, found: Seen) -> Iterator[Case]:
             "was it restored from a copy or a backup? remove the annotation",
             _without(plane, entry, ADMISSION),
         )
-    elif admission.queue not in found.book.queues.queues.cluster_queues and not isinstance(
+    elif admission.queue not in found.cache.queues.queues.cluster_queues and not isinstance(
         entry.state, Finished
     ):
         yield Case(

@@ -14,8 +14,8 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.state import Finished, Pending, Unresolved
 from queue_dispatcher.bindings.timestamp import parse_ms
-from queue_dispatcher.book.entry import Entry
-from queue_dispatcher.book.objects import NAMESPACES
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.objects import NAMESPACES
 from queue_dispatcher.cycle.reasons import Reason
 
 LEASE: Final = "fairway-dispatcher"
@@ -161,7 +161,7 @@ def _left_behind(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _has_queues(found: Seen) -> bool:
-    queues = found.book.queues.queues
+    queues = found.cache.queues.queues
     return bool(queues.cluster_queues or queues.local_queues)
 
 

@@ -18,7 +18,7 @@ from fairway.kube.dumps import DumpError
 from fairway.kube.errors import Unauthorized, Unreachable
 from fairway.kube.resource import NODES, RESOURCE_QUOTAS
 from queue_dispatcher.bindings.cluster import CLUSTERS as DISPATCHERS_CLUSTERS
-from queue_dispatcher.book.objects import NAMESPACES
+from queue_dispatcher.cache.objects import NAMESPACES
 from sandbox.fakeapi import FakeApi
 from tests.admin.doctor.installation import KARMADA, OURS, Installation, deployment, secret, write
 

@@ -26,7 +26,7 @@ BEST_EFFORT = QueueingStrategy.BEST_EFFORT_FIFO
 
 
 def shape(*alternatives: Charge, probe: str = "", never: Reason | None = None) -> Shape:
-    """One object for each call, as the book makes one for each shape of a queue."""
+    """One object for each call, as the cache makes one for each shape of a queue."""
     ways = tuple(Alternative((), one) for one in alternatives)
     return Shape(f"{alternatives} {probe} {never}", (), ways, never, probe)
 

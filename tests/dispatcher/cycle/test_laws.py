@@ -232,8 +232,9 @@ class Dispatching(RuleBasedStateMachine):
                 before = self.shortfalls(ledger)
                 ledger.charge(item.queue, paid)
                 for cell, amount in paid:
-                    left[cell] = left.get(cell, amount) - amount
-                    assert left[cell] >= 0
+                    if cell in left:
+                        left[cell] -= amount
+                        assert left[cell] >= 0
                 after = self.shortfalls(ledger)
                 assert {place: before[place] for place in after} == after
 

@@ -4,7 +4,11 @@ import asyncio
 
 import pytest
 
-from queue_dispatcher.executor import ATTEMPTS
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.release.executor import ATTEMPTS
+from queue_dispatcher.turn import turn
 from sandbox.fakeapi.faults import Cut
 from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
@@ -44,7 +48,7 @@ def test_refused_for_good_is_told_and_the_others_go_on() -> None:
         keys = await waiting(world)
         await world.until(lambda: all(map(world.is_placed, keys[1:])))
         assert world.is_held(keys[0])
-        entry = world.dispatcher.book.bindings.entries[keys[0]]
+        entry = world.dispatcher.cache.bindings.entries[keys[0]]
         assert "403" in entry.note
         # What is not admitted is not charged.
         assert charged(world) == 4
@@ -64,7 +68,7 @@ def test_people_are_told_of_what_is_refused_and_not_of_what_only_keeps_changing(
     async def scenario(world: World) -> None:
         world.api.fail(code, ATTEMPTS, when=lambda seen: is_patch(seen) and seen.path.endswith("/w0-job"))
         keys = await waiting(world)
-        entries = world.dispatcher.book.bindings.entries
+        entries = world.dispatcher.cache.bindings.entries
         await world.until(lambda: keys[0] in entries and bool(entries[keys[0]].failures))
         assert world.is_held(keys[0])
         assert (("w0-job", "WriteRefused") in world.told.told) is is_told
@@ -142,10 +146,10 @@ def test_a_watch_that_lags_behind_our_own_write_does_not_undo_it() -> None:
         world.queue("main", {"m1": 2})
         await world.start()
         await world.passes(1)
-        book = world.dispatcher.book
+        cache = world.dispatcher.cache
         held_up: list[object] = []
-        upsert = book.bindings.upsert
-        book.bindings.upsert = held_up.append  # type: ignore[assignment]  # the watch is held up
+        upsert = cache.bindings.upsert
+        cache.bindings.upsert = held_up.append  # type: ignore[assignment]  # the watch is held up
         key = world.submit("train", gpus=2)
         await world.until(lambda: bool(held_up))
         upsert(held_up[0])  # type: ignore[arg-type]  # what the watch gave
@@ -166,12 +170,12 @@ def test_a_server_restored_from_a_backup_counts_in_the_end() -> None:
     async def scenario(world: World) -> None:
         keys = await waiting(world, 1)
         await world.until(lambda: world.is_placed(keys[0]))
-        book = world.dispatcher.book
-        entry = book.bindings.entries[keys[0]]
+        cache = world.dispatcher.cache
+        entry = cache.bindings.entries[keys[0]]
         await world.passes(1)
         # The answer to our last write is from a history that is no more.
         entry.written = "99999999"
-        book.guarded.add(entry.uid)
+        cache.guarded.add(entry.uid)
         world.karmada.finish(keys)
         await world.passes(5)
         assert charged(world) == 2
@@ -209,22 +213,23 @@ def test_one_broken_binding_stops_nobody() -> None:
     run(scenario)
 
 
-def test_a_cycle_that_fails_by_a_defect_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cycle_that_fails_by_a_defect_is_tried_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {"m1": 2})
         await world.start()
         await world.passes(1)
-        controller = world.dispatcher.controller
-        snapshot, failures = controller.snapshot, [0]
+        failures = [0]
 
-        def broken(*args: int) -> object:
+        def broken(snapshot: Snapshot, now_ms: int) -> Decision:
             failures[0] += 1
             if failures[0] <= 2:
                 raise ZeroDivisionError
-            return snapshot(*args)
+            return decide(snapshot, now_ms)
 
-        controller.snapshot = broken  # type: ignore[assignment,method-assign]  # a defect that a test can make
+        monkeypatch.setattr(turn, "decide", broken)
         key = world.submit("train", gpus=2)
         await world.until(lambda: world.is_placed(key), within_s=30)
         await asyncio.sleep(0)

@@ -191,9 +191,9 @@ def test_heartbeats_of_clusters_derive_nothing_anew() -> None:
         for number in range(5):
             world.submit(f"w{number}", gpus=2)
         await world.passes(2)
-        book = world.dispatcher.book
+        cache = world.dispatcher.cache
         marked: list[object] = []
-        book.mark = lambda entry: marked.append(entry)  # type: ignore[method-assign]  # to count
+        cache.mark = lambda entry: marked.append(entry)  # type: ignore[method-assign]  # to count
         for number in range(10):
             world.api.update(
                 f"{PATH}/m1",
@@ -201,6 +201,6 @@ def test_heartbeats_of_clusters_derive_nothing_anew() -> None:
             )
         await world.passes(1)
         assert marked == []
-        assert not book.queues.is_tree_stale
+        assert not cache.queues.is_tree_stale
 
     run(scenario)

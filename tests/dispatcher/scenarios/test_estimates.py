@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.dispatcher import Estimation
-from queue_dispatcher.estimators import Room
-from queue_dispatcher.questions import StatedBinding
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.questions import StatedBinding
 from tests.dispatcher.scenarios.test_growth import replicas_of, scaled
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.test_queues import reason
@@ -25,13 +25,13 @@ class Estimators:
 
     async def ask(
         self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
-    ) -> tuple[Room, ...]:
+    ) -> tuple[ClusterRoom, ...]:
         self.asked.append((clusters, gang))
         self.assumed.append({name: list(gangs) for name, gangs in assumed.items()})
         return tuple(
-            Room(name, self.room[name], why="too few GPUs")
+            ClusterRoom(name, self.room[name], why="too few GPUs")
             if name in self.room
-            else Room(name, 0, unknown=f"estimator of {name}: unavailable")
+            else ClusterRoom(name, 0, unknown=f"estimator of {name}: unavailable")
             for name in clusters
         )
 

@@ -7,7 +7,7 @@ import pytest
 
 from fairway.visibility import QueueList
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.following import asked_by, released_by
+from queue_dispatcher.turn.following import asked_by, released_by
 from tests.dispatcher.scenarios.test_estimates import Estimators
 from tests.dispatcher.scenarios.test_queues import reason
 from tests.dispatcher.scenarios.test_visibility import asked

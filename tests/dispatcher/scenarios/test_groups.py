@@ -113,7 +113,7 @@ def test_a_group_size_that_is_none_is_told() -> None:
         key = world.submit("odd", gpus=2, said={"fairway.dev/group": "odd", "fairway.dev/group-size": "many"})
         await world.passes(2)
         assert world.is_held(key)
-        entry = next(iter(world.dispatcher.book.entries.values()))
+        entry = next(iter(world.dispatcher.cache.entries.values()))
         assert entry.waits is not None
         assert "group-size" in entry.waits.text
 

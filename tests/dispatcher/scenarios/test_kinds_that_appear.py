@@ -42,7 +42,7 @@ def test_they_wait_for_the_crd_and_nobody_waits_for_them(others: str) -> None:
         plain = plain or world.submit("plain")
         await world.until(lambda: world.is_placed(plain))
         assert world.is_held(waiting)
-        (entry,) = (e for e in world.dispatcher.book.entries.values() if e.binding.key == waiting)
+        (entry,) = (e for e in world.dispatcher.cache.entries.values() if e.binding.key == waiting)
         assert entry.waits is not None
         assert "kind Swarm of example.com/v1 is not served by Karmada's API server" in entry.waits.text
         install(world)
@@ -63,7 +63,7 @@ def test_one_whose_crd_is_taken_away_keeps_what_it_holds() -> None:
         world.api.serve(SWARMS, served=False)
         await world.passes(130)
         assert not world.is_held(placed)
-        assert len(running.dispatcher.book.charges.ledger.charges()) > 0
+        assert len(running.dispatcher.cache.charges.ledger.charges()) > 0
         world.add("/apis/batch/v1/namespaces/team/jobs", job("next", {"fairway.dev/queue": "main"}))
         other = world.bind("next")
         await world.until(lambda: world.is_placed(other))

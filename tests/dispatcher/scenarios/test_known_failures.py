@@ -67,8 +67,8 @@ from itertools import repeat
 import pytest
 
 from queue_dispatcher.metrics import Readings
-from queue_dispatcher.readings import readings_of
-from queue_dispatcher.views import Views
+from queue_dispatcher.visibility.readings import readings_of
+from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.test_queues import kind, reason
@@ -218,7 +218,7 @@ def test_positions_come_from_memory() -> None:
         seen = len(world.api.seen)
         controller = world.dispatcher.controller
         for _ in range(10):
-            views = Views(world.dispatcher.book, controller.view, controller._clock.now_ms())
+            views = Views(world.dispatcher.cache, controller.view, controller._clock.now_ms())
             found = views.queue("main", 0, 100)
             assert found is not None
             told = [(one.name, one.position_in_cluster_queue) for one in found.workloads]
@@ -345,7 +345,7 @@ def test_who_exceeds_karmadas_own_quota_gives_ours_back() -> None:
         hasty(world)
         await world.start()
         key = world.submit("large", gpus=8, said={"fairway.dev/class": "hasty"})
-        await world.until(lambda: bool(world.dispatcher.book.parked))
+        await world.until(lambda: bool(world.dispatcher.cache.parked))
         world.edit(key, lambda obj: obj["status"]["conditions"][0].update(reason="QuotaExceeded"))
         other = world.submit("other", gpus=1)
         await world.passes(25)

@@ -9,9 +9,9 @@ from tests.dispatcher.scenarios.world import World, run
 def charged(world: World) -> int:
     """GPUs charged to anybody."""
     world.check()
-    book = world.dispatcher.book
-    totals = book.charges.ledger.totals
-    return sum(amount for cell, amount in totals.items() if book.table.name(cell).resource == GPU)
+    cache = world.dispatcher.cache
+    totals = cache.charges.ledger.totals
+    return sum(amount for cell, amount in totals.items() if cache.table.name(cell).resource == GPU)
 
 
 def test_a_workload_is_released_placed_and_gives_its_quota_back() -> None:

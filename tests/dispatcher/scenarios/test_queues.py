@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.waiting import waiting_of
+from queue_dispatcher.visibility.waiting import waiting_of
 from tests.dispatcher.scenarios.objects import FAIRWAY, Obj, cluster_queue, local_queue
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.world import World, run
@@ -16,9 +16,9 @@ LOCAL = f"{FAIRWAY}/namespaces/team/localqueues/main"
 
 def reason(world: World, key: str) -> Reason | None:
     world.check()
-    book, controller = world.dispatcher.book, world.dispatcher.controller
-    entry = book.bindings.entries[key]
-    return waiting_of(book, controller.view, entry, controller._clock.now_ms())
+    cache, controller = world.dispatcher.cache, world.dispatcher.controller
+    entry = cache.bindings.entries[key]
+    return waiting_of(cache, controller.view, entry, controller._clock.now_ms())
 
 
 def kind(world: World, key: str) -> str:
@@ -158,10 +158,10 @@ def test_moved_to_another_parent_its_usage_moves_with_it() -> None:
         world.api.update(QUEUE, spec(parent="south"))
         await world.passes(1)
         world.check()
-        book = world.dispatcher.book
-        cell = book.table.cell("m1", "nvidia.com/gpu")
-        assert book.charges.ledger.used("south", cell) == 4
-        assert book.charges.ledger.used("north", cell) == 0
+        cache = world.dispatcher.cache
+        cell = cache.table.cell("m1", "nvidia.com/gpu")
+        assert cache.charges.ledger.used("south", cell) == 4
+        assert cache.charges.ledger.used("north", cell) == 0
 
     run(scenario)
 
@@ -285,11 +285,11 @@ def test_each_copy_of_duplicated_work_is_charged_to_the_flavor_of_its_own_cluste
         await world.start()
         key = world.submit("copies", gpus=2, replicas=2, duplicated=True)
         await world.until(lambda: not world.is_held(key))
-        book = world.dispatcher.book
+        cache = world.dispatcher.cache
 
         def by_flavor() -> dict[str, int]:
-            totals = book.charges.ledger.totals
-            return {book.table.name(cell).flavor: amount for cell, amount in totals.items() if amount}
+            totals = cache.charges.ledger.totals
+            return {cache.table.name(cell).flavor: amount for cell, amount in totals.items() if amount}
 
         assert by_flavor() == {"m1": 4, "m2": 4}
         world.karmada.is_stopped = False

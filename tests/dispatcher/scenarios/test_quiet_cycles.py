@@ -2,10 +2,10 @@
 
 import pytest
 
-from queue_dispatcher import controller
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.turn import turn
 from tests.dispatcher.scenarios.world import World, run
 
 
@@ -18,7 +18,7 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(now_ms)
         return decide(snapshot, now_ms)
 
-    monkeypatch.setattr(controller, "decide", counted)
+    monkeypatch.setattr(turn, "decide", counted)
     return made
 
 

@@ -73,7 +73,7 @@ def test_the_pauses_double_and_the_limit_ends_them() -> None:
         assert counts == [1, 2, 3]
         await world.passes(200)
         assert world.is_held(key)
-        entry = next(iter(world.dispatcher.book.entries.values()))
+        entry = next(iter(world.dispatcher.cache.entries.values()))
         assert entry.waits is not None
         assert "did not start 3 times" in entry.waits.text
 

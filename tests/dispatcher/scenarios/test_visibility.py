@@ -11,11 +11,11 @@ from fairway.kube.client import KubeClient
 from fairway.kube.events import EventWriter
 from fairway.service.addresses import BindAddress
 from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
-from queue_dispatcher.events import BindingEvents
 from queue_dispatcher.metrics import DispatcherMetrics
-from queue_dispatcher.readings import readings_of
-from queue_dispatcher.status import QueueStatuses
+from queue_dispatcher.visibility.events import BindingEvents
+from queue_dispatcher.visibility.readings import readings_of
 from queue_dispatcher.visibility.server import VisibilityServer
+from queue_dispatcher.visibility.status import QueueStatuses
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue
 from tests.dispatcher.scenarios.world import World, run
 

@@ -95,7 +95,7 @@ def test_d_a_deleted_priority_class_costs_the_priority_and_nothing_else() -> Non
         world.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/high")
         await world.passes(1)
         assert charged(world) == 2
-        entry = world.dispatcher.book.bindings.entries[waiting]
+        entry = world.dispatcher.cache.bindings.entries[waiting]
         assert entry.priority.value == 0
         assert "PriorityClass high does not exist" in entry.priority.notes[0]
         world.karmada.finish([running])

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.names import ADMISSION, REQUEUE
-from queue_dispatcher.book.entry import Entry
+from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
 from queue_dispatcher.metrics import DispatcherMetrics
@@ -174,7 +174,7 @@ class World:
         sources.append(
             Sources(
                 client,
-                dispatcher.book,
+                dispatcher.cache,
                 metrics.reflector(),
                 dispatcher.controller.changed,
                 volcano=volcano,
@@ -224,10 +224,10 @@ class World:
 
     def check(self) -> None:
         """The laws that hold at any moment."""
-        book = self.dispatcher.book
-        while not book.settle():
+        cache = self.dispatcher.cache
+        while not cache.settle():
             pass
-        assert book.charges.ledger.charges() == book.charges.recomputed().charges()
+        assert cache.charges.ledger.charges() == cache.charges.recomputed().charges()
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from queue_dispatcher.api.kinds import (
 )
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
-from queue_dispatcher.book.objects import NAMESPACES
+from queue_dispatcher.cache.objects import NAMESPACES
 from tests.admin.doctor.objects.builders import (
     GPU,
     JOBS,

@@ -1,0 +1,88 @@
+"""Charging: what an entry is charged with, and to which queue; an admission under way counts as made."""
+
+from collections.abc import Mapping
+
+from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.bindings.admission import flavors_of
+from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.fleet import Fleet
+from queue_dispatcher.cache.queues import QueueCache
+from queue_dispatcher.cache.shapes import Shapes
+from queue_dispatcher.ledger.cells import CellTable, Charge
+from queue_dispatcher.workloads.charge import Copies, FlavorsByResource, charge_of
+from queue_dispatcher.workloads.demand import Requests
+from queue_dispatcher.workloads.flavors import offered, offered_by_all
+from queue_dispatcher.workloads.queue_of import Resolved
+
+
+class Charging:
+    """Works out charges; keeps nothing but the flavors that queues offer."""
+
+    def __init__(self, queues: QueueCache, fleet: Fleet, shapes: Shapes, table: CellTable) -> None:
+        self._queues = queues
+        self._fleet = fleet
+        self._shapes = shapes
+        self._table = table
+        self._offered: dict[str, Mapping[str, tuple[str, ...]]] = {}
+
+    def forget_queue(self, queue: str) -> None:
+        """The flavors of a queue have changed."""
+        self._offered.pop(queue, None)
+
+    def charge(self, entry: Entry) -> tuple[str, Charge]:
+        """The queue, empty for none, and the charge, empty for nothing."""
+        binding, state = entry.binding, entry.state
+        record = entry.record or binding.record
+        if entry.record is None and not is_charged(state, binding):
+            return "", ()
+        queue = record.queue if record is not None else charged_queue(binding, entry.queue)
+        reserve = entry.record.requests if entry.record is not None else reserved(state, binding)
+        known = self._queues.queues.cluster_queues.get(queue)
+        offers = self._offers(known) if known is not None else {}
+        if record is not None:
+            admitted_to: FlavorsByResource = dict(record.flavors)
+        elif known is not None:
+            admitted_to = self._best(entry, known, reserve)
+        else:
+            admitted_to = {}
+            held = (*reserve, *binding.demand.held(binding.placed))
+            offers = offered_by_all(held, self._fleet.reaches)
+        charge = charge_of(
+            reserve,
+            admitted_to,
+            binding.demand,
+            binding.placed,
+            binding.finished,
+            offers,
+            self._fleet.reaches,
+            self._table,
+            self._copies(entry, record) if known is not None else None,
+        )
+        return queue, charge
+
+    def _copies(self, entry: Entry, record: AdmissionRecord | None) -> Copies | None:
+        """How many clusters get all of the workload, and which may; None where it is one at most."""
+        binding, state = entry.binding, entry.state
+        stated = state.copies if isinstance(state, Admitted | Adopted | Growing) else 1
+        count = binding.copies(max(stated, record.copies if record is not None else 1))
+        if count == 1 or binding.placement is None:
+            return None
+        return Copies(count, self._fleet.permitted(binding.placement))
+
+    def _best(self, entry: Entry, queue: ClusterQueue, reserve: Requests) -> FlavorsByResource:
+        """The flavors of what was never admitted, as if it were now."""
+        state = entry.state
+        if not (isinstance(state, Adopted) and isinstance(entry.queue, Resolved)):
+            return {}
+        wanted = Pending(entry.queue, reserve, state.copies, 0)
+        shape = self._shapes.of(wanted, entry.binding, queue, "")
+        return dict(flavors_of(shape.alternatives[0])) if shape.alternatives else {}
+
+    def _offers(self, queue: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
+        found = self._offered.get(queue.name)
+        if found is None:
+            found = self._offered[queue.name] = offered(queue)
+        return found

@@ -1,0 +1,118 @@
+"""One binding in the cache: as it is on the server, what follows from that, and what of ours is under way."""
+
+from dataclasses import dataclass, field
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.state import Foreign, State
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reasons import Reason, queue_not_found
+from queue_dispatcher.workloads.priority import Priority
+from queue_dispatcher.workloads.queue_of import Resolved
+from queue_dispatcher.workloads.template import TemplateFacts
+
+GroupKey = tuple[str, str, str]
+"""ClusterQueue, namespace and name of a group."""
+
+NOT_LOOKED_AT = queue_not_found("not looked at yet")
+
+
+@dataclass(eq=False, slots=True)
+class Admission:
+    """A decision to admit that is being carried out.
+
+    ``records``: what each member is to be admitted with, in the order of their release. ``released``: those
+    whose patch was applied. ``is_off``: nothing more is to be released.
+    """
+
+    item: Item
+    records: dict[str, AdmissionRecord]
+    released: set[str] = field(default_factory=set)
+    is_off: bool = False
+
+
+class Entry:
+    """A binding and all that the dispatcher knows of it; only the cache changes it.
+
+    ``state``, ``queue``, ``facts`` and ``priority`` follow from the binding. ``record``: of the admission
+    under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
+    ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
+    milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
+    The times ``released_ms`` (0 if not by this process), ``parked_ms`` and ``kicked_ms`` are of the monotonic
+    clock.
+    """
+
+    __slots__ = (
+        "admission",
+        "binding",
+        "facts",
+        "failures",
+        "group",
+        "held_back",
+        "is_writing",
+        "item",
+        "kicked_ms",
+        "kicks",
+        "line",
+        "note",
+        "parked_ms",
+        "priority",
+        "queue",
+        "record",
+        "released_ms",
+        "retry_ms",
+        "state",
+        "waits",
+        "written",
+        "written_ms",
+    )
+
+    def __init__(self, binding: Binding) -> None:
+        self.binding = binding
+        self.state: State = Foreign()
+        self.queue: Resolved | Reason = NOT_LOOKED_AT
+        self.facts = TemplateFacts()
+        self.priority = Priority()
+        self.admission: Admission | None = None
+        self.record: AdmissionRecord | None = None
+        self.item: Item | None = None
+        self.line = ""
+        self.group: GroupKey | None = None
+        self.waits: Reason | None = None
+        self.is_writing = False
+        self.retry_ms = 0
+        self.failures = 0
+        self.note = ""
+        self.released_ms = 0
+        self.parked_ms = 0
+        self.kicked_ms = 0
+        self.kicks = 0
+        # The version that our last write made, until the watch has caught up, and what it said meanwhile.
+        self.written = ""
+        self.written_ms = 0
+        self.held_back: Binding | None = None
+
+    @property
+    def uid(self) -> str:
+        """The binding's uid."""
+        return self.binding.uid
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedNotice:
+    """Karmada placed a released binding; ``released_ms``: 0 if this process did not release it."""
+
+    uid: str
+    queue: str
+    released_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedNotice:
+    """A workload came to its end."""
+
+    uid: str
+    queue: str
+
+
+Notice = PlacedNotice | FinishedNotice

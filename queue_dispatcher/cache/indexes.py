@@ -1,0 +1,82 @@
+"""Which bindings an event concerns: by namespace, by template, by the ClusterQueue that they lead to."""
+
+from collections.abc import Collection
+from typing import TypeVar
+
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.templates import Kind, template_key
+from queue_dispatcher.workloads.queue_of import Resolved
+
+K = TypeVar("K")
+_NONE: frozenset[str] = frozenset()
+
+
+class Indexes:
+    """Uids by what may change for them."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, set[str]] = {}
+        self._templates: dict[tuple[Kind, str], set[str]] = {}
+        self._queues: dict[str, set[str]] = {}
+        self._queue_of: dict[str, tuple[str, ...]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """The entry is there."""
+        self._namespaces.setdefault(entry.binding.namespace, set()).add(entry.uid)
+        self._templates.setdefault(_template(entry), set()).add(entry.uid)
+
+    def remove(self, entry: Entry) -> None:
+        """The entry goes."""
+        _discard(self._namespaces, entry.binding.namespace, entry.uid)
+        _discard(self._templates, _template(entry), entry.uid)
+        for queue in self._queue_of.pop(entry.uid, ()):
+            _discard(self._queues, queue, entry.uid)
+
+    def leads_to(self, entry: Entry) -> None:
+        """The entry may lead to another queue than before, or be charged to one."""
+        names = dict.fromkeys(filter(None, (queue_name(entry), charged_name(entry))))
+        queues = tuple(names)
+        before = self._queue_of.get(entry.uid, ())
+        if queues == before:
+            return
+        for queue in before:
+            _discard(self._queues, queue, entry.uid)
+        for queue in queues:
+            self._queues.setdefault(queue, set()).add(entry.uid)
+        self._queue_of[entry.uid] = queues
+
+    def in_namespace(self, namespace: str) -> Collection[str]:
+        """Those of a namespace; empty for the cluster-scoped ones."""
+        return self._namespaces.get(namespace, _NONE)
+
+    def of_template(self, kind: Kind, key: str) -> Collection[str]:
+        """Those about a template."""
+        return self._templates.get((kind, key), _NONE)
+
+    def of_queue(self, queue: str) -> Collection[str]:
+        """Those that lead or are charged to a ClusterQueue."""
+        return self._queues.get(queue, _NONE)
+
+
+def queue_name(entry: Entry) -> str:
+    """The ClusterQueue that the entry leads to; empty if none can be told."""
+    return entry.queue.cluster_queue if isinstance(entry.queue, Resolved) else ""
+
+
+def charged_name(entry: Entry) -> str:
+    """The ClusterQueue of its record, made or being made; empty without one."""
+    record = entry.record or entry.binding.record
+    return record.queue if record is not None else ""
+
+
+def _template(entry: Entry) -> tuple[Kind, str]:
+    workload = entry.binding.workload
+    return ((workload.group, workload.kind), template_key(workload))
+
+
+def _discard(index: dict[K, set[str]], key: K, uid: str) -> None:
+    uids = index.get(key)
+    if uids is not None:
+        uids.discard(uid)
+        if not uids:
+            del index[key]

@@ -1,0 +1,73 @@
+"""Items: what stands in line for a binding, or why nothing does."""
+
+from fairway.names import REQUEUE
+from queue_dispatcher.api.service_class import ServiceClass
+from queue_dispatcher.bindings.state import Growing, Pending, Unresolved
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.queues import QueueCache
+from queue_dispatcher.cache.shapes import Shapes
+from queue_dispatcher.cache.templates import Templates
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reasons import Reason, never_fits, queue_not_found
+
+DEFAULT_CLASS = ServiceClass("")
+"""What a workload without a ServiceClass is promised."""
+
+
+def promised_to(entry: Entry) -> ServiceClass:
+    """What the workload is promised."""
+    return entry.priority.service_class or DEFAULT_CLASS
+
+
+class Items:
+    """Makes items; keeps nothing."""
+
+    def __init__(self, queues: QueueCache, templates: Templates, shapes: Shapes) -> None:
+        self._queues = queues
+        self._templates = templates
+        self._shapes = shapes
+
+    def item(self, entry: Entry) -> tuple[Item | None, Reason | None]:
+        """The item, or why there is none; neither for what does not wait."""
+        state = entry.state
+        if entry.record is not None:
+            return None, None
+        match state:
+            case Pending():
+                return self._item(entry, state, state.queue.cluster_queue, state.queue.local_queue)
+            case Growing(blocked=None):
+                return self._item(entry, state, state.queue, state.local_queue)
+            case Growing(blocked=reason) | Unresolved(reason=reason):
+                return None, reason
+            case _:
+                return None, None
+
+    def _item(
+        self, entry: Entry, state: Pending | Growing, queue: str, local_queue: str
+    ) -> tuple[Item | None, Reason | None]:
+        binding, promised = entry.binding, promised_to(entry)
+        known = self._queues.queues.cluster_queues.get(queue)
+        if known is None:
+            return None, queue_not_found(f"ClusterQueue {queue[:253]} does not exist")
+        due_ms = entry.retry_ms
+        if isinstance(state, Pending):
+            due_ms = max(due_ms, state.due_ms)
+            if promised.backoff_limit is not None and state.tries > promised.backoff_limit:
+                return None, never_fits(
+                    f"it did not start {state.tries} times, more often than its ServiceClass allows "
+                    f"({state.because}); to have it tried again, remove annotation {REQUEUE} of its binding"
+                )
+        item = Item(
+            id=binding.uid,
+            name=f"{binding.workload.namespace}/{binding.workload.name}".lstrip("/"),
+            members=(binding.uid,),
+            queue=queue,
+            local_queue=local_queue,
+            shape=self._shapes.of(state, binding, known, self._templates.question(binding.workload)),
+            priority=entry.priority.value,
+            enqueued_ms=state.enqueued_ms,
+            due_ms=due_ms,
+            is_growth=isinstance(state, Growing),
+            ageing=promised.ageing,
+        )
+        return item, None

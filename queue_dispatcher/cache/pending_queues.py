@@ -1,0 +1,173 @@
+"""Who waits where: an item for each binding that may be admitted, in the line of its queue.
+
+A workload of a group has an item of its own but does not stand in line with it; once all of the group are
+there, one item stands for them together.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from queue_dispatcher.bindings.state import Pending
+from queue_dispatcher.cache.entry import Entry, GroupKey
+from queue_dispatcher.cache.groups import Member, group_state
+from queue_dispatcher.cache.shapes import Shapes, Together
+from queue_dispatcher.cycle.items import GROUP_PREFIX, Alternative, Item, Shape
+from queue_dispatcher.cycle.pending import PendingQueue
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupItem:
+    item: Item
+    together: Together
+
+
+class PendingQueues:
+    """The lines of all queues."""
+
+    def __init__(self, shapes: Shapes) -> None:
+        self.queues: dict[str, PendingQueue] = {}
+        self.changes = 0
+        """Grows whenever somebody comes, goes or waits otherwise than before."""
+        self._shapes = shapes
+        self._groups: dict[GroupKey, dict[str, Entry]] = {}
+        self._stale: set[GroupKey] = set()
+        self._together: dict[str, _GroupItem] = {}
+
+    def put(self, entry: Entry, item: Item | None, group: GroupKey | None) -> None:
+        """The entry waits with ``item``, or does not wait; it belongs to ``group`` either way, if to any."""
+        if item == entry.item and group == entry.group:
+            if group is not None:
+                self._stale.add(group)
+            return
+        self.drop(entry)
+        self.changes += 1
+        entry.item = item
+        if group is not None:
+            entry.group = group
+            self._groups.setdefault(group, {})[entry.uid] = entry
+            self._stale.add(group)
+        if item is not None and (group is None or item.is_growth):
+            entry.line = item.queue
+            self._line(item.queue).add(item)
+
+    def drop(self, entry: Entry) -> None:
+        """The entry is in no line and no group any more."""
+        self.changes += 1
+        if entry.line:
+            self._remove(entry.line, entry.uid)
+            entry.line = ""
+        if entry.group is not None:
+            members = self._groups[entry.group]
+            del members[entry.uid]
+            self._stale.add(entry.group)
+            entry.group = None
+        entry.item = None
+
+    def settle(self) -> Iterator[Entry]:
+        """Bring the groups up to date; yields the members that are to be rolled forward."""
+        stale, self._stale = sorted(self._stale), set()
+        for key in stale:
+            yield from self._settle_group(key)
+
+    def split(self, item: Item, alternative: Alternative) -> Sequence[Alternative]:
+        """What each of the item's members is charged with, in their order."""
+        found = self._together.get(item.id)
+        if found is None:
+            return (alternative,)
+        return found.together.split[found.item.shape.alternatives.index(alternative)]
+
+    def item_of(self, entry: Entry) -> Item | None:
+        """The item that stands in line for the entry: its own, or its group's."""
+        if entry.line:
+            return entry.item
+        found = self._together.get(_item_id(entry.group)) if entry.group is not None else None
+        return found.item if found is not None and entry.uid in found.item.members else None
+
+    def group_of(self, entry: Entry) -> Collection[Entry]:
+        """All of the entry's group, itself included; nobody if it has none."""
+        return self._groups.get(entry.group, {}).values() if entry.group is not None else ()
+
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes of all items, those of groups' members included; some more than once."""
+        for queue in self.queues.values():
+            for item in queue:
+                yield item.shape
+        for members in self._groups.values():
+            for entry in members.values():
+                if entry.item is not None:
+                    yield entry.item.shape
+
+    def _settle_group(self, key: GroupKey) -> Iterator[Entry]:
+        self.changes += 1
+        found = self._together.pop(_item_id(key), None)
+        if found is not None:
+            self._remove(found.item.queue, found.item.id)
+        entries = self._groups.get(key, {})
+        if not entries:
+            self._groups.pop(key, None)
+            return
+        name = key[2]
+        state = group_state(name, [_member(entry, name) for entry in entries.values()])
+        for entry in entries.values():
+            if _waits(entry):
+                entry.waits = state.waiting
+        items = [item for uid in state.together if (item := entries[uid].item) is not None]
+        if items:
+            together = self._shapes.together([item.shape for item in items])
+            item = _group_item(key, items, together.shape)
+            self._together[item.id] = _GroupItem(item, together)
+            self._line(item.queue).add(item)
+        for uid in state.forward:
+            yield entries[uid]
+
+    def _line(self, queue: str) -> PendingQueue:
+        line = self.queues.get(queue)
+        if line is None:
+            line = self.queues[queue] = PendingQueue(queue)
+        return line
+
+    def _remove(self, queue: str, item_id: str) -> None:
+        line = self.queues[queue]
+        line.remove(item_id)
+        if not line:
+            del self.queues[queue]
+
+
+def _member(entry: Entry, group: str) -> Member:
+    record = entry.record or entry.binding.record
+    state = entry.state
+    return Member(
+        uid=entry.uid,
+        size=entry.facts.group_size,
+        created_ms=entry.binding.created_ms,
+        enqueued_ms=entry.item.enqueued_ms if entry.item is not None else 0,
+        is_pending=_waits(entry),
+        admitted_ms=record.admitted_ms if record is not None and record.group == group else None,
+        was_taken_back=isinstance(state, Pending) and state.tries > 0,
+    )
+
+
+def _waits(entry: Entry) -> bool:
+    """Whether the member waits with its group; one that runs and wants to grow does so by itself."""
+    return entry.item is not None and not entry.item.is_growth
+
+
+def _item_id(key: GroupKey) -> str:
+    return f"group {'/'.join(key)}"
+
+
+def _group_item(key: GroupKey, items: Sequence[Item], shape: Shape) -> Item:
+    _, namespace, name = key
+    return Item(
+        id=_item_id(key),
+        name=f"{GROUP_PREFIX}{namespace}/{name}",
+        members=tuple(item.id for item in items),
+        queue=items[0].queue,
+        local_queue=items[0].local_queue,
+        shape=shape,
+        # A group is as urgent as the least urgent of it, and waits since it could first have started.
+        priority=min(item.priority for item in items),
+        enqueued_ms=max(item.enqueued_ms for item in items),
+        due_ms=max(item.due_ms for item in items),
+        ageing=items[0].ageing,
+    )

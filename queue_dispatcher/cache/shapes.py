@@ -1,0 +1,209 @@
+"""Shapes: what workloads ask for, one object for all that ask for the same of the same queue.
+
+A cycle compares shapes by identity and refuses each once, so that a hundred thousand alike workloads cost as
+much as one. What a shape says follows from the queue's flavors and the fleet; when those change it is worked
+out anew, and stays the same object where nothing came of the change.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.bindings.admission import alternatives_of
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.record import Flavors
+from queue_dispatcher.bindings.state import Growing, Pending
+from queue_dispatcher.cache.fleet import Fleet
+from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.reasons import Reason, never_fits
+from queue_dispatcher.ledger.cells import CellTable, added
+from queue_dispatcher.workloads.demand import Demand, Placed, Requests
+from queue_dispatcher.workloads.placement import Placement
+
+EVERYWHERE = Placement()
+MAX_MISSING = 5
+"""Clusters that have not joined and are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All of a workload that decides its shape.
+
+    ``total``: what its admission has to find room for; of growth, the difference. ``held``: of growth, where
+    the workload is, and what it was admitted to. ``question``: a digest of what its
+    template says beyond its demand; empty where estimators are not asked.
+    """
+
+    queue: str
+    demand: Demand
+    placement: Placement
+    copies: int
+    total: Requests
+    held: tuple[tuple[Placed, ...], Flavors | None] | None = None
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A group. ``split``: of each of the shape's alternatives, those of the members, in their order."""
+
+    shape: Shape
+    split: tuple[tuple[Alternative, ...], ...]
+
+
+class Shapes:
+    """The shapes of all that waits. With ``probes`` the estimators are asked about accelerators."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        table: CellTable,
+        is_accelerator: Callable[[str], bool],
+        *,
+        probes: bool,
+    ) -> None:
+        self._fleet = fleet
+        self._table = table
+        self._is_accelerator = is_accelerator
+        self._probes = probes
+        self._shapes: dict[Wanted, Shape] = {}
+        self._current: set[Wanted] = set()
+        # With the objects whose identities are in the key, so that those stay theirs.
+        self._alike: dict[tuple[object, ...], tuple[Shape, Demand, Placement | None]] = {}
+        self._together: dict[tuple[Shape, ...], Together] = {}
+
+    def of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
+        """The shape of what waits in ``queue``."""
+        if not isinstance(state, Pending):
+            return self._of(state, binding, queue, question)
+        # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
+        alike = (queue.name, id(binding.demand), id(binding.placement), state.copies, state.demand, question)
+        found = self._alike.get(alike)
+        if found is None:
+            shape = self._of(state, binding, queue, question)
+            found = self._alike[alike] = (shape, binding.demand, binding.placement)
+        return found[0]
+
+    def _of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
+        wanted = self._wanted(state, binding, queue.name, question if self._probes else "")
+        known = self._shapes.get(wanted)
+        if known is not None and wanted in self._current:
+            return known
+        permitted = self._fleet.permitted(wanted.placement)
+        found = alternatives_of(
+            state, binding, queue, self._fleet.reaches, permitted, self._is_accelerator, self._table
+        )
+        never = found if isinstance(found, Reason) else None
+        if never is not None and not permitted and isinstance(state, Pending):
+            never = _nowhere(self._fleet.missing(wanted.placement))
+        ways = () if isinstance(found, Reason) else found
+        probe = self._probe(wanted, permitted) if never is None else ""
+        self._current.add(wanted)
+        if known is None or (known.alternatives, known.never, known.probe) != (ways, never, probe):
+            known = Shape(_digest(wanted, probe), wanted.total, ways, never, probe)
+            self._shapes[wanted] = known
+        return known
+
+    def together(self, shapes: Sequence[Shape]) -> Together:
+        """The shape of a group whose members have these shapes: its alternatives are theirs, one by one."""
+        key = tuple(shapes)
+        known = self._together.get(key)
+        if known is None:
+            never = next((shape.never for shape in shapes if shape.never is not None), None)
+            ways = 0 if never is not None else max(len(shape.alternatives) for shape in shapes)
+            split = tuple(
+                tuple(shape.alternatives[min(way, len(shape.alternatives) - 1)] for shape in shapes)
+                for way in range(ways)
+            )
+            probes = [shape.probe for shape in shapes if shape.probe]
+            shape = Shape(
+                _digest("group", [shape.key for shape in shapes]),
+                _sum(shape.demand for shape in shapes),
+                tuple(
+                    Alternative(
+                        tuple(pair for one in way for pair in one.flavors),
+                        added(*(one.charge for one in way)),
+                    )
+                    for way in split
+                ),
+                never,
+                _digest("group", probes) if probes else "",
+            )
+            known = self._together[key] = Together(shape, split)
+        return known
+
+    def forget_places(self) -> None:
+        """Where workloads may land has changed."""
+        self._current.clear()
+        self._alike.clear()
+
+    def forget_queue(self, queue: str) -> None:
+        """The flavors of a queue have changed."""
+        self._alike = {alike: found for alike, found in self._alike.items() if alike[0] != queue}
+        self._current = {wanted for wanted in self._current if wanted.queue != queue}
+
+    def retain(self, shapes: Iterable[Shape]) -> None:
+        """Forget all shapes but these and those of which these are made."""
+        kept = set(shapes)
+        self._together = {key: known for key, known in self._together.items() if known.shape in kept}
+        kept.update(shape for key in self._together for shape in key)
+        self._shapes = {wanted: shape for wanted, shape in self._shapes.items() if shape in kept}
+        self._current &= self._shapes.keys()
+        self._alike = {alike: found for alike, found in self._alike.items() if found[0] in kept}
+
+    def __len__(self) -> int:
+        return len(self._shapes) + len(self._together)
+
+    def _wanted(self, state: Pending | Growing, binding: Binding, queue: str, question: str) -> Wanted:
+        placement = binding.placement or EVERYWHERE
+        if isinstance(state, Pending):
+            return Wanted(queue, binding.demand, placement, state.copies, state.demand, question=question)
+        held = (binding.placed, state.record.flavors if state.record is not None else None)
+        return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
+
+    def _probe(self, wanted: Wanted, permitted: frozenset[str]) -> str:
+        asks = any(self._is_accelerator(resource) for resource, _ in wanted.total)
+        if not (self._probes and asks):
+            return ""
+        where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
+        placed = wanted.held[0] if wanted.held is not None else None
+        return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+
+
+def _nowhere(missing: Sequence[str]) -> Reason:
+    """Why a placement permits no cluster, with those that it names and that have not joined."""
+    nowhere = "its placement permits none of the clusters that there are"
+    if not missing:
+        return never_fits(nowhere, "its placement permits other clusters, or a cluster that it permits joins")
+    more = len(missing) - MAX_MISSING
+    names = ", ".join(missing[:MAX_MISSING]) + (f" and {more} more" if more > 0 else "")
+    joined = "has not joined" if len(missing) == 1 else "have not joined"
+    joins = f"cluster {names} joins" if len(missing) == 1 else f"one of the clusters {names} joins"
+    return never_fits(
+        f"{nowhere}: {names}, which it names, {joined}", f"{joins}, or its placement permits other clusters"
+    )
+
+
+def _sum(demands: Iterable[Requests]) -> Requests:
+    total: dict[str, int] = {}
+    for demand in demands:
+        for resource, amount in demand:
+            total[resource] = total.get(resource, 0) + amount
+    return tuple(sorted(total.items()))
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(_canonical(parts).encode()).hexdigest()[:32]
+
+
+def _canonical(value: object) -> str:
+    """A text that is the same for equal values in every process: sets have no order of their own."""
+    if dataclasses.is_dataclass(value):
+        return _canonical(tuple(getattr(value, field.name) for field in dataclasses.fields(value)))
+    if isinstance(value, tuple | list):
+        return f"({','.join(map(_canonical, value))})"
+    if isinstance(value, frozenset):
+        return f"{{{','.join(sorted(map(_canonical, value)))}}}"
+    return repr(value)

@@ -1,0 +1,1 @@
+"""What the estimators are asked and what they said."""

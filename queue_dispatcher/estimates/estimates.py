@@ -1,0 +1,176 @@
+"""What the estimators have said, what they are being asked, and what is on its way to the clusters. Pure.
+
+What we have released and the estimators cannot see yet is told them as on its way: to every cluster that it
+may go to until Karmada has placed it, and to its own for a few seconds more, in which its pods come up.
+
+An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
+room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
+then, as it does where there are no estimators.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.questions import Question
+from queue_dispatcher.estimates.verdicts import Verdicts
+
+SETTLES_MS = 5_000
+"""How long the pods of a placed workload may take to show in the estimators' numbers."""
+MAX_QUESTIONS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One binding that is asked about: where it may go, and on how many clusters at once.
+
+    ``is_growth``: part of it runs already, and the rest is asked about.
+    """
+
+    binding: Binding
+    permitted: frozenset[str]
+    copies: int
+    is_growth: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Probing:
+    """What the estimators are to be asked: of a group, about each member beside those before."""
+
+    probe: str
+    subjects: tuple[Subject, ...]
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """All clusters that any of it may go to."""
+        return frozenset().union(*(subject.permitted for subject in self.subjects))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of it. ``questions``: as they were asked; None where they could not be made.
+
+    ``verdicts``: of each question, up to the first that was refused. ``unknown``: why nobody can tell, empty
+    where the verdicts do; ``ends``: what would end that.
+    """
+
+    probing: Probing
+    questions: tuple[Question, ...] | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    unknown: tuple[str, ...] = ()
+    ends: str = ""
+    took_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _OnItsWay:
+    gang: pb.Gang
+    clusters: frozenset[str]
+    until_ms: int | None
+
+
+class Estimates:
+    """The estimates of one dispatcher; times are monotonic."""
+
+    def __init__(self, wait_s: float) -> None:
+        self.verdicts = Verdicts()
+        self._wait_ms = int(wait_s * 1000)
+        self._open: set[str] = set()
+        self._unanswered_ms: dict[str, int] = {}
+        self._questions: dict[str, tuple[Question, ...]] = {}
+        self._on_its_way: dict[str, _OnItsWay] = {}
+
+    def ask(self, item: Item, subjects: Iterable[Subject]) -> Probing | None:
+        """What to ask to learn whether the item fits; None if that is being asked already."""
+        probe = item.shape.probe
+        if probe in self._open:
+            return None
+        self._open.add(probe)
+        return Probing(probe, tuple(subjects))
+
+    def questions(self, probe: str) -> tuple[Question, ...] | None:
+        """The questions of an earlier asking; None where they have to be made."""
+        return self._questions.get(probe)
+
+    def answered(self, event: Answered, elapsed_ms: int) -> str:
+        """Take in what was said; ``fits``, ``waits``, ``unknown``, or ``without`` if it goes without."""
+        probe = event.probing.probe
+        self._open.discard(probe)
+        if event.questions is not None:
+            if len(self._questions) >= MAX_QUESTIONS:
+                self._questions.clear()
+            self._questions[probe] = event.questions
+        if event.unknown:
+            return self._unanswered(event, elapsed_ms)
+        self._unanswered_ms.pop(probe, None)
+        verdict = _together(event.verdicts)
+        self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms)
+        return "fits" if verdict.fits > 0 else "waits"
+
+    def abandon(self) -> None:
+        """What is being asked has no answer any more."""
+        self._open.clear()
+
+    def released(self, probe: str, members: Mapping[str, str]) -> None:
+        """A workload that was asked about is released; its pods are on their way.
+
+        ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
+        of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
+        """
+        self.verdicts.admitted(probe)
+        for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
+            gang = pb.Gang()
+            gang.CopyFrom(question.gang)
+            gang.name = name
+            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), None)
+
+    def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
+        """Karmada placed it; soon its pods show."""
+        known = self._on_its_way.get(uid)
+        if known is not None:
+            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), elapsed_ms + SETTLES_MS)
+
+    def retain(self, uids: Iterable[str], elapsed_ms: int) -> None:
+        """Of what has been released only these are still to be placed."""
+        kept = set(uids)
+        self._on_its_way = {
+            uid: way
+            for uid, way in self._on_its_way.items()
+            if (uid in kept if way.until_ms is None else way.until_ms > elapsed_ms)
+        }
+
+    def assumed(self, elapsed_ms: int) -> dict[str, list[pb.Gang]]:
+        """By cluster, what the estimators do not see yet."""
+        assumed: dict[str, list[pb.Gang]] = {}
+        for way in self._on_its_way.values():
+            if way.until_ms is None or way.until_ms > elapsed_ms:
+                for cluster in way.clusters:
+                    assumed.setdefault(cluster, []).append(way.gang)
+        return assumed
+
+    def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
+        probe, clusters = event.probing.probe, event.probing.clusters
+        since_ms = self._unanswered_ms.setdefault(probe, elapsed_ms)
+        left_ms = self._wait_ms - (elapsed_ms - since_ms)
+        if left_ms <= 0:
+            self.verdicts.put(probe, Verdict(1, clusters), clusters, elapsed_ms)
+            return "without"
+        why = "; ".join(event.unknown[:2])
+        told = f"whether it fits is not known ({why}); goes without in {left_ms // 1000} s"
+        self.verdicts.put(probe, Verdict(0, reasons=(told,), unanswered=event.ends), clusters, elapsed_ms)
+        return "unknown"
+
+
+def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
+    """What the answers about all members of a group mean for it; no question is no doubt."""
+    if not verdicts:
+        return Verdict(1)
+    refusal = next((verdict for verdict in verdicts if verdict.fits <= 0), None)
+    if refusal is not None:
+        return refusal
+    if len(verdicts) == 1:
+        return verdicts[0]
+    return Verdict(1, frozenset().union(*(verdict.clusters for verdict in verdicts)))

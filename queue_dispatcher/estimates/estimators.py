@@ -1,0 +1,152 @@
+"""The estimators of the member clusters as the dispatcher asks them: `Place` of fairway.capacity.v1.
+
+One connection per address, opened when first used and kept until the certificates change (see
+`queue_dispatcher.estimates.connections`); estimators that serve several clusters are asked about all of them
+in one call. An estimator that does not answer is no error: the rooms of its clusters are then not known, and
+why is told.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Self
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.connections import Connections
+from queue_dispatcher.settings import EstimatorSettings
+
+logger = logging.getLogger(__name__)
+
+_SUMMARY_TIMEOUT_S: Final = 30.0
+SERVICE: Final = "fairway.capacity.v1.Capacity"
+_DOUBT: Final = "doubt"
+_REMEDIES: Final = {
+    grpc.StatusCode.UNAVAILABLE: "is it running there, and are the TLS flags as it needs them?",
+    grpc.StatusCode.UNIMPLEMENTED: "expected fairway.capacity.v1: it is no Fairway estimator, or an old one",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "expected an answer in time: see --scheduler-estimator-timeout",
+    grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question: is it of another version?",
+}
+
+
+class Estimators:
+    """All estimators; use it as an async context manager, or close it."""
+
+    def __init__(self, settings: EstimatorSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nothing is sent yet; ``clock`` gives seconds and paces the looks at the files. Raises TlsError."""
+        self._settings = settings
+        self._connections = Connections(settings.tls, clock=clock)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._connections.close()
+
+    def has(self, cluster: str) -> bool:
+        """Whether an estimator of the cluster is configured."""
+        return self._settings.address(cluster) is not None
+
+    async def place(
+        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+    ) -> tuple[ClusterRoom, ...]:
+        """How many copies of ``gang`` fit each of the clusters, beside what is ``assumed`` to be on its way.
+
+        A room for each cluster, in their order. Never raises for what an estimator does.
+        """
+        rooms: dict[str, ClusterRoom] = {}
+        # Clusters of one estimator share a question, but for those with something assumed of their own.
+        asked: dict[tuple[str, str], list[str]] = {}
+        for cluster in clusters:
+            address = self._settings.address(cluster)
+            if address is None:
+                rooms[cluster] = ClusterRoom(cluster, 0, unknown="no estimator of it is configured")
+            else:
+                asked.setdefault((address, cluster if assumed.get(cluster) else ""), []).append(cluster)
+        calls = [
+            self._ask(address, names, gang, assumed.get(alone, ()))
+            for (address, alone), names in asked.items()
+        ]
+        for answers in await asyncio.gather(*calls):
+            rooms.update((room.cluster, room) for room in answers)
+        return tuple(rooms[cluster] for cluster in clusters)
+
+    async def counts(self, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
+        """By cluster that answers: how many devices of each resource there are, healthy and not cordoned."""
+        asked: dict[str, list[str]] = {}
+        for cluster in clusters:
+            address = self._settings.address(cluster)
+            if address is not None:
+                asked.setdefault(address, []).append(cluster)
+        found: dict[str, dict[str, int]] = {}
+        for counted in await asyncio.gather(*(self._count(address, of) for address, of in asked.items())):
+            found.update(counted)
+        return found
+
+    async def _count(self, address: str, clusters: list[str]) -> dict[str, dict[str, int]]:
+        request = pb.SummaryRequest(clusters=clusters)
+        method = f"/{SERVICE}/Summary"
+        try:
+            data = await self._connections.ask(
+                address, method, request.SerializeToString(), _SUMMARY_TIMEOUT_S
+            )
+            response = pb.SummaryResponse.FromString(data)
+        except (grpc.aio.AioRpcError, DecodeError) as error:
+            logger.warning("estimator %s: no summary of %s: %s", address, ", ".join(clusters), error)
+            return {}
+        return {summary.cluster: _devices(summary) for summary in response.clusters if not summary.doubt}
+
+    async def _ask(
+        self, address: str, clusters: list[str], gang: pb.Gang, assumed: Sequence[pb.Gang]
+    ) -> list[ClusterRoom]:
+        request = pb.PlaceRequest(clusters=clusters, gang=gang, assumed=assumed)
+        method = f"/{SERVICE}/Place"
+        try:
+            data = await self._connections.ask(
+                address, method, request.SerializeToString(), self._settings.timeout_s
+            )
+            response = pb.PlaceResponse.FromString(data)
+        except grpc.aio.AioRpcError as error:
+            remedy = _REMEDIES.get(error.code(), "look at its log")
+            told = f"estimator {address}: {error.code().name.lower()}: {_short(error.details())}; {remedy}"
+            return [ClusterRoom(cluster, 0, unknown=told) for cluster in clusters]
+        except DecodeError as error:
+            told = f"estimator {address}: an answer that is no PlaceResponse ({_short(str(error))})"
+            return [ClusterRoom(cluster, 0, unknown=told) for cluster in clusters]
+        answered = {placement.cluster: _room(placement) for placement in response.clusters}
+        return [
+            answered.get(
+                cluster, ClusterRoom(cluster, 0, unknown=f"estimator {address}: no answer about {cluster}")
+            )
+            for cluster in clusters
+        ]
+
+
+def _room(placement: pb.ClusterPlacement) -> ClusterRoom:
+    doubt = next((reason.text for reason in placement.reasons if reason.kind == _DOUBT), "")
+    why = next((reason.text for reason in placement.reasons if reason.kind != _DOUBT), "")
+    # A doubt beside room is about more than what was found.
+    unknown = _short(doubt) if doubt and not placement.fits else ""
+    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _short(why))
+
+
+def _devices(summary: pb.ClusterSummary) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for product in summary.products:
+        usable = (product.total - product.unhealthy - product.cordoned) * max(
+            1, product.advertised_per_device
+        )
+        total[product.resource] = total.get(product.resource, 0) + max(0, usable)
+    return total
+
+
+def _short(text: str | None) -> str:
+    return (text or "")[:300]

@@ -1,0 +1,225 @@
+"""Makes the writes that were decided, each as one patch that holds only for the object it was decided on.
+
+Writes come in sequences: those of one are made one after the other in the order they were decided, so that a
+queue is released in its order even if we are killed half-way; sequences go on side by side. A write is
+prepared at the moment it is sent, against the object as it is known then, since the object may have changed
+while the write waited for its turn; and one that is no longer wanted is not made.
+
+What the answers mean: changed or gone is ordinary, and the object is read again. No answer leaves open
+whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
+write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from fairway.kube.backoff import Backoff
+from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
+from fairway.kube.preconditions import Preconditions
+from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+WORKERS = 32
+PAUSE_S = 0.05
+ATTEMPTS = 8
+UNREADABLE_S = 5.0
+"""For how long what may not be read is left alone."""
+
+
+class Reconciler(Protocol[T_contra]):
+    """Who decided the writes, and is told what became of them. Called on the event loop; never raises."""
+
+    def prepare(self, write: Write) -> Prepared | None:
+        """The patch for the object as it is known now; None if it is done already, or no longer wanted."""
+
+    def saw(self, obj: T_contra) -> None:
+        """The object as it is on the server: the answer to a patch, or read again."""
+
+    def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
+        """What became of the write; of one that was applied, `saw` has been told of the object."""
+
+
+class Api(Protocol[T]):
+    """What is asked of the API server."""
+
+    async def patch(self, path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[T]:
+        """See `fairway.kube.patching.merge_patch`."""
+
+    async def read(self, path: str) -> T:
+        """The object. Raises KubeError, NotFound if there is none."""
+
+
+class Executor(Generic[T]):
+    """The writes of one dispatcher.
+
+    ``may_write`` is asked before each of them: whether this process leads. ``observe`` is told the purpose
+    and the outcome of each attempt. ``clock`` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        api: Api[T],
+        reconciler: Reconciler[T],
+        may_write: Callable[[], bool],
+        *,
+        observe: Callable[[Purpose, str], None] = lambda purpose, outcome: None,
+        workers: int = WORKERS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._api = api
+        self._reconciler = reconciler
+        self._may_write = may_write
+        self._observe = observe
+        self._workers = workers
+        self._clock = clock
+        self._sleep = sleep
+        self._rng = rng or random.Random()
+        self._backoff = Backoff(self._rng)
+        self._not_before_s = 0.0
+        self._sequences: dict[str, deque[Write]] = {}
+        # Sequences with something to do that no worker has taken; each is here once at most.
+        self._ready: asyncio.Queue[str] = asyncio.Queue()
+
+    @property
+    def waiting(self) -> int:
+        """How many writes have not been made yet, those under way included."""
+        return sum(map(len, self._sequences.values()))
+
+    def submit(self, writes: Iterable[Write]) -> None:
+        """Make the writes, after those of the same sequence that were submitted before."""
+        for write in writes:
+            sequence = self._sequences.get(write.sequence)
+            if sequence is None:
+                sequence = self._sequences[write.sequence] = deque()
+                self._ready.put_nowait(write.sequence)
+            sequence.append(write)
+
+    async def run(self) -> None:
+        """Make writes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"writes/{number}")
+
+    async def _work(self) -> None:
+        while True:
+            name = await self._ready.get()
+            sequence = self._sequences[name]
+            write = sequence[0]
+            try:
+                goes_on = await self._make(write)
+            except Exception:
+                logger.exception("%s of binding %s failed", write.purpose, write.uid)
+                self._observe(write.purpose, "internal")
+                self._reconciler.wrote(write, Fate.REFUSED, "a defect of the dispatcher; see its log")
+                goes_on = False
+            sequence.popleft()
+            if not goes_on:
+                while sequence:
+                    self._reconciler.wrote(sequence.popleft(), Fate.DROPPED)
+            if sequence:
+                self._ready.put_nowait(name)
+            else:
+                del self._sequences[name]
+
+    async def _make(self, write: Write) -> bool:
+        """Make one write; whether the next of its sequence may be made."""
+        for attempt in range(ATTEMPTS):
+            await self._pause()
+            if not self._may_write():
+                self._observe(write.purpose, "not_leading")
+                self._reconciler.wrote(write, Fate.DROPPED)
+                return False
+            prepared = self._reconciler.prepare(write)
+            if prepared is None:
+                return True
+            try:
+                result = await self._api.patch(prepared.path, prepared.body, prepared.when)
+            except (Forbidden, Invalid) as error:
+                self._observe(write.purpose, error.label)
+                # What is not allowed has been told by the client, once for all bindings.
+                level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
+                logger.log(level, "%s: %s", write.purpose, error)
+                self._reconciler.wrote(write, Fate.REFUSED, str(error))
+                return False
+            except KubeError as error:
+                # Flow control, no connection, no credentials: nothing was applied, and all others fail alike.
+                self._slow_down(error)
+                self._observe(write.purpose, error.label)
+                self._reconciler.wrote(write, Fate.DROPPED)
+                return False
+            if isinstance(result, Patched):
+                self._backoff.reset()
+                self._observe(write.purpose, "applied")
+                self._reconciler.saw(result.object)
+                self._reconciler.wrote(write, Fate.APPLIED)
+                return True
+            if isinstance(result, Gone):
+                self._observe(write.purpose, "gone")
+                self._reconciler.wrote(write, Fate.GONE)
+                return True
+            if isinstance(result, OutcomeUnknown):
+                self._observe(write.purpose, "unknown")
+                self._slow_down(result.error)
+            else:
+                self._observe(write.purpose, "stale")
+            try:
+                is_there = await self._read_again(
+                    write, prepared.path, is_open=isinstance(result, OutcomeUnknown)
+                )
+            except Forbidden as error:
+                self._reconciler.wrote(write, Fate.REFUSED, str(error))
+                return False
+            if not is_there:
+                return True
+            # Karmada writes in bursts of a few tenths of a second: not in step with it.
+            await self._sleep(PAUSE_S * attempt * self._rng.random())
+        self._observe(write.purpose, "given_up")
+        told = f"the object changed {ATTEMPTS} times while it was to be patched"
+        self._reconciler.wrote(write, Fate.GIVEN_UP, told)
+        return False
+
+    async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
+        """Tell the reconciler how the object is, however long that takes; False if it is gone.
+
+        Raises Forbidden where it may not be read, unless it is open whether the write was applied.
+        """
+        while True:
+            await self._pause()
+            try:
+                self._reconciler.saw(await self._api.read(path))
+            except NotFound:
+                self._reconciler.wrote(write, Fate.GONE)
+                return False
+            except Forbidden:
+                if not is_open:
+                    raise
+                # Nobody else's writes wait for that.
+                await self._sleep(UNREADABLE_S)
+            except KubeError as error:
+                self._slow_down(error)
+            else:
+                return True
+
+    def _slow_down(self, error: KubeError) -> None:
+        if self._clock() < self._not_before_s:
+            # One outage fails all that is under way, and counts once.
+            return
+        pause_s = self._backoff.next_s(error.retry_after_s if isinstance(error, Refused) else None)
+        self._not_before_s = self._clock() + pause_s
+        logger.warning("writing again in %.1f s: %s", pause_s, error)
+
+    async def _pause(self) -> None:
+        while (wait_s := self._not_before_s - self._clock()) > 0:
+            await self._sleep(wait_s)

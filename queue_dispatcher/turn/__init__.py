@@ -1,0 +1,1 @@
+"""What a turn decides beside the admission cycle: release window, kicks, what is overdue."""

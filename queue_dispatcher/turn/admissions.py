@@ -1,0 +1,78 @@
+"""Admissions: the writes that carry out what a cycle decided, which from then on counts as made."""
+
+from collections.abc import Iterable
+
+from queue_dispatcher.bindings.admission import admission_record, flavors_of, growth_flavors
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.state import Growing, Pending
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Admission, Entry
+from queue_dispatcher.cycle.actions import Action, Admit
+from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.turn.duties import begin
+from queue_dispatcher.turn.writes import Purpose, Write
+from queue_dispatcher.workloads.template import TemplateFacts
+
+
+def admissions(cache: Cache, actions: Iterable[Action], day_ms: int) -> list[Write]:
+    """The writes of all that is to be admitted, in order; nothing of what has changed since."""
+    writes: list[Write] = []
+    for action in actions:
+        if isinstance(action, Admit):
+            writes += _admission(cache, action, day_ms)
+    return writes
+
+
+def _admission(cache: Cache, action: Admit, day_ms: int) -> list[Write]:
+    item, entries = action.item, cache.entries
+    members = [entries[uid] for uid in item.members if uid in entries]
+    if len(members) < len(item.members) or any(entry.is_writing for entry in members):
+        return []
+    split = cache.pending.split(item, action.alternative)
+    records = {
+        entry.uid: record
+        for entry, alternative in zip(members, split, strict=True)
+        if (record := _record(cache, entry, alternative, item.queue, day_ms)) is not None
+    }
+    if len(records) < len(members):
+        return []
+    admission = Admission(item, records)
+    for entry in members:
+        cache.assume(entry, admission, records[entry.uid])
+    return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
+
+
+def _record(
+    cache: Cache, entry: Entry, alternative: Alternative, queue: str, day_ms: int
+) -> AdmissionRecord | None:
+    state, priority = entry.state, entry.priority
+    if not isinstance(state, Pending | Growing):
+        return None
+    before = state.record if isinstance(state, Growing) else None
+    flavors = dict(flavors_of(alternative, before))
+    known = cache.queues.queues.cluster_queues.get(queue)
+    if isinstance(state, Growing) and known is not None:
+        kept = growth_flavors(state, entry.binding, known, cache.fleet.reaches, cache.table)
+        flavors = dict(kept) | flavors
+    local_queue = state.local_queue if isinstance(state, Growing) else state.queue.local_queue
+    group = before.group if before is not None else entry.facts.group
+    service_class = priority.service_class.name if priority.service_class is not None else ""
+    value = priority.value
+    if before is not None and not _knows_template(cache, entry):
+        # What the workload names now is not known: it stays what it was admitted as.
+        service_class, value = before.service_class, before.priority
+    return admission_record(
+        state,
+        entry.binding,
+        queue=queue,
+        local_queue=local_queue,
+        service_class=service_class,
+        priority=value,
+        flavors=tuple(sorted(flavors.items())),
+        admitted_ms=day_ms,
+        group=group if before is not None or isinstance(state, Pending) else "",
+    )
+
+
+def _knows_template(cache: Cache, entry: Entry) -> bool:
+    return isinstance(cache.templates.facts(entry.binding.workload), TemplateFacts)

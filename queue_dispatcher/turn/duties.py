@@ -1,0 +1,108 @@
+"""Duties: the writes that states call for whatever a cycle decides, and those that time calls for.
+
+What is being written, and what failed a moment ago, is left alone.
+"""
+
+from queue_dispatcher.bindings.state import Admitted, Adopted, HeldWithin, Reassert, Shrinking
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.turn.kicks import Parked, due_kicks
+from queue_dispatcher.turn.overdue import due_ms, is_quietly_parked, why_overdue
+from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.writes import Purpose, Write
+
+_PURPOSES = {
+    HeldWithin: Purpose.CLEAR_HOLD,
+    Shrinking: Purpose.SHRINK,
+    Reassert: Purpose.REASSERT,
+    Adopted: Purpose.ADOPT,
+}
+
+
+def duties(cache: Cache, day_ms: int) -> list[Write]:
+    """The writes that states call for, those of half released groups first."""
+    writes = []
+    for uid in sorted(cache.forward):
+        entry = cache.entries[uid]
+        if entry.record is not None and _may_write(entry, day_ms):
+            writes.append(begin(entry, Purpose.ADMIT, entry.record.queue))
+    for uid in sorted(cache.duties):
+        entry = cache.entries[uid]
+        purpose = _PURPOSES.get(type(entry.state))
+        if purpose is not None and _may_write(entry, day_ms):
+            writes.append(begin(entry, purpose, uid))
+    return writes
+
+
+def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
+    """When a duty whose write failed may be tried again; None if there is none."""
+    due = [
+        entry.retry_ms
+        for uid in (*cache.duties, *cache.forward)
+        if (entry := cache.entries[uid]).retry_ms > day_ms and not entry.is_writing
+    ]
+    return min(due, default=None)
+
+
+def overdue(cache: Cache, day_ms: int) -> tuple[list[Write], int | None]:
+    """The writes that take back what should have started; when the next one is due."""
+    writes: list[Write] = []
+    next_ms: int | None = None
+    for uid in (*cache.in_flight, *cache.parked):
+        entry = cache.entries[uid]
+        state = entry.state
+        if entry.record is not None or not isinstance(state, Admitted):
+            continue
+        if is_quietly_parked(entry.binding, day_ms - state.record.admitted_ms):
+            cache.park(uid)
+        timeout_ms = promised_to(entry).start_timeout_ms
+        if why_overdue(entry.binding, state, timeout_ms, day_ms) is not None:
+            if _may_write(entry, day_ms):
+                writes.append(begin(entry, Purpose.TAKE_BACK, uid))
+            continue
+        at_ms = due_ms(state, timeout_ms)
+        if at_ms > day_ms and (next_ms is None or at_ms < next_ms):
+            next_ms = at_ms
+    return writes, next_ms
+
+
+def kicks(state: TurnState, now: Now) -> list[Write]:
+    """The writes that have Karmada look again at what it put aside, where room has appeared since."""
+    cache = state.cache
+    parked = [
+        _parked(state, entry, now.elapsed_ms)
+        for uid in cache.parked
+        if not (entry := cache.entries[uid]).binding.placed and not entry.is_writing
+    ]
+    uids, _ = due_kicks(parked, now.elapsed_ms, state.window.size - len(cache.in_flight))
+    return [
+        begin(entry, Purpose.KICK, uid) for uid in uids if _may_write(entry := cache.entries[uid], now.day_ms)
+    ]
+
+
+def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:
+    """A write of the entry, which is under way from now on."""
+    entry.is_writing = True
+    return Write(entry.uid, sequence, purpose)
+
+
+def _may_write(entry: Entry, day_ms: int) -> bool:
+    return not entry.is_writing and entry.retry_ms <= day_ms
+
+
+def _parked(state: TurnState, entry: Entry, elapsed_ms: int) -> Parked:
+    binding, record = entry.binding, entry.binding.record
+    fleet = state.cache.fleet
+    clusters = fleet.permitted(binding.placement) if binding.placement is not None else ()
+    if not entry.parked_ms:
+        entry.parked_ms = elapsed_ms
+    order = (-record.priority, record.enqueued_ms) if record is not None else (0, 0)
+    return Parked(
+        uid=entry.uid,
+        since_ms=entry.parked_ms,
+        room_ms=max((state.room_ms.get(cluster, 0) for cluster in clusters), default=0),
+        order=(*order, entry.uid),
+        kicked_ms=entry.kicked_ms,
+        kicks=entry.kicks,
+    )

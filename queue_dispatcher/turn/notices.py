@@ -1,0 +1,73 @@
+"""Notices: what a turn has to tell people, logs and metrics; values, told by whoever runs the turn."""
+
+from dataclasses import dataclass
+
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.cache.entry import Entry, FinishedNotice
+from queue_dispatcher.turn.writes import Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedNotice:
+    """The binding, or its growth, was released after so long in the queue."""
+
+    entry: Entry
+    record: AdmissionRecord
+    waited_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartedNotice:
+    """Karmada placed what this process had released, so long before."""
+
+    queue: str
+    took_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBackNotice:
+    """The binding was released, did not start, and is held again."""
+
+    entry: Entry
+    queue: str
+    requeue: RequeueRecord
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedNotice:
+    """The API server refuses a write."""
+
+    entry: Entry
+    purpose: Purpose
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StaleNotice:
+    """The watch never told of our write; the older state counts."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredNotice:
+    """Estimators were asked. ``answer``: ``fits``, ``waits``; where nobody knew, ``unknown``, ``without``.
+
+    ``unknown``: of the last two, why nobody knew.
+    """
+
+    answer: str
+    took_ms: int
+    unknown: tuple[str, ...] = ()
+
+
+Notice = (
+    AdmittedNotice
+    | StartedNotice
+    | FinishedNotice
+    | TakenBackNotice
+    | RefusedNotice
+    | StaleNotice
+    | AnsweredNotice
+)

@@ -1,0 +1,120 @@
+"""What an event changes: `hear`. Writes that were made, refused or lost; answers; who leads."""
+
+from queue_dispatcher.bindings.requeue import RequeueRecord
+from queue_dispatcher.bindings.state import Pending
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.indexes import queue_name
+from queue_dispatcher.estimates.estimates import Answered
+from queue_dispatcher.turn.events import Event, Led, Saw, Wrote
+from queue_dispatcher.turn.notices import AdmittedNotice, AnsweredNotice, RefusedNotice, TakenBackNotice
+from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.writes import Fate, Purpose, Write
+
+FIRST_RETRY_MS = 1_000
+MAX_RETRY_MS = 600_000
+GONE_RETRY_MS = 5_000
+
+
+def hear(state: TurnState, event: Event, now: Now) -> None:
+    """Take one event into the state."""
+    match event:
+        case Saw(binding):
+            cache = state.cache
+            table = cache.bindings if binding.metadata.namespace else cache.cluster_bindings
+            table.answer(binding)
+        case Wrote(write, fate, message):
+            entry = state.cache.entries.get(write.uid)
+            if entry is not None:
+                _wrote(state, entry, write, fate, message, now)
+        case Answered():
+            if state.estimates is not None:
+                answer = state.estimates.answered(event, now.elapsed_ms)
+                state.notices.append(AnsweredNotice(answer, event.took_ms, event.unknown))
+        case Led(is_leading):
+            state.is_leading = is_leading
+            state.decided = None
+            if not is_leading:
+                _abandon(state)
+
+
+def written(cache: Cache, entry: Entry) -> None:
+    """Nothing of the entry is being written any more."""
+    entry.is_writing = False
+    cache.mark(entry)
+
+
+def call_off(cache: Cache, entry: Entry) -> None:
+    """The entry was not released: nor is its group, unless some of it has been."""
+    admission = entry.admission
+    if admission is None or entry.record is None:
+        return
+    if admission.released or entry.uid in cache.forward:
+        if isinstance(entry.state, Pending):
+            cache.forward.add(entry.uid)
+        else:
+            cache.forget(entry)
+        return
+    admission.is_off = True
+    for uid in admission.records:
+        member = cache.entries.get(uid)
+        if member is not None and member.admission is admission:
+            cache.forget(member)
+
+
+def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: str, now: Now) -> None:
+    cache = state.cache
+    written(cache, entry)
+    match fate:
+        case Fate.APPLIED:
+            _applied(state, entry, write.purpose, now)
+        case Fate.DROPPED:
+            call_off(cache, entry)
+        case Fate.GONE:
+            # The watch tells in a moment; until then it is not to be decided over and over.
+            entry.retry_ms = now.day_ms + GONE_RETRY_MS
+            call_off(cache, entry)
+        case Fate.REFUSED | Fate.GIVEN_UP:
+            entry.failures += 1
+            entry.retry_ms = now.day_ms + min(MAX_RETRY_MS, FIRST_RETRY_MS << min(entry.failures - 1, 30))
+            entry.note = message
+            call_off(cache, entry)
+            if fate is Fate.REFUSED:
+                state.notices.append(RefusedNotice(entry, write.purpose, message))
+
+
+def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Now) -> None:
+    entry.failures, entry.retry_ms, entry.note = 0, 0, ""
+    match purpose:
+        case Purpose.ADMIT:
+            if entry.admission is not None:
+                entry.admission.released.add(entry.uid)
+            entry.released_ms = now.elapsed_ms
+            state.cache.forget(entry)
+            record = entry.binding.record
+            if record is not None:
+                waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
+                state.notices.append(AdmittedNotice(entry, record, waited_ms))
+        case Purpose.KICK:
+            entry.kicked_ms = now.elapsed_ms
+            entry.kicks += 1
+        case Purpose.TAKE_BACK:
+            requeue = entry.binding.requeue
+            entry.released_ms = entry.kicks = entry.kicked_ms = 0
+            if isinstance(requeue, RequeueRecord):
+                state.notices.append(TakenBackNotice(entry, queue_name(entry), requeue))
+        case _:
+            pass
+
+
+def _abandon(state: TurnState) -> None:
+    """This process leads no more, and nothing of it is being written: what was under way is forgotten.
+
+    Whether a write that had no answer was made, the watch will tell.
+    """
+    if state.estimates is not None:
+        state.estimates.abandon()
+    for entry in state.cache.entries.values():
+        if entry.is_writing or entry.record is not None:
+            entry.is_writing = False
+            state.cache.forget(entry)

@@ -1,0 +1,73 @@
+"""What one dispatcher knows: the cache of what is watched, and what turns keep beside it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.ledger.cells import Cell
+from queue_dispatcher.turn.following import NOT_DECIDED
+from queue_dispatcher.turn.notices import Notice
+from queue_dispatcher.turn.window import ReleaseWindow
+
+
+class Now(NamedTuple):
+    """One moment: ``day_ms`` since the epoch, as written on objects; ``elapsed_ms`` of a monotonic clock."""
+
+    day_ms: int
+    elapsed_ms: int
+
+
+@dataclass(slots=True)
+class View:
+    """What the last cycle found, for those who ask. ``full_since_ms``: by class, since when it only waits for
+    the release window; times are of the monotonic clock. ``undecided``: of what is not in ``waits``.
+    """
+
+    waits: Mapping[ClassKey, Reason] = field(default_factory=dict)
+    decided_ms: int = 0
+    full_since_ms: dict[ClassKey, int] = field(default_factory=dict)
+    undecided: Reason = NOT_DECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """All that a decision looks at; ``tokens``: None while the release window keeps nobody waiting."""
+
+    changes: int
+    envelope: Mapping[Cell, int]
+    verdicts: Mapping[str, Verdict]
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """When it was last decided, on what, and when time alone would change it."""
+
+    basis: Basis
+    at_ms: int
+    next_due_ms: int | None
+
+
+class TurnState:
+    """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
+
+    ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
+    appeared there, monotonic. ``decided``: the last decision, while to decide anew would find the same.
+    ``notices``: what there is to tell; whoever tells it empties it.
+    """
+
+    def __init__(self, cache: Cache, estimates: Estimates | None) -> None:
+        self.cache = cache
+        self.estimates = estimates
+        self.window = ReleaseWindow()
+        self.is_leading = False
+        self.leader = ""
+        self.room_ms: dict[str, int] = {}
+        self.view = View()
+        self.decided: Decided | None = None
+        self.notices: list[Notice] = []

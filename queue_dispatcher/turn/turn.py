@@ -1,0 +1,228 @@
+"""The turn: from what is known and what has just happened to what is written, and what is asked.
+
+It brings the cache up to date, looks after what was released (placed, put aside by Karmada, overdue), decides
+what is admitted now, and says when time alone will call for the next turn. No I/O, no clock, no chance: equal
+states, events and times give equal turns. The state is the caller's to keep, and is advanced in place,
+because a hundred thousand bindings are not copied.
+
+What is watched comes into the cache as it is watched; everything else that happens is an event.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.cache.entry import PlacedNotice
+from queue_dispatcher.cycle.actions import Admit, Decision, Probe
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reasons import Reason, queue_stopped
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
+from queue_dispatcher.estimates.estimates import Probing, Subject
+from queue_dispatcher.turn.admissions import admissions
+from queue_dispatcher.turn.duties import duties, kicks, next_retry_ms, overdue
+from queue_dispatcher.turn.events import Event
+from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
+from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.state import Basis, Decided, Now, TurnState, View
+from queue_dispatcher.turn.writes import Write
+
+FLOOR_MS = 1_000
+"""For so long a decision is trusted of which nothing has changed that it looked at."""
+EXPIRY_MS = 30_000
+"""How long a state older than our own write is held back."""
+FOLLOWERS_EVERY_MS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """What follows from a turn.
+
+    ``writes``: to be made, in order within each sequence. ``probings``: what to ask the estimators.
+    ``next_due_ms``: when time alone calls for another turn, epoch milliseconds; None if it never does.
+    ``has_decided``: whether the queues were looked at.
+    """
+
+    writes: tuple[Write, ...] = ()
+    probings: tuple[Probing, ...] = ()
+    next_due_ms: int | None = None
+    has_decided: bool = False
+
+
+def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
+    """One turn."""
+    for event in events:
+        hear(state, event, now)
+    cache = state.cache
+    cache.settle()
+    _take_notices(state, now)
+    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
+    if not state.is_leading:
+        return _followed(state, now)
+    for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
+        state.notices.append(StaleNotice(entry))
+    writes = duties(cache, now.day_ms)
+    retry_ms = next_retry_ms(cache, now.day_ms)
+    taken_back, overdue_ms = overdue(cache, now.day_ms)
+    writes += taken_back
+    writes += kicks(state, now)
+    probings: tuple[Probing, ...] = ()
+    last = _last_decision(state, now)
+    if last is not None:
+        decided_ms = last.next_due_ms
+    else:
+        decision = _decided(state, now)
+        decided_ms = decision.next_due_ms
+        admitted = admissions(cache, decision.actions, now.day_ms)
+        writes += admitted
+        probings = _probings(state, decision, now)
+        _note(state, decision, len(admitted), now)
+    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
+    due = [at for at in (retry_ms, overdue_ms, decided_ms) if at is not None]
+    return Turned(tuple(writes), probings, min(due, default=None), has_decided=last is None)
+
+
+def snapshot(state: TurnState, now: Now) -> Snapshot:
+    """What a cycle decides from; the cache must be settled."""
+    cache = state.cache
+    queues = cache.queues.queues.cluster_queues
+    states = {}
+    for name, pending in cache.pending.queues.items():
+        queue = queues.get(name)
+        if queue is not None:
+            pending.advance(now.day_ms)
+            states[name] = QueueState(
+                name=name,
+                pending=pending,
+                strategy=queue.strategy,
+                ageing=queue.ageing,
+                priority=queue.priority,
+                stopped=_stopped(state, queue),
+            )
+    in_flight = len(cache.in_flight)
+    return Snapshot(
+        ledger=cache.charges.ledger,
+        queues=states,
+        envelope=cache.envelope(),
+        verdicts=_verdicts(state, now),
+        tokens=max(0, state.window.size - in_flight),
+        in_flight=in_flight,
+        elsewhere=None if state.is_leading else asked_by(state.leader),
+    )
+
+
+def _followed(state: TurnState, now: Now) -> Turned:
+    """A follower decides as well, so as to tell why workloads wait, but seldom, and nothing comes of it."""
+    if now.elapsed_ms - state.view.decided_ms < FOLLOWERS_EVERY_MS:
+        return Turned()
+    decision = _decided(state, now)
+    return Turned(next_due_ms=decision.next_due_ms, has_decided=True)
+
+
+def _decided(state: TurnState, now: Now) -> Decision:
+    decision = decide(snapshot(state, now), now.day_ms)
+    since = state.view.full_since_ms
+    full = {key: since.get(key, now.elapsed_ms) for key in decision.window_full}
+    undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
+    state.view = View(decision.waits, now.elapsed_ms, full, undecided)
+    return decision
+
+
+def _last_decision(state: TurnState, now: Now) -> Decided | None:
+    """The last decision, if to decide now would find the same; for at most `FLOOR_MS` it is trusted.
+
+    Of the events that a release causes, most only tell what was known: that it was written, and placed.
+    """
+    last = state.decided
+    if last is None or now.elapsed_ms - last.at_ms >= FLOOR_MS:
+        return None
+    if last.next_due_ms is not None and now.day_ms >= last.next_due_ms:
+        return None
+    return last if last.basis == _basis(state, now, is_full=last.basis.tokens is not None) else None
+
+
+def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
+    """Keep what a decision was based on, with its admissions made, unless there is more to decide."""
+    state.decided = None
+    admitted = [action for action in decision.actions if isinstance(action, Admit)]
+    is_made = written == sum(len(action.item.members) for action in admitted)
+    if is_made and len(admitted) == len(decision.actions):
+        basis = _basis(state, now, is_full=bool(decision.window_full))
+        state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)
+
+
+def _basis(state: TurnState, now: Now, *, is_full: bool) -> Basis:
+    cache = state.cache
+    tokens = max(0, state.window.size - len(cache.in_flight)) if is_full else None
+    return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
+
+
+def _verdicts(state: TurnState, now: Now) -> dict[str, Verdict]:
+    estimates = state.estimates
+    return dict(estimates.verdicts.current(now.elapsed_ms)) if estimates is not None else {}
+
+
+def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
+    """Why a queue admits nothing, if so."""
+    why = state.cache.resolved.refusal(queue.name)
+    return queue_stopped(queue.name, why) if why else None
+
+
+def _take_notices(state: TurnState, now: Now) -> None:
+    cache, estimates = state.cache, state.estimates
+    notices, cache.notices = cache.notices, []
+    for notice in notices:
+        if not isinstance(notice, PlacedNotice):
+            state.notices.append(notice)
+            continue
+        if notice.released_ms:
+            took_ms = now.elapsed_ms - notice.released_ms
+            state.window.placed(took_ms, now.elapsed_ms)
+            state.notices.append(StartedNotice(notice.queue, took_ms))
+        entry = cache.entries.get(notice.uid)
+        if estimates is not None and entry is not None:
+            clusters = [share.cluster for share in entry.binding.placed]
+            estimates.placed(notice.uid, clusters, now.elapsed_ms)
+    if cache.room:
+        room, cache.room = cache.room, set()
+        for cluster in room:
+            state.room_ms[cluster] = now.elapsed_ms
+        if estimates is not None:
+            estimates.verdicts.room_given(room)
+
+
+def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, ...]:
+    """What to ask the estimators; they are told as well what has been released on their word."""
+    estimates, entries = state.estimates, state.cache.entries
+    if estimates is None:
+        return ()
+    estimates.retain(state.cache.in_flight | state.cache.parked, now.elapsed_ms)
+    probings = []
+    for action in decision.actions:
+        match action:
+            case Admit(item=item) if item.shape.probe:
+                # By its name the estimators would take what runs for the growth that is on its way.
+                names = {
+                    uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
+                }
+                estimates.released(item.shape.probe, names)
+            case Probe(item=item):
+                probing = estimates.ask(item, _subjects(state, item))
+                if probing is not None:
+                    probings.append(probing)
+            case _:
+                pass
+    return tuple(probings)
+
+
+def _subjects(state: TurnState, item: Item) -> list[Subject]:
+    subjects = []
+    fleet = state.cache.fleet
+    for uid in item.members:
+        binding = state.cache.entries[uid].binding
+        if binding.placement is not None:
+            copies = fleet.copies(binding.placement, binding.demand)
+            permitted = fleet.permitted(binding.placement)
+            subjects.append(Subject(binding, permitted, copies, item.is_growth))
+    return subjects

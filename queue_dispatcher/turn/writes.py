@@ -1,0 +1,58 @@
+"""Writes: what a turn asks to be written to bindings, and what became of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fairway.kube.preconditions import Preconditions
+
+
+class Purpose(StrEnum):
+    """What a write is for."""
+
+    ADMIT = "admit"
+    """Release a workload, or its growth, and write down what it is charged."""
+    CLEAR_HOLD = "clear_hold"
+    """Let go what is held although nothing more is asked for than was admitted."""
+    SHRINK = "shrink"
+    """Lower the record to what is still asked for."""
+    TAKE_BACK = "take_back"
+    """Suspend what was released and did not start in time."""
+    KICK = "kick"
+    """Suspend for a moment what Karmada put aside as unschedulable, so that it looks again."""
+    REASSERT = "reassert"
+    """Clear the clusters of what Karmada placed although it had been taken back."""
+    ADOPT = "adopt"
+    """Write a record for what runs and can no longer be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One patch to be made, of the binding ``uid``. ``sequence``: what it must keep its order in."""
+
+    uid: str
+    sequence: str
+    purpose: Purpose
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A write as of now: where, what, and for which object in which version."""
+
+    path: str
+    body: Mapping[str, object]
+    when: Preconditions
+
+
+class Fate(StrEnum):
+    """What became of a write."""
+
+    APPLIED = "applied"
+    GONE = "gone"
+    """There is no such object any more."""
+    DROPPED = "dropped"
+    """It was not made and nothing is to blame for it; it may be decided again at once."""
+    REFUSED = "refused"
+    """It was not made, and would not be if it were tried again at once."""
+    GIVEN_UP = "given_up"
+    """It was not made because others kept writing; nothing is wrong with the object."""

@@ -1,0 +1,223 @@
+"""Statuses of ClusterQueues and LocalQueues: counts, usage, whether they admit; written seldom.
+
+At most one write per queue in five seconds, and only where something has changed; never positions or reasons
+of single workloads, which change with every admission (`queue_dispatcher.visibility` tells those).
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from fairway.kube.client import KubeClient
+from fairway.kube.errors import Denied, KubeError, NotFound
+from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.resource import ResourceKind
+from queue_dispatcher.api.cluster_queue import StopPolicy
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from queue_dispatcher.api.status import (
+    ClusterQueueStatus,
+    FlavorUsage,
+    LocalQueueStatus,
+    QueueCondition,
+    active,
+    resource_usage,
+)
+from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.dispatcher import Dispatcher
+from queue_dispatcher.visibility.views import Views
+from queue_dispatcher.workloads.queue_of import Resolved
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+DENIED_MS = 60_000
+"""For how long what may not be written is not tried again."""
+_MERGE = "application/merge-patch+json"
+
+
+class _Stated(KubeStruct, frozen=True):
+    """A queue as the API server has it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _StatedList(KubeStruct, frozen=True):
+    items: list[_Stated] | None = None
+
+
+Status = ClusterQueueStatus | LocalQueueStatus
+
+
+class QueueStatuses:
+    """Writes the statuses of one dispatcher's queues while it leads; ``observe``: kind and outcome."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        dispatcher: Dispatcher,
+        clock: SteadyClock,
+        observe: Callable[[str, str], None],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._observe = observe
+        self._sleep = sleep
+        self._written: dict[str, Status] = {}
+        # By kind of queue: until when not to try.
+        self._denied_ms: dict[str, int] = {}
+
+    async def run(self, may_write: Callable[[], bool]) -> None:
+        """Write what has changed, every five seconds, until cancelled."""
+        self._written.clear()
+        is_read = False
+        while True:
+            await self._sleep(EVERY_S)
+            try:
+                if not self._dispatcher.controller.is_synced:
+                    continue
+                if not is_read:
+                    # What a leader before us wrote need not be written again.
+                    await self._read(CLUSTER_QUEUES.path, ClusterQueueStatus)
+                    await self._read(LOCAL_QUEUES.path, LocalQueueStatus)
+                    is_read = True
+                await self._dispatcher.controller.settled()
+                await self.write(may_write)
+            except KubeError as error:
+                logger.warning("statuses of queues: %s", error)
+            except Exception:
+                logger.exception("statuses of queues were not written")
+
+    async def write(self, may_write: Callable[[], bool]) -> None:
+        """Write each status that has changed; the cache must be settled. Raises KubeError."""
+        for path, kind, status in self._statuses():
+            if not may_write():
+                return
+            if self._written.get(path) == status:
+                continue
+            if self._clock.elapsed_ms() < self._denied_ms.get(kind, 0):
+                continue
+            try:
+                body = {"status": status}
+                await self._client.patch(f"{path}/status", body, _Stated, content_type=_MERGE)
+            except NotFound:
+                self._observe(kind, "gone")
+                continue
+            except Denied as error:
+                # The client has told; queues of the other kind go on.
+                self._observe(kind, error.label)
+                self._denied_ms[kind] = self._clock.elapsed_ms() + DENIED_MS
+                continue
+            except KubeError as error:
+                self._observe(kind, error.label)
+                raise
+            self._written[path] = status
+            self._observe(kind, "written")
+
+    async def _read(self, path: str, type: type[Status]) -> None:
+        kind = ResourceKind(path, path, _Stated)
+        stated = await self._client.get_json(path, _StatedList)
+        for one in stated.items or ():
+            try:
+                status = msgspec.json.decode(one.status, type=type | None)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            if status is not None:
+                self._written[kind.object_path(one.metadata.name, one.metadata.namespace)] = status
+
+    def _statuses(self) -> list[tuple[str, str, Status]]:
+        dispatcher = self._dispatcher
+        cache = dispatcher.cache
+        views = Views(cache, dispatcher.controller.view, self._clock.now_ms())
+        tally = _tally(cache)
+        found: list[tuple[str, str, Status]] = []
+        for name, queue in cache.queues.cluster_queues.values.items():
+            if name not in cache.resolved.tree.paths:
+                continue
+            path = CLUSTER_QUEUES.object_path(name)
+            usage: dict[str, list[tuple[str, int, int]]] = {}
+            for one in views.usage(queue):
+                usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
+            stopped = cache.resolved.stopped.get(name, "")
+            found.append(
+                (
+                    path,
+                    "ClusterQueue",
+                    ClusterQueueStatus(
+                        pending=tally.pending[name],
+                        admitted=tally.admitted[name],
+                        conditions=(self._active(path, stopped),),
+                        flavors_usage=tuple(
+                            FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
+                            for flavor, of in usage.items()
+                        ),
+                    ),
+                )
+            )
+        for key, local in cache.queues.local_queues.values.items():
+            path = LOCAL_QUEUES.object_path(local.name, local.namespace)
+            leads_to = local.cluster_queue
+            stopped = cache.resolved.refusal(leads_to)
+            if leads_to not in cache.resolved.tree.paths:
+                stopped = f"ClusterQueue {leads_to} does not exist"
+            if local.stop_policy is not StopPolicy.NONE:
+                stopped = f"its stopPolicy is {local.stop_policy}"
+            found.append(
+                (
+                    path,
+                    "LocalQueue",
+                    LocalQueueStatus(
+                        pending=tally.local_pending[key],
+                        admitted=tally.local_admitted[key],
+                        conditions=(self._active(path, stopped),),
+                    ),
+                )
+            )
+        return found
+
+    def _active(self, path: str, stopped: str) -> QueueCondition:
+        before: Sequence[QueueCondition] = ()
+        written = self._written.get(path)
+        if written is not None:
+            before = written.conditions
+        message = stopped or "the queue admits workloads"
+        now = format_ms(self._clock.now_ms())
+        generation = next((one.observed_generation for one in before), 0)
+        reason = "Stopped" if stopped else "Ready"
+        return active(not stopped, reason, message, generation, now, before)
+
+
+class _Tally:
+    """How many wait and how many are charged, by ClusterQueue, and by LocalQueue as ``namespace/name``."""
+
+    def __init__(self) -> None:
+        self.pending: Counter[str] = Counter()
+        self.admitted: Counter[str] = Counter()
+        self.local_pending: Counter[str] = Counter()
+        self.local_admitted: Counter[str] = Counter()
+
+
+def _tally(cache: Cache) -> _Tally:
+    tally = _Tally()
+    for entry in cache.entries.values():
+        namespace, item = entry.binding.namespace, entry.item
+        if item is not None:
+            tally.pending[item.queue] += 1
+            tally.local_pending[f"{namespace}/{item.local_queue}"] += 1
+        charged = cache.charges.get(entry.uid)
+        if charged is not None:
+            tally.admitted[charged.queue] += 1
+            record = entry.record or entry.binding.record
+            if record is not None:
+                tally.local_admitted[f"{namespace}/{record.local_queue}"] += 1
+            elif isinstance(entry.queue, Resolved):
+                tally.local_admitted[f"{namespace}/{entry.queue.local_queue}"] += 1
+    return tally

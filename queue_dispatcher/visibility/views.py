@@ -1,0 +1,360 @@
+"""What the visibility API shows, made of the cache as it is: documents of `fairway.visibility`.
+
+A document is made for a `Viewer`. Of namespaces that it does not see everything is counted, so that numbers
+and positions are true for everybody, and nothing is named.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+
+import msgspec
+
+from fairway.visibility import (
+    LocalQueueView,
+    QueueList,
+    QueueView,
+    Usage,
+    Waiting,
+    WorkloadList,
+    WorkloadView,
+)
+from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    Adopted,
+    Finished,
+    Foreign,
+    Growing,
+    HeldWithin,
+    Pending,
+    Placed,
+    Reassert,
+    Shrinking,
+    Unplaced,
+    Unresolved,
+)
+from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.indexes import charged_name, queue_name
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.reasons import told_to
+from queue_dispatcher.ledger.ledger import SHARE_ONE
+from queue_dispatcher.turn.state import View
+from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
+from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
+
+MAX_UNRESOLVED = 1_000
+NO_LIMIT = -1
+
+
+class Views:
+    """Documents as of one moment, epoch milliseconds, for one viewer; the cache must be settled."""
+
+    def __init__(self, cache: Cache, view: View, now_ms: int, viewer: Viewer = EVERYTHING) -> None:
+        self._cache = cache
+        self._view = view
+        self._now_ms = now_ms
+        self._viewer = viewer
+
+    def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
+        """All ClusterQueues that concern the viewer."""
+        waiting: dict[str, dict[str, int]] = {}
+        for queue, kind, count in counts(self._cache, self._view, self._now_ms):
+            of = waiting.setdefault(queue, {})
+            of[kind] = of.get(kind, 0) + count
+        admitted = self._admitted()
+        names = [node.name for node in self._cache.resolved.tree.nodes]
+        seen = self._seen_queues()
+        shown = [name for name in names if name in seen]
+        unresolved = list(self._unresolved())
+        own = [entry for entry in unresolved if self._sees(entry)]
+        return QueueList(
+            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown],
+            unresolved=[self.workload(entry) for entry in own[:MAX_UNRESOLVED]],
+            in_flight=in_flight,
+            window=window,
+            is_leader=is_leader,
+            as_of=format_ms(self._now_ms),
+            other_queues=len(names) - len(shown),
+            other_unresolved=len(unresolved) - len(own),
+            unreviewed_namespaces=self._viewer.unreviewed,
+        )
+
+    def queue(self, name: str, offset: int, limit: int) -> QueueView | None:
+        """One ClusterQueue and what waits in it; None if there is none of that name that concerns the viewer.
+
+        ``offset`` and ``limit`` count workloads that the viewer sees.
+        """
+        if name not in self._seen_queues():
+            return None
+        waiting: dict[str, int] = {}
+        for queue, kind, count in counts(self._cache, self._view, self._now_ms):
+            if queue == name:
+                waiting[kind] = waiting.get(kind, 0) + count
+        found = self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+        return msgspec.structs.replace(found, other_pending=self._others_in(name))
+
+    def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
+        """One LocalQueue and what waits in it; None if there is none of that name."""
+        queues = self._cache.queues.queues
+        local = queues.local_queues.get(f"{namespace}/{name}")
+        if local is None:
+            return None
+        entries = [
+            entry
+            for entry in self._cache.entries.values()
+            if entry.binding.namespace == namespace and self._local_queue(entry) == name and self._sees(entry)
+        ]
+        pending = [entry for entry in entries if self._waits(entry)]
+        queue = queues.cluster_queues.get(local.cluster_queue)
+        wanted = {entry.uid for entry in pending}
+        standing = (each for each in self._standing(local.cluster_queue) if each[0].uid in wanted)
+        stopped = "its ClusterQueue does not exist"
+        if queue is not None:
+            stopped = self._cache.resolved.refusal(queue.name)
+        if local.stop_policy is not StopPolicy.NONE:
+            stopped = f"its stopPolicy is {local.stop_policy}"
+        return LocalQueueView(
+            namespace=namespace,
+            name=name,
+            cluster_queue=local.cluster_queue,
+            stopped=stopped,
+            problems=[str(problem) for problem in local.problems],
+            pending=len(pending),
+            admitted=sum(self._is_admitted(entry) for entry in entries),
+            workloads=[
+                self.workload(entry, before) for entry, before in islice(standing, offset, offset + limit)
+            ],
+        )
+
+    def workloads(self, namespace: str, name: str) -> WorkloadList:
+        """All workloads of that name; ``name`` may be the workload's or its binding's."""
+        found = [entry for entry in self._named(name) if entry.binding.workload.namespace == namespace]
+        found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
+        return WorkloadList(workloads=[self.workload(entry) for entry in found])
+
+    def namespaces_of(self, name: str) -> list[str]:
+        """Where there are workloads of that name, sorted."""
+        return sorted({entry.binding.workload.namespace for entry in self._named(name)} - {""})
+
+    def _named(self, name: str) -> Iterator[Entry]:
+        for entry in self._cache.entries.values():
+            names = (entry.binding.workload.name, entry.binding.name)
+            if name in names and not isinstance(entry.state, Foreign) and self._sees(entry):
+                yield entry
+
+    def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
+        """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""
+        binding, state = entry.binding, entry.state
+        record = entry.record or binding.record
+        reason = waiting_of(self._cache, self._view, entry, self._now_ms)
+        if reason is not None:
+            reason = told_to(self._viewer.sees, reason)
+        item = self._cache.pending.item_of(entry)
+        position, local_position = positions(self._cache, item, self._now_ms) if item else (0, 0)
+        before = others_before
+        if before is None:
+            before = self._others_before(entry, item.queue) if item is not None and position else 0
+        enqueued_ms = binding.created_ms
+        if isinstance(state, Pending | Growing | Unresolved):
+            enqueued_ms = state.enqueued_ms
+        elif record is not None:
+            enqueued_ms = record.enqueued_ms
+        service_class = entry.priority.service_class
+        return WorkloadView(
+            namespace=binding.workload.namespace,
+            name=binding.workload.name,
+            kind=binding.workload.kind,
+            binding=binding.name,
+            state=state_name(entry),
+            local_queue=self._local_queue(entry),
+            cluster_queue=charged_name(entry) or queue_name(entry),
+            service_class=service_class.name if service_class is not None else "",
+            priority=record.priority if record is not None else entry.priority.value,
+            position_in_cluster_queue=position,
+            position_in_local_queue=local_position,
+            enqueued_at=format_ms(enqueued_ms) if enqueued_ms else "",
+            admitted_at=format_ms(record.admitted_ms) if record is not None else "",
+            request=dict(record.requests if record is not None else binding.demand.total(_copies(entry))),
+            flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
+            clusters={share.cluster: share.replicas for share in binding.placed},
+            waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
+            note=_note(entry),
+            others_before=before,
+        )
+
+    def _queue(
+        self,
+        name: str,
+        admitted: int,
+        waiting: dict[str, int],
+        workloads: list[WorkloadView] | None = None,
+    ) -> QueueView:
+        queue = self._cache.queues.queues.cluster_queues[name]
+        problems = (*queue.problems, *self._cache.resolved.problems.get(name, ()))
+        shares = self._cache.charges.ledger.share(name, ())
+        return QueueView(
+            name=name,
+            parent=queue.parent,
+            strategy="" if name in self._cache.resolved.inner else queue.strategy,
+            weight_milli=queue.weight_milli,
+            stopped=self._cache.resolved.stopped.get(name, ""),
+            problems=[str(problem) for problem in problems],
+            pending=sum(waiting.values()),
+            admitted=admitted,
+            share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
+            usage=list(self.usage(queue)),
+            waiting=waiting,
+            workloads=workloads or [],
+        )
+
+    def usage(self, queue: ClusterQueue) -> Iterable[Usage]:
+        """What is used of each resource that the queue has quota of."""
+        ledger, tree = self._cache.charges.ledger, self._cache.resolved.tree
+        node = tree.paths[queue.name][0]
+        for group in queue.groups:
+            for flavor in group.flavors:
+                for resource, quota in flavor.quotas.items():
+                    cell = self._cache.table.cell(flavor.flavor, resource)
+                    limits = tree.limits(cell)
+                    yield Usage(
+                        flavor=flavor.flavor,
+                        resource=resource,
+                        nominal=limits.nominal[node],
+                        used=ledger.used(queue.name, cell),
+                        borrowed=max(0, -ledger.balance(queue.name, cell)),
+                        borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
+                        lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
+                        available=max(0, ledger.available(queue.name, cell)),
+                    )
+
+    def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
+        standing = islice(self._standing(name), offset, offset + limit)
+        return [self.workload(entry, before) for entry, before in standing]
+
+    def _standing(self, name: str) -> Iterator[tuple[Entry, int]]:
+        """What the viewer sees of the queue's line, in order, and how many others are before each."""
+        line = self._cache.pending.queues.get(name)
+        queue = self._cache.queues.queues.cluster_queues.get(name)
+        others = 0
+        for item in (
+            line.ordered(self._now_ms, queue.ageing) if line is not None and queue is not None else ()
+        ):
+            if not self._sees_item(item):
+                others += 1
+            for uid in item.members:
+                entry = self._cache.entries[uid]
+                if self._sees(entry):
+                    yield entry, others
+
+    def _sees(self, entry: Entry) -> bool:
+        """Whether the viewer may read of the binding, and of the workload that it says it is about."""
+        if self._viewer.sees_all:
+            return True
+        binding = entry.binding
+        return self._viewer.sees(binding.namespace) and self._viewer.sees(binding.workload.namespace)
+
+    def _sees_item(self, item: Item) -> bool:
+        return any(self._sees(self._cache.entries[uid]) for uid in item.members)
+
+    def _seen_queues(self) -> Collection[str]:
+        """ClusterQueues that concern the viewer: those that take its workloads, and those above them."""
+        queues = self._cache.queues.queues
+        if self._viewer.sees_all:
+            return queues.cluster_queues.keys()
+        seen: set[str] = set()
+        for local in queues.local_queues.values():
+            queue = queues.cluster_queues.get(local.cluster_queue)
+            if queue is None or not self._viewer.sees(local.namespace):
+                continue
+            # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
+            if queue.takes(self._cache.queues.namespace(local.namespace).labels):
+                seen.update(self._with_those_above(queue.name))
+        for entry in self._cache.entries.values():
+            if self._sees(entry) and self._is_admitted(entry):
+                seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
+        return seen & queues.cluster_queues.keys()
+
+    def _with_those_above(self, name: str) -> Iterator[str]:
+        tree = self._cache.resolved.tree
+        path = tree.paths.get(name)
+        yield from (tree.nodes[node].name for node in path) if path is not None else (name,)
+
+    def _others_in(self, name: str) -> int:
+        line = self._cache.pending.queues.get(name)
+        if line is None or self._viewer.sees_all:
+            return 0
+        return sum(not self._sees_item(item) for item in line)
+
+    def _others_before(self, entry: Entry, queue: str) -> int:
+        if self._viewer.sees_all:
+            return 0
+        return next((before for found, before in self._standing(queue) if found is entry), 0)
+
+    def _admitted(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for entry in self._cache.entries.values():
+            if self._is_admitted(entry):
+                name = charged_name(entry) or queue_name(entry)
+                found[name] = found.get(name, 0) + 1
+        return found
+
+    def _is_admitted(self, entry: Entry) -> bool:
+        return self._cache.charges.get(entry.uid) is not None
+
+    def _waits(self, entry: Entry) -> bool:
+        return self._cache.pending.item_of(entry) is not None
+
+    def _unresolved(self) -> Iterable[Entry]:
+        return (
+            entry
+            for entry in self._cache.entries.values()
+            if isinstance(entry.state, Unresolved) and not queue_name(entry)
+        )
+
+    def _local_queue(self, entry: Entry) -> str:
+        record = entry.record or entry.binding.record
+        if record is not None:
+            return record.local_queue
+        state = entry.state
+        if isinstance(state, Pending):
+            return state.queue.local_queue
+        return state.local_queue if isinstance(state, Growing) else ""
+
+
+def state_name(entry: Entry) -> str:
+    """The state in one word, as people are shown it."""
+    if entry.record is not None:
+        return "Admitted"
+    match entry.state:
+        case Unresolved():
+            return "Held"
+        case Pending() | Reassert():
+            return "Held" if entry.waits is not None else "Pending"
+        case Growing():
+            return "Growing"
+        case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
+            return "Placed"
+        case Admitted() | Shrinking():
+            return "Admitted"
+        case Adopted():
+            return "Adopted"
+        case Finished():
+            return "Finished"
+        case Foreign():
+            return "Foreign"
+
+
+def _copies(entry: Entry) -> int:
+    state = entry.state
+    return state.copies if isinstance(state, Pending | Growing | Adopted) else 1
+
+
+def _note(entry: Entry) -> str:
+    """What else is to be told: failed writes, unplaced work, what could not be read."""
+    notes = [entry.note] if entry.note else []
+    state = entry.state
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
+        notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
+    return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

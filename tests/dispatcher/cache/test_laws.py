@@ -1,0 +1,217 @@
+"""Whatever happened in whatever order: the cache is as if it had just been read."""
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.kube.resource import ResourceKind
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+from queue_dispatcher.bindings.record import AdmissionRecord, write_record
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
+from tests.dispatcher.scenarios import objects
+from tests.dispatcher.scenarios.objects import GPU, Obj
+
+CATALOGUE = builtin_catalogue()
+JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
+
+
+def is_accelerator(resource: str) -> bool:
+    known = CATALOGUE.lookup(resource)
+    return known is not None and known.is_accelerator
+
+
+class Feed:
+    """Feeds one cache with objects, as reflectors do."""
+
+    def __init__(self) -> None:
+        self.cache = Cache(is_accelerator, lambda: None)
+        jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
+        queues = self.cache.queues
+        self._sinks: dict[str, Any] = {
+            RESOURCE_BINDINGS.name: (RESOURCE_BINDINGS, self.cache.bindings),
+            CLUSTERS.name: (CLUSTERS, self.cache.clusters),
+            RESOURCE_FLAVORS.name: (RESOURCE_FLAVORS, self.cache.flavors),
+            CLUSTER_QUEUES.name: (CLUSTER_QUEUES, queues.cluster_queues),
+            LOCAL_QUEUES.name: (LOCAL_QUEUES, queues.local_queues),
+            SERVICE_CLASSES.name: (SERVICE_CLASSES, queues.service_classes),
+            NAMESPACES.name: (NAMESPACES, queues.known_namespaces),
+            JOBS.name: (JOBS, jobs),
+        }
+
+    def put(self, kind: str, obj: Obj) -> None:
+        resource, sink = self._sinks[kind]
+        sink.upsert(msgspec.json.decode(msgspec.json.encode(obj), type=resource.type))
+
+    def delete(self, kind: str, key: str) -> None:
+        self._sinks[kind][1].delete(key)
+
+    def summary(self) -> dict[str, object]:
+        """All that follows, as two of them can be compared: cells are numbered as they come up."""
+        cache = self.cache
+        while not cache.settle(7):
+            pass
+        name = cache.table.name
+
+        def named(charge: tuple[tuple[int, int], ...]) -> list[tuple[str, str, int]]:
+            return sorted((*name(cell), amount) for cell, amount in charge)
+
+        return {
+            "states": {uid: entry.state for uid, entry in cache.entries.items()},
+            "waits": {uid: entry.waits for uid, entry in cache.entries.items()},
+            "charges": {uid: (entry.queue, named(entry.charge)) for uid, entry in cache.charges},
+            "ledger": {q: named(charge) for q, charge in cache.charges.ledger.charges().items()},
+            "recomputed": {q: named(charge) for q, charge in cache.charges.recomputed().charges().items()},
+            "lines": {
+                queue: sorted(
+                    (item.id, item.members, item.priority, item.enqueued_ms, item.due_ms, item.shape.key)
+                    for item in line
+                )
+                for queue, line in cache.pending.queues.items()
+            },
+            "sets": [sorted(s) for s in (cache.in_flight, cache.parked, cache.duties, cache.forward)],
+        }
+
+
+def meta(obj: Obj, name: str, namespace: str, version: int) -> Obj:
+    obj["metadata"] |= {"name": name, "resourceVersion": str(version), "generation": 1}
+    obj["metadata"] |= {"uid": f"{namespace}/{name}", "creationTimestamp": "2026-11-20T10:00:00Z"}
+    if namespace:
+        obj["metadata"]["namespace"] = namespace
+    return obj
+
+
+def binding(chance: random.Random, number: int, version: int) -> Obj:
+    made = objects.binding(
+        f"w{number}",
+        gpus=chance.choice((0, 1, 2)),
+        replicas=chance.choice((1, 2)),
+        held=chance.random() < 0.6,
+        clusters=chance.choice(((), ("m0",), ("m1", "m2"))),
+        duplicated=chance.random() < 0.2,
+        more={"clusters": [{"name": "m0", "replicas": 1}]} if chance.random() < 0.3 else None,
+    )
+    meta(made, f"w{number}-job", "team", version)
+    if chance.random() < 0.4:
+        record = AdmissionRecord(
+            id=made["metadata"]["uid"],
+            queue=f"q{chance.randrange(3)}",
+            local_queue="main",
+            service_class="",
+            priority=0,
+            enqueued_ms=1,
+            admitted_ms=2,
+            replicas=chance.choice((1, 2)),
+            copies=1,
+            requests=((GPU, chance.choice((1, 2, 4))),),
+            flavors=((GPU, (f"f{chance.randrange(2)}",)),),
+            group=chance.choice(("", "ring")),
+        )
+        made["metadata"]["annotations"]["fairway.dev/admission"] = write_record(record)
+    if chance.random() < 0.2:
+        status = {"conditions": [{"type": "Complete", "status": "True"}]}
+        made["status"] = {"aggregatedStatus": [{"clusterName": "m0", "status": status}]}
+    return made
+
+
+def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
+    """A kind, a key, and the object as it is from now on; None for gone."""
+    kinds = {
+        RESOURCE_BINDINGS.name: 8,
+        JOBS.name: 5,
+        CLUSTERS.name: 2,
+        RESOURCE_FLAVORS.name: 1,
+        CLUSTER_QUEUES.name: 2,
+        LOCAL_QUEUES.name: 2,
+        NAMESPACES.name: 1,
+    }
+    kind = chance.choices(list(kinds), list(kinds.values()))[0]
+    number = chance.randrange(3)
+    gone = chance.random() < 0.2
+    match kind:
+        case RESOURCE_BINDINGS.name:
+            number = chance.randrange(6)
+            obj = binding(chance, number, version)
+        case JOBS.name:
+            number = chance.randrange(6)
+            labels = {"fairway.dev/queue": chance.choice(("main", "other"))}
+            if chance.random() < 0.4:
+                labels |= {"fairway.dev/group": "ring", "fairway.dev/group-size": chance.choice("23")}
+            obj = meta(objects.job(f"w{number}", labels), f"w{number}", "team", version)
+        case CLUSTERS.name:
+            ready, tier = chance.random() < 0.8, {"tier": chance.choice("ab")}
+            made = objects.cluster(f"m{number}", chance.choice((4, 8)), ready=ready, labels=tier)
+            obj = meta(made, f"m{number}", "", version)
+        case RESOURCE_FLAVORS.name:
+            number %= 2
+            made = objects.flavor(f"f{number}", *chance.sample(("m0", "m1", "m2"), 2))
+            obj = meta(made, f"f{number}", "", version)
+        case CLUSTER_QUEUES.name:
+            quotas = {
+                f"f{n}": chance.choice((2, 8, "50%")) for n in chance.sample((0, 1), chance.randint(1, 2))
+            }
+            made = objects.cluster_queue(f"q{number}", quotas)
+            made["spec"] |= {"parent": chance.choice(("", "", "q0", "q2"))}
+            obj = meta(made, f"q{number}", "", version)
+        case LOCAL_QUEUES.name:
+            name = ("main", "other", "third")[number]
+            obj = meta(objects.local_queue(name, f"q{chance.randrange(3)}"), name, "team", version)
+        case _:
+            labels = {"fairway.dev/managed": "true"} if chance.random() < 0.5 else {}
+            obj = meta({"metadata": {"labels": labels}}, "team", "", version)
+    metadata = obj["metadata"]
+    key = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]
+    return kind, key, None if gone else obj
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 60), looks=st.integers(1, 10))
+def test_incremental_equals_recomputed(seed: int, steps: int, looks: int) -> None:
+    chance = random.Random(seed)
+    feed, current = Feed(), dict[tuple[str, str], Obj]()
+    for step in range(steps):
+        kind, key, obj = change(chance, step + 1)
+        if obj is None:
+            current.pop((kind, key), None)
+            feed.delete(kind, key)
+        else:
+            current[kind, key] = obj
+            feed.put(kind, obj)
+        if step % looks == 0:
+            feed.summary()
+    fresh = Feed()
+    items = list(current.items())
+    chance.shuffle(items)
+    for (kind, _), obj in items:
+        fresh.put(kind, obj)
+    found, expected = feed.summary(), fresh.summary()
+    assert found["ledger"] == found["recomputed"]
+    for part, value in expected.items():
+        assert found[part] == value, part
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_events_does_not_matter(seed: int) -> None:
+    chance = random.Random(seed)
+    events = {}
+    for version in range(80):
+        kind, key, obj = change(chance, version + 1)
+        if obj is not None:
+            events[kind, key] = obj
+    summaries = []
+    for _ in range(2):
+        items = list(events.items())
+        chance.shuffle(items)
+        feed = Feed()
+        for (kind, _), obj in items:
+            feed.put(kind, obj)
+        summaries.append(feed.summary())
+    assert summaries[0] == summaries[1]

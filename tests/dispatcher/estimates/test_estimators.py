@@ -1,0 +1,286 @@
+"""Questions to estimators over real gRPC, with canned answers."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.service.certificates import TlsError
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimators import SERVICE, Estimators
+from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
+from tests.certs import Authority
+
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[bytes, bytes]
+
+GANG = pb.Gang(pod_sets=[pb.PodSet(name="worker", count=2, template_json=b"{}")])
+
+
+@dataclass
+class Canned:
+    """An estimator of these clusters: how many fit, and the reasons."""
+
+    fits: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    asked: list[pb.PlaceRequest] = field(default_factory=list)
+    address: str = ""
+    fails: grpc.StatusCode | None = None
+    garbage: bytes = b""
+
+    async def place(self, data: bytes, context: "Context") -> bytes:
+        request = pb.PlaceRequest.FromString(data)
+        self.asked.append(request)
+        if self.fails is not None:
+            await context.abort(self.fails, "so it was scripted")
+        if self.garbage:
+            return self.garbage
+        return pb.PlaceResponse(
+            clusters=[
+                pb.ClusterPlacement(
+                    cluster=cluster,
+                    fits=self.fits[cluster],
+                    reasons=[pb.Reason(kind=kind, text=text) for kind, text in self.reasons.get(cluster, [])],
+                )
+                for cluster in request.clusters
+                if cluster in self.fits
+            ]
+        ).SerializeToString()
+
+
+@asynccontextmanager
+async def serving(
+    estimator: Canned, credentials: grpc.ServerCredentials | None = None
+) -> AsyncIterator[Canned]:
+    server = grpc.aio.server()
+    handlers = {"Place": grpc.unary_unary_rpc_method_handler(estimator.place)}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    if credentials is None:
+        port = server.add_insecure_port("127.0.0.1:0")
+    else:
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    await server.start()
+    estimator.address = f"localhost:{port}"
+    try:
+        yield estimator
+    finally:
+        await server.stop(None)
+
+
+def test_clusters_of_one_estimator_are_asked_together() -> None:
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 3, "m2": 0}, {"m2": [("insufficient", "too few GPUs")]})) as one:
+            settings = EstimatorSettings({"m1": one.address, "m2": one.address})
+            async with Estimators(settings) as estimators:
+                rooms = await estimators.place(["m2", "m1"], GANG, {})
+            assert rooms == (ClusterRoom("m2", 0, why="too few GPUs"), ClusterRoom("m1", 3))
+            assert [list(request.clusters) for request in one.asked] == [["m2", "m1"]]
+            assert one.asked[0].gang == GANG
+
+    asyncio.run(scenario())
+
+
+def test_a_cluster_with_something_on_its_way_is_asked_with_it() -> None:
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 3, "m2": 1})) as one:
+            settings = EstimatorSettings({"m1": one.address, "m2": one.address})
+            async with Estimators(settings) as estimators:
+                await estimators.place(["m1", "m2"], GANG, {"m2": [GANG, GANG]})
+            burdens = {tuple(request.clusters): len(request.assumed) for request in one.asked}
+            assert burdens == {("m1",): 0, ("m2",): 2}
+
+    asyncio.run(scenario())
+
+
+def test_what_is_not_known_is_told_and_does_not_spoil_the_rest() -> None:
+    async def scenario() -> None:
+        doubtful = Canned(
+            {"doubt": 0, "late": 2}, {"doubt": [("doubt", "in doubt (stale)")], "late": [("doubt", "late")]}
+        )
+        failing, garbled = Canned(fails=grpc.StatusCode.UNKNOWN), Canned(garbage=b"\xff\xff\xff")
+        async with (
+            serving(Canned({"m1": 3})) as good,
+            serving(doubtful),
+            serving(failing),
+            serving(garbled),
+        ):
+            settings = EstimatorSettings(
+                {
+                    "m1": good.address,
+                    "doubt": doubtful.address,
+                    "late": doubtful.address,
+                    "silent": good.address,
+                    "failing": failing.address,
+                    "garbled": garbled.address,
+                    "away": "127.0.0.1:1",
+                },
+                timeout_s=5,
+            )
+            names = ["m1", "doubt", "late", "silent", "failing", "garbled", "away", "without"]
+            async with Estimators(settings) as estimators:
+                found = {room.cluster: room for room in await estimators.place(names, GANG, {})}
+        assert found["m1"] == ClusterRoom("m1", 3)
+        assert found["doubt"] == ClusterRoom("doubt", 0, unknown="in doubt (stale)")
+        assert found["late"] == ClusterRoom("late", 2)
+        assert found["silent"].unknown.endswith("no answer about silent")
+        assert "unknown: so it was scripted" in found["failing"].unknown
+        assert "no PlaceResponse" in found["garbled"].unknown
+        assert "unavailable" in found["away"].unknown
+        assert found["without"].unknown == "no estimator of it is configured"
+
+    asyncio.run(scenario())
+
+
+def test_the_address_that_karmada_would_use() -> None:
+    discovering = EstimatorSettings({"m1": "there:1"}, discovers=True, port=99)
+    assert discovering.address("m1") == "there:1"
+    assert discovering.address("m2") == "karmada-scheduler-estimator-m2.karmada-system.svc:99"
+    assert EstimatorSettings({"m1": "there:1"}).address("m2") is None
+    assert discovering.asks
+    assert not EstimatorSettings().asks
+
+
+def mutual(authority: Authority) -> grpc.ServerCredentials:
+    """Of a server with a certificate of this authority, which lets in those that have one too."""
+    server = authority.issue("estimator")
+    credentials: grpc.ServerCredentials = grpc.ssl_server_credentials(
+        [(server.key, server.certificate)], authority.pem, require_client_auth=True
+    )
+    return credentials
+
+
+def client_of(authority: Authority, directory: Path) -> EstimatorTls:
+    """The client's files, written over what was there before."""
+    certificate, key = authority.issue("dispatcher").write(directory, "client")
+    ca = directory / "ca.crt"
+    ca.write_bytes(authority.pem)
+    return EstimatorTls(ca, certificate, key)
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def __call__(self) -> float:
+        return self.s
+
+
+def test_mutual_tls(tmp_path: Path) -> None:
+    authority = Authority("estimators")
+
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 1}), mutual(authority)) as one:
+            settings = EstimatorSettings({"m1": one.address}, tls=client_of(authority, tmp_path))
+            async with Estimators(settings) as estimators:
+                assert await estimators.place(["m1"], GANG, {}) == (ClusterRoom("m1", 1),)
+
+    asyncio.run(scenario())
+
+
+def test_certificates_follow_their_files_to_a_new_authority(tmp_path: Path) -> None:
+    old, new, clock = Authority("old"), Authority("new"), Clock()
+
+    async def scenario() -> None:
+        async with (
+            serving(Canned({"m1": 1}), mutual(old)) as before,
+            serving(Canned({"m2": 2}), mutual(new)) as after,
+        ):
+            settings = EstimatorSettings(
+                {"m1": before.address, "m2": after.address}, tls=client_of(old, tmp_path), timeout_s=10
+            )
+            async with Estimators(settings, clock=clock) as estimators:
+                first, refused = await estimators.place(["m1", "m2"], GANG, {})
+                assert first == ClusterRoom("m1", 1)
+                assert "unavailable" in refused.unknown
+                client_of(new, tmp_path)
+                # Within a second of the last look the files are not looked at.
+                clock.s = 0.9
+                assert await estimators.place(["m1"], GANG, {}) == (ClusterRoom("m1", 1),)
+                clock.s = 1.0
+                refused, second = await estimators.place(["m1", "m2"], GANG, {})
+                assert second == ClusterRoom("m2", 2)
+                # Also where the old connection still stood, the new certificate is shown, and unknown.
+                assert "unavailable" in refused.unknown
+
+    asyncio.run(scenario())
+
+
+def test_a_question_under_way_is_not_cut_by_new_certificates(tmp_path: Path) -> None:
+    authority, clock = Authority("estimators"), Clock()
+
+    @dataclass
+    class Slow(Canned):
+        """Answers its first question when it is told to."""
+
+        may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+        has_begun: asyncio.Event = field(default_factory=asyncio.Event)
+
+        async def place(self, data: bytes, context: "Context") -> bytes:
+            if not self.has_begun.is_set():
+                self.has_begun.set()
+                await self.may_answer.wait()
+            return await super().place(data, context)
+
+    async def scenario() -> None:
+        slow = Slow({"m1": 1})
+        async with serving(slow, mutual(authority)):
+            settings = EstimatorSettings(
+                {"m1": slow.address}, tls=client_of(authority, tmp_path), timeout_s=30
+            )
+            async with Estimators(settings, clock=clock) as estimators:
+                early = asyncio.create_task(estimators.place(["m1"], GANG, {}))
+                await slow.has_begun.wait()
+                client_of(authority, tmp_path)
+                clock.s = 1.0
+                assert await estimators.place(["m1"], GANG, {}) == (ClusterRoom("m1", 1),)
+                assert not early.done()
+                slow.may_answer.set()
+                assert await early == (ClusterRoom("m1", 1),)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("broken", ["client.key", "client.crt", "ca.crt"])
+def test_a_broken_file_leaves_the_old_certificates_in_force_and_is_told_once(
+    tmp_path: Path, broken: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority, clock = Authority("estimators"), Clock()
+
+    async def scenario() -> None:
+        async with serving(Canned({"m1": 1}), mutual(authority)) as one:
+            settings = EstimatorSettings({"m1": one.address}, tls=client_of(authority, tmp_path))
+            async with Estimators(settings, clock=clock) as estimators:
+                (tmp_path / broken).write_text("half a fi")
+                for clock.s in range(1, 5):
+                    assert await estimators.place(["m1"], GANG, {}) == (ClusterRoom("m1", 1),)
+                (told,) = caplog.records
+                assert str(tmp_path / broken) in told.getMessage()
+                assert "the old ones stay in force" in told.getMessage()
+                client_of(authority, tmp_path)
+                clock.s = 5
+                assert await estimators.place(["m1"], GANG, {}) == (ClusterRoom("m1", 1),)
+        assert "reloaded: connections are made anew" in caplog.messages[-1]
+
+    with caplog.at_level(logging.INFO, logger="fairway.service.certificates"):
+        asyncio.run(scenario())
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "ca.pem"
+    with pytest.raises(TlsError, match=f"{missing}: cannot be read: No such file"):
+        Estimators(EstimatorSettings(tls=EstimatorTls(missing)))
+
+
+def test_a_file_that_is_no_authority_is_named(tmp_path: Path) -> None:
+    (ca := tmp_path / "ca.pem").write_text("nothing of the kind")
+    with pytest.raises(TlsError, match=f"{ca}: holds no certificate"):
+        Estimators(EstimatorSettings(tls=EstimatorTls(ca)))

@@ -1,0 +1,349 @@
+"""The executor against scripted answers, in virtual time."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from fairway.kube.errors import (
+    Forbidden,
+    KubeError,
+    NotFound,
+    NotSent,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
+from fairway.kube.preconditions import Preconditions
+from queue_dispatcher.release.executor import ATTEMPTS, UNREADABLE_S, Executor
+from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
+
+STALE = Stale("changed")
+UNKNOWN = OutcomeUnknown(Unreachable("no answer"))
+
+
+def admit(uid: str, line: str = "queue-a") -> Write:
+    return Write(uid, line, Purpose.ADMIT)
+
+
+@dataclass
+class Server:
+    """Answers as scripted by path, "applied" after that; objects are their own paths."""
+
+    answers: dict[str, list[PatchResult[str] | KubeError]] = field(default_factory=dict)
+    reads: dict[str, list[KubeError]] = field(default_factory=dict)
+    patched: list[str] = field(default_factory=list)
+    under_way: int = 0
+    most_under_way: int = 0
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def patch(self, path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[str]:
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await self.gate.wait()
+        await asyncio.sleep(0)
+        self.under_way -= 1
+        self.patched.append(path)
+        answer = next(iter(self.answers.get(path, [])), None)
+        if answer is None:
+            return Patched(path)
+        self.answers[path].pop(0)
+        if isinstance(answer, KubeError):
+            raise answer
+        return answer
+
+    async def read(self, path: str) -> str:
+        if self.reads.get(path):
+            raise self.reads[path].pop(0)
+        return path
+
+
+@dataclass
+class Notes:
+    """A reconciler that writes down what it is told; ``unwanted`` writes are not prepared."""
+
+    told: list[str] = field(default_factory=list)
+    unwanted: set[str] = field(default_factory=set)
+
+    def prepare(self, write: Write) -> Prepared | None:
+        if write.uid in self.unwanted:
+            return None
+        return Prepared(write.uid, {}, Preconditions(write.uid, "1"))
+
+    def saw(self, obj: str) -> None:
+        self.told.append(f"saw {obj}")
+
+    def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
+        self.told.append(f"{fate} {write.uid}")
+
+
+class Scene:
+    def __init__(self, *, leads: Callable[[], bool] = lambda: True, workers: int = 32) -> None:
+        self.server, self.reconciler = Server(), Notes()
+        self.server.gate.set()
+        self.now_s = 0.0
+        self.outcomes: list[str] = []
+        self.executor = Executor(
+            self.server,
+            self.reconciler,
+            leads,
+            observe=lambda purpose, outcome: self.outcomes.append(outcome),
+            workers=workers,
+            clock=lambda: self.now_s,
+            sleep=self._sleep,
+            rng=random.Random(1),
+        )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        await asyncio.sleep(0)
+
+    async def settle(self) -> None:
+        """Until nothing is waiting any more."""
+        task = asyncio.create_task(self.executor.run())
+        for _ in range(10_000):
+            await asyncio.sleep(0)
+            if not self.executor.waiting:
+                break
+        assert not self.executor.waiting
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def test_a_write_is_made_and_told() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert scene.server.patched == ["a"]
+        assert scene.reconciler.told == ["saw a", "applied a"]
+        assert scene.outcomes == ["applied"]
+
+    asyncio.run(scenario())
+
+
+def test_writes_of_a_line_keep_their_order_and_lines_go_side_by_side() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        writes = [admit(f"{line}{number}", line) for number in range(10) for line in "abc"]
+        scene.executor.submit(writes)
+        await scene.settle()
+        for line in "abc":
+            assert [path for path in scene.server.patched if path[0] == line] == [
+                f"{line}{number}" for number in range(10)
+            ]
+        assert scene.server.most_under_way == 3
+
+    asyncio.run(scenario())
+
+
+def test_only_so_many_are_under_way_at_once() -> None:
+    async def scenario() -> None:
+        scene = Scene(workers=4)
+        scene.executor.submit([admit(f"w{number}", f"line{number}") for number in range(50)])
+        await scene.settle()
+        assert scene.server.most_under_way == 4
+        assert len(scene.server.patched) == 50
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("answers", "told", "outcomes"),
+    [
+        pytest.param([STALE], ["saw a", "saw a", "applied a"], ["stale", "applied"], id="changed: once more"),
+        pytest.param(
+            [STALE] * ATTEMPTS,
+            ["saw a"] * ATTEMPTS + ["given_up a"],
+            ["stale"] * ATTEMPTS + ["given_up"],
+            id="changed again and again",
+        ),
+        pytest.param([Gone("gone")], ["gone a"], ["gone"], id="gone"),
+        pytest.param([UNKNOWN], ["saw a", "saw a", "applied a"], ["unknown", "applied"], id="no answer"),
+        pytest.param(
+            [OutcomeUnknown(ServerError("PATCH", 500, "etcd"))],
+            ["saw a", "saw a", "applied a"],
+            ["unknown", "applied"],
+            id="the server fails",
+        ),
+        pytest.param([Forbidden("PATCH", 403, "no")], ["refused a"], ["forbidden"], id="forbidden"),
+        pytest.param(
+            [TooManyRequests("PATCH", 429, "busy", 7.0)], ["dropped a"], ["too_many_requests"], id="busy"
+        ),
+        pytest.param([NotSent("refused")], ["dropped a"], ["unreachable"], id="no connection"),
+    ],
+)
+def test_what_an_answer_means(
+    answers: list[PatchResult[str] | KubeError], told: list[str], outcomes: list[str]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = list(answers)
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert scene.reconciler.told == told
+        assert scene.outcomes == outcomes
+
+    asyncio.run(scenario())
+
+
+def test_an_unknown_outcome_is_read_until_it_is_known() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.server.reads["a"] = [Unreachable("still away")] * 5
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
+        assert scene.now_s > 1.0
+
+    asyncio.run(scenario())
+
+
+def test_a_changed_object_that_may_not_be_read_is_left_for_later_and_holds_up_no_other_line() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [STALE]
+        scene.server.reads["a"] = [Forbidden("GET", 403, "no")]
+        scene.executor.submit([admit("a"), admit("b"), admit("x", "other")])
+        await scene.settle()
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "refused a", "saw x"]
+        assert scene.now_s < 1.0
+
+    asyncio.run(scenario())
+
+
+def test_an_unknown_outcome_that_may_not_be_read_is_waited_for() -> None:
+    """Whether it was applied must be known before anything else is concluded."""
+
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.server.reads["a"] = [Forbidden("GET", 403, "no")] * 3
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.reconciler.told == ["saw a", "saw a", "applied a", "saw b", "applied b"]
+        assert scene.now_s >= 3 * UNREADABLE_S
+
+    asyncio.run(scenario())
+
+
+def test_an_object_found_gone_when_it_is_read_again_is_told_so() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.server.reads["a"] = [NotFound("GET", 404, "none")]
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.reconciler.told == ["gone a", "saw b", "applied b"]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_done_already_or_no_longer_wanted_is_not_made() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.unwanted = {"a"}
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.server.patched == ["b"]
+
+    asyncio.run(scenario())
+
+
+def test_after_a_failure_the_rest_of_the_line_is_decided_anew_and_other_lines_go_on() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [Forbidden("PATCH", 403, "no")]
+        scene.executor.submit([admit("a"), admit("b"), admit("c"), admit("x", "other")])
+        await scene.settle()
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "dropped c", "refused a", "saw x"]
+
+    asyncio.run(scenario())
+
+
+def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.answers["a"] = [TooManyRequests("PATCH", 429, "busy", 7.0)]
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        scene.executor.submit([admit("a"), admit("x", "other")])
+        await scene.settle()
+        assert scene.now_s >= 7.0
+        assert scene.server.patched[0] == "a"
+        assert sorted(scene.server.patched[1:]) == ["a", "x"]
+
+    asyncio.run(scenario())
+
+
+def test_who_does_not_lead_writes_nothing() -> None:
+    async def scenario() -> None:
+        leads = [True, True, False]
+        scene = Scene(leads=lambda: leads.pop(0) if leads else False)
+        scene.executor.submit([admit(uid) for uid in "abcd"])
+        await scene.settle()
+        assert scene.server.patched == ["a", "b"]
+        assert scene.reconciler.told[-2:] == ["dropped c", "dropped d"]
+
+    asyncio.run(scenario())
+
+
+def test_leadership_is_looked_at_again_after_a_pause() -> None:
+    async def scenario() -> None:
+        leads = [True]
+        scene = Scene(leads=lambda: leads[0])
+
+        def lose(purpose: Purpose, outcome: str) -> None:
+            leads[0] = outcome != "unknown"
+
+        scene.executor._observe = lose
+        scene.server.answers["a"] = [UNKNOWN]
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert scene.server.patched == ["a"]
+        assert scene.reconciler.told == ["saw a", "dropped a"]
+
+    asyncio.run(scenario())
+
+
+def test_a_defect_costs_its_line_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        prepare = scene.reconciler.prepare
+
+        def broken(write: Write) -> Prepared | None:
+            if write.uid == "a":
+                raise ZeroDivisionError
+            return prepare(write)
+
+        scene.reconciler.prepare = broken  # type: ignore[method-assign]  # a defect that a test can make
+        scene.executor.submit([admit("a"), admit("b"), admit("x", "other")])
+        await scene.settle()
+        assert sorted(scene.reconciler.told) == ["applied x", "dropped b", "refused a", "saw x"]
+
+    asyncio.run(scenario())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_more_can_be_submitted_while_a_line_is_busy() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.server.gate.clear()
+        scene.executor.submit([admit("a")])
+        task = asyncio.create_task(scene.settle())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert scene.server.under_way == 1
+        scene.executor.submit([admit("b")])
+        assert scene.executor.waiting == 2
+        scene.server.gate.set()
+        await task
+        assert scene.server.patched == ["a", "b"]
+
+    asyncio.run(scenario())
