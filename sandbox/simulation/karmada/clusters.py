@@ -81,12 +81,11 @@ class Clusters:
     def _write(self, name: str, member: Member, is_ready: bool) -> None:
         cluster = self._client.get("clusters", name)
         before = condition(cluster, "Ready")
-        status: Obj = _summary(member) if is_ready else {}
+        status: Obj = {**at(cluster, "status", default={}), **(_summary(member) if is_ready else {})}
         stated = self._ready(is_ready)
         if before is None or before["status"] != stated["status"]:
             status["conditions"] = with_condition(cluster, stated)
-        if status:
-            self._client.patch("clusters", name, {"status": status}, status=True)
+        self._client.update("clusters", {**cluster, "status": status}, status=True)
         taints: list[Obj] = at(cluster, "spec", "taints", default=[])
         others = [taint for taint in taints if taint.get("key") != _NOT_READY["key"]]
         wanted = others if is_ready else [*others, _NOT_READY]
