@@ -24,6 +24,8 @@ POD_GC_MS = 60_000
 UNREACHABLE_MS = 300_000
 """How long pods tolerate a node that is not ready."""
 JOB_RETRY_MS = 10_000
+JOB_SYNC_MS = (1_000, 1_600)
+"""From the end of a pod to that of its Job in the status: its controller looks once a second."""
 
 
 class Member:
@@ -206,6 +208,12 @@ class Member:
             else:
                 delay_ms = JOB_RETRY_MS << min(owner.failed - 1, 5)
                 owner.retry = self.timeline.after(delay_ms, lambda: self._reconcile(owner))
+        if owner.finished:
+            self._shrink(owner, owner.live)
+        self.timeline.after(self._rng.randint(*JOB_SYNC_MS), lambda: self._told(owner))
+
+    def _told(self, owner: Owner) -> None:
+        owner.told = owner.finished
         self._reconcile(owner)
 
     # Its kube-scheduler and kubelets.

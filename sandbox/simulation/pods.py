@@ -50,7 +50,8 @@ def owner_key(template: Obj) -> str:
 class Owner:
     """A workload in the member. ``replicas``: what Karmada gave it; ``completions``: its share of a Job's.
 
-    ``done``: pods that came to a good end, by kind.
+    ``done``: pods that came to a good end, by kind. ``finished``: Complete or Failed, as it is; ``told``: as
+    its status says.
     """
 
     template: Obj
@@ -61,6 +62,7 @@ class Owner:
     done: dict[str, int] = field(default_factory=dict)
     failed: int = 0
     finished: str = ""
+    told: str = ""
     retry: Timer | None = None
     is_deleted: bool = False
 
@@ -130,7 +132,7 @@ class Owner:
             status["succeeded"] = self.succeeded
         if self.failed:
             status["failed"] = self.failed
-        if self.finished:
-            kinds = _CONDITIONS.get((self.kind, self.finished), (self.finished,))
+        if self.told:
+            kinds = _CONDITIONS.get((self.kind, self.told), (self.told,))
             status["conditions"] = [{"type": kind, "status": "True"} for kind in kinds]
         return status

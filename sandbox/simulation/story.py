@@ -177,6 +177,20 @@ class ScribbleLine(Line):
 
 
 @dataclass(frozen=True, slots=True)
+class WriteLine(Line):
+    """Somebody patches the object of this key: any edit that has no line of its own.
+
+    ``kind``: its resource. ``body``: a JSON merge patch, in which ``$uid`` is the object's, ``$now`` the time
+    and ``$long`` 200,000 letters.
+    """
+
+    call: ClassVar[str] = "write"
+    name: str
+    kind: str = "resourcebindings"
+    body: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
 class FaultLine(Line):
     """Something goes wrong for ``for_s``. ``whom``: a dispatcher, a cluster or a resource, by kind; empty for
     whoever leads, or all. ``amount``: of milliseconds or times, by kind.
@@ -220,6 +234,7 @@ class Story:
     relabel = _tells(RelabelLine)
     suspend = _tells(SuspendLine)
     scribble = _tells(ScribbleLine)
+    write = _tells(WriteLine)
     fault = _tells(FaultLine)
 
     def told(self) -> str:

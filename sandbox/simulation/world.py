@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Final
 
+import msgspec
+
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
 from sandbox.simulation.api_server import ApiServer
@@ -17,7 +19,7 @@ from sandbox.simulation.karmada.control_plane import Karmada
 from sandbox.simulation.karmada.policies import placed, policy
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import available, gpu_nodes
-from sandbox.simulation.objects import Obj
+from sandbox.simulation.objects import Obj, rfc3339
 from sandbox.simulation.outside import Outside
 from sandbox.simulation.story import (
     NAMESPACE,
@@ -34,6 +36,7 @@ from sandbox.simulation.story import (
     Story,
     SubmitLine,
     SuspendLine,
+    WriteLine,
 )
 from sandbox.simulation.templates import (
     COMPLETES,
@@ -178,6 +181,8 @@ class World:
             case ScribbleLine():
                 body = {"metadata": {"labels": {"example.com/note": str(self.timeline.now_ms)}}}
                 api.patch("resourcebindings", self.binding_key(line.name), body, user="tenant")
+            case WriteLine():
+                self._write(line)
             case DeleteLine(what="workload"):
                 api.delete(_plural(self.submitted[line.name]), f"{NAMESPACE}/{line.name}", user="tenant")
             case DeleteLine(what="binding"):
@@ -195,6 +200,12 @@ class World:
                 self.faults.begin(line)
             case _:
                 raise TypeError(f"{line!r}: no line that is carried out")
+
+    def _write(self, line: WriteLine) -> None:
+        known = self.api.get(line.kind, line.name, user="tenant")
+        text = line.body.replace("$uid", known["metadata"]["uid"]).replace("$long", "x" * 200_000)
+        body: Obj = msgspec.json.decode(text.replace("$now", rfc3339(self.timeline.now_ms)))
+        self.api.patch(line.kind, line.name, body, user="tenant")
 
     def room(self, line: SubmitLine, *, if_empty: bool = False) -> dict[str, int]:
         """By cluster: how many more pods like these its nodes take, beside those that wait for one there;

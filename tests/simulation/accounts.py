@@ -69,7 +69,7 @@ def is_held(binding: Obj) -> bool:
 
 def placed(binding: Obj) -> int:
     """How many replicas have a cluster."""
-    return sum(share["replicas"] for share in at(binding, "spec", "clusters", default=()))
+    return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))
 
 
 def ended_in(binding: Obj) -> set[str]:
@@ -151,11 +151,11 @@ class Trees:
                 return f"{within} taken or kept of {self.owned(node)} below {node}, which borrows {beyond}"
         return ""
 
-    def _taken(self, node: str, used: Counter[str]) -> int:
+    def _taken(self, node: str, used: Counter[str], above: tuple[str, ...] = ()) -> int:
         """What is used below the node, and what its queues keep for themselves unused."""
-        total = used[node]
-        for child in (one for one in self.quotas.values() if one.parent == node):
-            inside = self._taken(child.name, used)
+        total, above = used[node], (*above, node)
+        for child in (one for one in self.quotas.values() if one.parent == node and one.name not in above):
+            inside = self._taken(child.name, used, above)
             kept = 0 if child.lends is None else max(0, self.owned(child.name) - child.lends)
             total += max(inside, kept)
         return total

@@ -237,7 +237,9 @@ class Laws:
         waits = leader.waits()
         for key, binding in bindings.items():
             line = self._line(binding)
-            if line is None or is_ended(binding) or (placed(binding) and not is_held(binding)):
+            if line is None or is_ended(binding) or not at(binding, "spec", "replicas", default=0):
+                continue
+            if placed(binding) and not is_held(binding):
                 continue
             reason = waits.get(key)
             told = f"{reason.kind}: {reason.text}" if reason is not None else ""
@@ -274,7 +276,9 @@ class Laws:
 
     def _room(self, binding: Obj, line: SubmitLine, *, if_empty: bool = False) -> bool:
         """Whether what is missing of it fits the clusters that it may go to, now or if they were empty."""
-        have = {share["name"]: share["replicas"] for share in at(binding, "spec", "clusters", default=())}
+        have = {
+            share["name"]: share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=())
+        }
         missing = int(at(binding, "spec", "replicas")) - sum(have.values())
         room = self.world.room(line, if_empty=if_empty)
         names = [name for name in line.clusters or room if name in room]

@@ -23,11 +23,11 @@ def test_a_held_binding_is_left_alone_and_a_released_one_placed() -> None:
     assert world.until(lambda: world.clusters(key) == {"a": 1}) <= 365
     assert world.until(lambda: world.running("a") == 1) <= 100
     world.until(lambda: world.scheduled(key) == "Success")
-    took_ms = world.until(lambda: at(world.binding(key), "status", "schedulerObservedGeneration") == 3)
+    took_ms = world.until(lambda: at(world.stated(key), "status", "schedulerObservedGeneration") == 3)
     assert took_ms <= 600
     ended_ms = world.until(lambda: not world.running("a"))
     assert 900 <= ended_ms <= 1_600
-    assert world.until(lambda: world.ended(key) == {"SuccessCriteriaMet", "Complete"}) <= 30
+    assert 1_000 <= world.until(lambda: world.ended(key) == {"SuccessCriteriaMet", "Complete"}) <= 1_650
     assert at(world.api.get("jobs", f"{TEAM}/x"), "status", "succeeded") == 1
 
 
@@ -113,7 +113,7 @@ def test_what_does_not_fit_says_why_and_keeps_no_clusters(placement: Obj, reason
     world.release(key)
     world.until(lambda: world.scheduled(key) == reason)
     assert world.clusters(key) == {}
-    assert "schedulerObservedGeneration" not in world.binding(key)["status"]
+    assert "schedulerObservedGeneration" not in world.stated(key)["status"]
 
 
 @pytest.mark.parametrize(("is_kicked", "least_ms", "most_ms"), [(False, 280_000, 325_000), (True, 0, 365)])
@@ -180,7 +180,7 @@ def test_eviction_takes_the_work_at_once_and_the_gpus_after_the_grace_period(
     assert world.until(lambda: world.free("a") == 8) <= held_ms
     world.until(lambda: world.statuses(key) == {})
     assert world.scheduled(key) == "Success", "stale, as on a live one"
-    assert not is_true(world.binding(key), "FullyApplied")
+    assert not is_true(world.stated(key), "FullyApplied")
     world.release(key)
     assert world.until(lambda: world.free("a") == 6) <= 1_000
 
@@ -196,7 +196,7 @@ def test_what_is_preserved_runs_on_and_cannot_be_managed_again() -> None:
     assert world.running("a") == 2
     world.release(key)
     world.wait(3_000)
-    (item,) = at(world.binding(key), "status", "aggregatedStatus")
+    (item,) = at(world.stated(key), "status", "aggregatedStatus")
     assert "already exists" in item["appliedMessage"]
     assert "applied" not in item
 
@@ -224,7 +224,7 @@ def test_a_held_scale_stays_where_it_is_placed_until_it_is_released() -> None:
     for replicas in (6, 1):
         world.api.patch("deployments", f"{TEAM}/x", {"spec": {"replicas": replicas}})
         world.wait(6_000)
-        assert (world.binding(key)["spec"]["replicas"], world.running("a")) == (replicas, 2)
+        assert (world.stated(key)["spec"]["replicas"], world.running("a")) == (replicas, 2)
     world.release(key)
     assert world.until(lambda: world.running("a") == 1) <= 1_000
 
@@ -319,7 +319,7 @@ def test_a_lost_cluster_is_told_after_half_a_minute_and_fails_over_if_asked() ->
 
 
 def test_the_general_estimate_is_up_to_ten_seconds_old() -> None:
-    world = Installation({"a": [8]}, placement=ONE, estimators=False)
+    world = Installation({"a": [8]}, placement=ONE, asks=False)
     first, second = world.job("x", gpus=8, runs_ms=12_000), world.job("y", gpus=8)
     world.release(first)
     world.until(lambda: world.running("a") == 1)

@@ -1,8 +1,9 @@
 """Clusters as Karmada reports them: ready or not, what they have in all, and what happens when one is lost.
 
-The status is written every ten seconds, so the general estimate is up to ten seconds old. A member that does
-not answer is NotReady after half a minute, and gets a taint. With failover (off by default, gate Failover)
-its workloads are evicted five minutes later: out of spec.clusters, with a graceful eviction task.
+The status is written every ten seconds by default, so the general estimate is up to ten seconds old. A
+member that does not answer is NotReady after half a minute, and gets a taint. With failover (off by default,
+gate Failover) its workloads are evicted five minutes later: out of spec.clusters, with a graceful eviction
+task.
 """
 
 import random
@@ -33,10 +34,12 @@ class Clusters:
         members: Mapping[str, Member],
         execution: Execution,
         *,
+        report_ms: int = REPORT_MS,
         has_failover: bool = False,
         purge_mode: str = "Gracefully",
     ) -> None:
         self.has_failover, self._purge_mode = has_failover, purge_mode
+        self._report_ms = report_ms
         self._client, self._timeline, self._rng = client, client.timeline, rng
         self._members, self._execution = members, execution
         self._failing_since: dict[str, int] = {}
@@ -49,10 +52,10 @@ class Clusters:
             self._client.create(
                 "clusters", {"metadata": metadata, "spec": {"syncMode": "Push"}, "status": status}
             )
-            self._timeline.after(self._rng.randint(1, REPORT_MS), lambda name=name: self._report(name))  # type: ignore[misc]
+            self._timeline.after(self._rng.randint(1, self._report_ms), lambda name=name: self._report(name))  # type: ignore[misc]
 
     def _report(self, name: str) -> None:
-        self._timeline.after(REPORT_MS, lambda: self._report(name))
+        self._timeline.after(self._report_ms, lambda: self._report(name))
         member, now_ms = self._members[name], self._timeline.now_ms
         if member.is_reachable:
             was_failing = self._failing_since.pop(name, None) is not None
@@ -78,12 +81,11 @@ class Clusters:
     def _write(self, name: str, member: Member, is_ready: bool) -> None:
         cluster = self._client.get("clusters", name)
         before = condition(cluster, "Ready")
-        status: Obj = _summary(member) if is_ready else {}
+        status: Obj = {**at(cluster, "status", default={}), **(_summary(member) if is_ready else {})}
         stated = self._ready(is_ready)
         if before is None or before["status"] != stated["status"]:
             status["conditions"] = with_condition(cluster, stated)
-        if status:
-            self._client.patch("clusters", name, {"status": status}, status=True)
+        self._client.update("clusters", {**cluster, "status": status}, status=True)
         taints: list[Obj] = at(cluster, "spec", "taints", default=[])
         others = [taint for taint in taints if taint.get("key") != _NOT_READY["key"]]
         wanted = others if is_ready else [*others, _NOT_READY]

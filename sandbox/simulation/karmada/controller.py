@@ -20,6 +20,7 @@ class Controller:
     """``cost`` says what a key's reconciliation takes of the throttle, 0 where nothing is to be done.
 
     ``reconcile`` does it, ``took_ms`` after its requests are through; what it raises is tried again.
+    ``slow``: how many times longer that takes at present.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Controller:
         self._busy: set[str] = set()
         self._failures: dict[str, int] = {}
         self.is_stopped = False
+        self.slow = 1
 
     def __len__(self) -> int:
         """How many keys wait."""
@@ -61,6 +63,7 @@ class Controller:
     def resume(self) -> None:
         """End `pause`."""
         self.is_stopped = False
+        self.slow = 1
         self._next()
 
     def _next(self) -> None:
@@ -73,7 +76,7 @@ class Controller:
             self._idle -= 1
             self._busy.add(key)
             through_ms = self._throttle.reserve(self._timeline.now_ms, cost)
-            self._timeline.at(through_ms + self._took_ms(), lambda key=key: self._do(key))  # type: ignore[misc]
+            self._timeline.at(through_ms + self._took_ms() * self.slow, lambda key=key: self._do(key))  # type: ignore[misc]
 
     def _do(self, key: str) -> None:
         try:

@@ -27,7 +27,7 @@ from sandbox.simulation.karmada.works import (
     template_status,
 )
 from sandbox.simulation.member import Member
-from sandbox.simulation.objects import Obj, condition, rfc3339, with_condition
+from sandbox.simulation.objects import Obj, at, condition, rfc3339, with_condition
 from sandbox.simulation.pods import owner_key
 from sandbox.simulation.templates import RESOURCES
 
@@ -228,25 +228,21 @@ class Execution:
         clusters = len(binding["spec"].get("clusters") or ())
         state, reason = fully_applied(items, clusters)
         before = condition(binding, "FullyApplied")
-        status: Obj = {"aggregatedStatus": items}
+        status: Obj = {**at(binding, "status", default={}), "aggregatedStatus": items}
         if before is None or before["status"] != state:
             stated = {"type": "FullyApplied", "status": state, "reason": reason, "message": ""}
             stated["lastTransitionTime"] = rfc3339(self._timeline.now_ms)
             status["conditions"] = with_condition(binding, stated)
-        self._client.patch(
-            BINDINGS,
-            key,
-            {"status": status},
-            resource_version=binding["metadata"]["resourceVersion"],
-            status=True,
-        )
+        self._client.update(BINDINGS, {**binding, "status": status}, status=True)
         resource: Obj = binding["spec"]["resource"]
         told = template_status(resource["kind"], items, clusters)
         if told is not None and resource["kind"] in RESOURCES:
             namespace = resource.get("namespace", "")
             name = f"{namespace}/{resource['name']}" if namespace else resource["name"]
+            plural = RESOURCES[resource["kind"]][1]
             try:
-                self._client.patch(RESOURCES[resource["kind"]][1], name, {"status": told}, status=True)
+                template = self._client.get(plural, name)
+                self._client.update(plural, {**template, "status": told}, status=True)
             except NotFound:
                 return
 
