@@ -128,7 +128,9 @@ class _Run:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
             self.turns.questions = self._asking
         self._was_synced = False
-        self._following = [self._follow(kind, sink) for kind, sink in _sources(self.cache)]
+        self._needed = [self._follow(kind, sink) for kind, sink in _sources(self.cache)]
+        self._following = [*self._needed]
+        self._term = 0
         self.cache.templates.appeared = self._appeared
         identity = f"{replica.name}_{number}"
         self.candidate = Candidate(process, self._client, identity, decoder, rng, self._elected, self._lost)
@@ -185,6 +187,19 @@ class _Run:
     # Leading.
 
     def _elected(self) -> None:
+        """Catch up with what there is, as `Dispatcher.lead` does, and then lead."""
+        self._term += 1
+        term, behind = self._term, set(range(len(self._needed)))
+
+        def caught_up(number: int) -> None:
+            behind.discard(number)
+            if not behind and term == self._term:
+                self._lead()
+
+        for number, one in enumerate(self._needed):
+            one.catch_up(lambda number=number: caught_up(number))  # type: ignore[misc]
+
+    def _lead(self) -> None:
         def soon(action: Callable[[], None]) -> None:
             self.process.after(0, action)
 
@@ -205,6 +220,7 @@ class _Run:
         self.turns.lead(executor)
 
     def _lost(self) -> None:
+        self._term += 1
         for one in self._working:
             one.stop()
         self._working = []

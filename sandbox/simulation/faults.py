@@ -186,6 +186,9 @@ class Faults:
         for armed in self._armed:
             if armed.line.kind not in but and armed.line.whom in ("", call.user):
                 armed.left -= 1
+                if armed.left and armed.line.kind.startswith("kill"):
+                    # It is to die at a later one.
+                    return None
                 self.counts[armed.line.kind] += 1
                 self._recovers_ms = self._api.timeline.now_ms + _RECOVERY_MS
                 self._disarm()

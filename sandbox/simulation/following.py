@@ -13,7 +13,7 @@ import msgspec
 from fairway.kube.backoff import Backoff
 from fairway.kube.objects import ObjectMeta, object_key
 from fairway.kube.position import Position
-from fairway.kube.reflector import IDLE_TIMEOUT_S, Sink
+from fairway.kube.reflector import CATCH_UP_S, IDLE_TIMEOUT_S, Sink
 from fairway.kube.resource import KubeObjectLike, ResourceKind
 from sandbox.simulation.api_server import Client
 from sandbox.simulation.errors import ApiError, Expired
@@ -25,6 +25,7 @@ O = TypeVar("O", bound=KubeObjectLike)  # noqa: E741 - an object
 
 _IDLE_MS = int(IDLE_TIMEOUT_S * 1000)
 _LIST_MS = 20
+_RETRY_MS = 2_000
 
 
 class Decoder:
@@ -69,10 +70,46 @@ class Following(Generic[O]):
         self._backoff = Backoff(rng)
         self._watch: Watch | None = None
         self._heard_ms = 0
+        self._awaited = ""
+        self._reached: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """List, then watch, for ever."""
         self._process.after(_LIST_MS, self._follow)
+
+    def catch_up(self, then: Callable[[], None]) -> None:
+        """Call ``then`` once the sink has all that there is now; see `Reflector.catch_up`."""
+        try:
+            _, revision = self._client.list(self.resource)
+        except ApiError:
+            self._process.after(_RETRY_MS, lambda: self.catch_up(then))
+            return
+        if self._position.is_at(str(revision)):
+            then()
+            return
+        self._awaited, self._reached = str(revision), then
+        self._begin_anew()
+        if self._watch is not None:
+            # The stream is short, and its last bookmark tells how far it is.
+            version = {"metadata": {"resourceVersion": self._awaited}}
+            self._watch.tell("BOOKMARK", version, self._watch.delay_ms)
+        self._process.after(1000 * CATCH_UP_S, lambda: self._list_if_late(then))
+
+    def _begin_anew(self) -> None:
+        if self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+            self._follow()
+
+    def _list_if_late(self, then: Callable[[], None]) -> None:
+        if self._reached is then:
+            self._position.restart("")
+            self._begin_anew()
+
+    def _moved(self) -> None:
+        if self._reached is not None and self._position.is_at(self._awaited):
+            reached, self._reached = self._reached, None
+            reached()
 
     def stop(self) -> None:
         """The process is gone."""
@@ -99,6 +136,7 @@ class Following(Generic[O]):
         self._position.restart(str(revision))
         self.is_synced = True
         self._changed()
+        self._moved()
 
     def _open(self) -> None:
         def deliver(kind: str, obj: Obj) -> None:
@@ -129,6 +167,7 @@ class Following(Generic[O]):
                 self._failed(ApiError("closed"))
             case "BOOKMARK":
                 self._position.advance(obj["metadata"]["resourceVersion"])
+                self._moved()
             case _:
                 if self._position.advance(obj["metadata"]["resourceVersion"]):
                     self._backoff.reset()
@@ -136,6 +175,7 @@ class Following(Generic[O]):
                         self._sink.delete(object_key(msgspec.convert(obj["metadata"], ObjectMeta)))
                     else:
                         self._sink.upsert(self._read(obj))
+                    self._moved()
 
     def _failed(self, error: ApiError) -> None:
         if self._watch is not None:

@@ -193,7 +193,7 @@ class WriteLine(Line):
 @dataclass(frozen=True, slots=True)
 class FaultLine(Line):
     """Something goes wrong for ``for_s``. ``whom``: a dispatcher, a cluster or a resource, by kind; empty for
-    whoever leads, or all. ``amount``: of milliseconds or times, by kind.
+    whoever leads, or all. ``amount``: of milliseconds or times, by kind; or of writes, to die at the last.
     """
 
     call: ClassVar[str] = "fault"
