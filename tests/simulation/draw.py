@@ -5,7 +5,7 @@ from typing import get_args
 
 from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
 
-_KINDS = tuple(kind for kind in get_args(FaultKind) if not kind.startswith("estimator"))
+_KINDS = tuple(kind for kind in get_args(FaultKind) if not kind.startswith(("estimator", "node")))
 _AMOUNTS = {
     "watch_lag": (500, 20_000),
     "watch_split": (500, 20_000),

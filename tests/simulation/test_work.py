@@ -35,12 +35,12 @@ def story(seed: int, *does: Does) -> Story:
 
 @pytest.mark.parametrize("does", EVERYBODY, ids=lambda does: does.__name__)
 def test_nobody_breaks_the_laws_by_what_he_does(does: Does) -> None:
-    for seed in range(4):
+    for seed in range(2):
         played = play(story(seed, does))
         assert not [str(one) for one in played.broken if one.law in ALWAYS], played.story.told()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_nor_do_all_of_them_together(seed: int) -> None:
     played = play(story(seed, *EVERYBODY))
     assert not [str(one) for one in played.broken if one.law in ALWAYS], played.story.told()
