@@ -35,8 +35,8 @@ _BACKOFF_MS = 1_200_000
 _AT_LEAST_MS = 2_000
 _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
-_IN_ONE_QUEUE = 3
-"""How many of its own queue that came later: those that were under way when it came."""
+_IN_ONE_QUEUE = 1
+"""How many of its own queue that clearly came later."""
 _SOON_MS = 30_000
 
 
@@ -161,7 +161,7 @@ class Laws:
             since_ms = self._asked_ms.get(other, 0)
             if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
-            if line.priority == released.priority and queue == its and since_ms > its_ms:
+            if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
             self._passed[other] += 1
             if self._passed[other] > (
@@ -257,7 +257,7 @@ class Laws:
 
     def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
         """All that keeps the workload from running now; empty if it could."""
-        if queue not in self._trees.quotas:
+        if queue not in self._trees.quotas or self._local_queue_is_gone(binding):
             return frozenset({"queue"})
         need = asked(binding) - self._has(binding)
         gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
@@ -314,8 +314,6 @@ class Laws:
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
         }
         if kind in expected:
-            if kind == "QueueNotFound" and self._line_queue_is_gone(binding):
-                return ""
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":
             left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
@@ -346,11 +344,9 @@ class Laws:
         requeue = at(binding, "metadata", "annotations", REQUEUE)
         return 0 if requeue is None else from_rfc3339(json.loads(requeue)["notBefore"])
 
-    def _line_queue_is_gone(self, binding: Obj) -> bool:
-        line = self._line(binding)
-        name = self._named_now(binding)
-        locals_ = self.world.api.collection("localqueues").objects
-        return line is not None and f"{binding['metadata']['namespace']}/{name}" not in locals_
+    def _local_queue_is_gone(self, binding: Obj) -> bool:
+        key = f"{binding['metadata']['namespace']}/{self._named_now(binding)}"
+        return key not in self.world.api.collection("localqueues").objects
 
     def _groups(self, bindings: Mapping[str, Obj]) -> None:
         groups: dict[tuple[str, str], list[tuple[str, Obj]]] = {}
