@@ -256,20 +256,22 @@ class Laws:
             self._break("no defects", "dispatchers", about)
 
     def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
-        """All that keeps the workload from running now; empty if it could."""
+        """All that keeps the workload, and those that start with it, from running now; empty if it could."""
         if queue not in self._trees.quotas or self._local_queue_is_gone(binding):
             return frozenset({"queue"})
-        need = asked(binding) - self._has(binding)
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        together = [(binding, line)]
         if line.group and not placed(binding):
-            need = sum(asked(one) for one in self._bindings() if self._in_group(one, line) and is_held(one))
+            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            together = [(one, other) for one in held if (other := self._line(one)) is not None]
+        need = sum(asked(one) - self._has(one) for one, _ in together)
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         found = {
             "stopped": self._trees.is_stopped(queue),
-            "impossible": line.impossible or bool(line.scheduler),
+            "impossible": any(one.impossible or one.scheduler for _, one in together),
             "never": need > min(self._trees.most(queue), gpus)
-            or not self._room(binding, line, if_empty=True),
+            or not all(self._room(one, of, if_empty=True) for one, of in together),
             "quota": bool(self._trees.excess(queue, self._used, need)),
-            "room": not self._room(binding, line),
+            "room": not all(self._room(one, of) for one, of in together),
             "promised": self._is_promised(binding),
         }
         return frozenset(name for name, is_so in found.items() if is_so)
