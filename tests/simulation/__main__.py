@@ -1,6 +1,7 @@
 """Plays the stories of many seeds: ``python -m tests.simulation --seeds 0..20000 --processes 2``."""
 
 import argparse
+import logging
 import multiprocessing
 import sys
 import time
@@ -14,6 +15,8 @@ from tests.simulation.shrink import shrink
 
 def main() -> int:
     """The exit code: 1 if a law was broken."""
+    # What goes wrong is what is asked for.
+    logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="0..200", help="one seed, or A..B without B")
     parser.add_argument("--processes", type=int, default=1)
@@ -55,6 +58,7 @@ def _played(seeds: range, processes: int) -> Iterator[Played]:
 
 
 def _play(seed: int) -> Played:
+    logging.disable(logging.CRITICAL)
     return play(draw(seed))
 
 

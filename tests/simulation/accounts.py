@@ -140,8 +140,10 @@ class Trees:
         return sum(self.quotas[one].nominal for one in self.below(name))
 
     def is_stopped(self, name: str) -> bool:
-        """Whether it, or one above it, is stopped or not there."""
-        return any(one not in self.quotas or self.quotas[one].is_stopped for one in self.path(name))
+        """Whether it, or one above it, is stopped, not there, or above itself."""
+        path = self.path(name)
+        top = self.quotas.get(path[-1])
+        return top is None or bool(top.parent) or any(self.quotas[one].is_stopped for one in path)
 
     def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:
         """Which limit is passed if the queue takes so much more; empty for none."""

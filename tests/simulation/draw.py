@@ -1,11 +1,22 @@
 """Stories drawn from seeds: what a busy fleet is like, and what may befall it."""
 
 import random
+from dataclasses import replace
 from typing import get_args
 
+from sandbox.simulation import work
 from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
 
-_KINDS = tuple(kind for kind in get_args(FaultKind) if not kind.startswith(("estimator", "node")))
+_KINDS: tuple[FaultKind, ...] = tuple(kind for kind in get_args(FaultKind) if not kind.startswith("node"))
+_PEOPLE = (
+    work.services,
+    work.burst,
+    work.gangs,
+    work.churn,
+    work.tree,
+    work.administration,
+    work.machines,
+)
 _AMOUNTS = {
     "watch_lag": (500, 20_000),
     "watch_split": (500, 20_000),
@@ -18,6 +29,8 @@ _AMOUNTS = {
     "kill_after_write": (1, 4),
     "slow_writes": (200, 5_000),
     "karmada_slow": (5, 40),
+    "estimator_slow": (200, 8_000),
+    "estimator_wrong": (1, 4),
 }
 _LASTS_S = {
     "pause": (2, 40),
@@ -37,7 +50,7 @@ def draw(seed: int) -> Story:
     """The story of a seed: always the same."""
     rng = random.Random(seed)
     until_s = rng.choice((30, 60, 90))
-    story = Story(seed=seed, until_s=until_s)
+    story = Story(seed=seed, until_s=until_s, estimators=rng.random() < 0.6, failover=rng.random() < 0.2)
     clusters = [f"c{number}" for number in range(rng.randint(1, 3))]
     for name in clusters:
         story = story.cluster(name, gpus=rng.choice((2, 4, 8)))
@@ -57,6 +70,8 @@ def draw(seed: int) -> Story:
             borrows=rng.choice((None, None, 0, 2)) if parent else None,
         )
     story = _work(story, rng, queues, clusters)
+    if rng.random() < 0.3:
+        story = rng.choice(_PEOPLE)(story, rng)
     story = _edits(story, rng, queues)
     return _faults(story, rng, clusters)
 
@@ -122,6 +137,8 @@ def _edits(story: Story, rng: random.Random, queues: list[str]) -> Story:
 def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
     for _ in range(rng.choice((0, 1, 2, 4, 8))):
         kind = rng.choice(_KINDS)
+        if kind.startswith("estimator") and not story.estimators:
+            continue
         least, most = _LASTS_S.get(kind, (5, 30))
         amount = 1
         if kind in _AMOUNTS:
@@ -129,15 +146,26 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         elif kind.startswith("clock"):
             amount = rng.choice(_CLOCKS_MS)
         whom = ""
-        if kind == "cluster_lost":
+        if kind == "cluster_lost" or kind.startswith("estimator"):
             whom = rng.choice(clusters)
         elif kind == "watch_split":
             whom = rng.choice(("resourcebindings", "clusterqueues", "clusters", "jobs"))
         elif kind == "watch_silent":
-            whom = rng.choice(("dispatcher-0", "dispatcher-1", "resourcebindings", ""))
+            whom = rng.choice(("dispatcher-0", "dispatcher-1/resourcebindings", "resourcebindings", ""))
         elif kind.startswith(("clock", "kill", "pause")) and rng.random() < 0.5:
             whom = rng.choice(("dispatcher-0", "dispatcher-1"))
         story = story.fault(
             kind, at_s=rng.randint(0, story.until_s), for_s=rng.randint(least, most), whom=whom, amount=amount
         )
     return story
+
+
+def spared(story: Story) -> Story:
+    """The story without work that is known not to go well; see `test_stories`."""
+    lines = (
+        replace(line, skip=False, hangs=False, scheduler="", impossible=False, gpus=max(1, line.gpus))
+        if isinstance(line, SubmitLine)
+        else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))

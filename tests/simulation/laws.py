@@ -35,8 +35,8 @@ _BACKOFF_MS = 1_200_000
 _AT_LEAST_MS = 2_000
 _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
-_IN_ONE_QUEUE = 3
-"""How many of its own queue that came later: those that were under way when it came."""
+_IN_ONE_QUEUE = 1
+"""How many of its own queue that clearly came later."""
 _SOON_MS = 30_000
 
 
@@ -161,7 +161,7 @@ class Laws:
             since_ms = self._asked_ms.get(other, 0)
             if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
-            if line.priority == released.priority and queue == its and since_ms > its_ms:
+            if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
                 continue
             self._passed[other] += 1
             if self._passed[other] > (
@@ -256,20 +256,22 @@ class Laws:
             self._break("no defects", "dispatchers", about)
 
     def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
-        """All that keeps the workload from running now; empty if it could."""
-        if queue not in self._trees.quotas:
+        """All that keeps the workload, and those that start with it, from running now; empty if it could."""
+        if queue not in self._trees.quotas or self._local_queue_is_gone(binding):
             return frozenset({"queue"})
-        need = asked(binding) - self._has(binding)
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        together = [(binding, line)]
         if line.group and not placed(binding):
-            need = sum(asked(one) for one in self._bindings() if self._in_group(one, line) and is_held(one))
+            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            together = [(one, other) for one in held if (other := self._line(one)) is not None]
+        need = sum(asked(one) - self._has(one) for one, _ in together)
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         found = {
             "stopped": self._trees.is_stopped(queue),
-            "impossible": line.impossible or bool(line.scheduler),
+            "impossible": any(one.impossible or one.scheduler for _, one in together),
             "never": need > min(self._trees.most(queue), gpus)
-            or not self._room(binding, line, if_empty=True),
+            or not all(self._room(one, of, if_empty=True) for one, of in together),
             "quota": bool(self._trees.excess(queue, self._used, need)),
-            "room": not self._room(binding, line),
+            "room": not all(self._room(one, of) for one, of in together),
             "promised": self._is_promised(binding),
         }
         return frozenset(name for name, is_so in found.items() if is_so)
@@ -314,8 +316,6 @@ class Laws:
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
         }
         if kind in expected:
-            if kind == "QueueNotFound" and self._line_queue_is_gone(binding):
-                return ""
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":
             left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
@@ -346,11 +346,9 @@ class Laws:
         requeue = at(binding, "metadata", "annotations", REQUEUE)
         return 0 if requeue is None else from_rfc3339(json.loads(requeue)["notBefore"])
 
-    def _line_queue_is_gone(self, binding: Obj) -> bool:
-        line = self._line(binding)
-        name = self._named_now(binding)
-        locals_ = self.world.api.collection("localqueues").objects
-        return line is not None and f"{binding['metadata']['namespace']}/{name}" not in locals_
+    def _local_queue_is_gone(self, binding: Obj) -> bool:
+        key = f"{binding['metadata']['namespace']}/{self._named_now(binding)}"
+        return key not in self.world.api.collection("localqueues").objects
 
     def _groups(self, bindings: Mapping[str, Obj]) -> None:
         groups: dict[tuple[str, str], list[tuple[str, Obj]]] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.draw import draw
+from tests.simulation.draw import draw, spared
 from tests.simulation.play import play
 
 SEEDS = 200
@@ -11,28 +11,25 @@ PER_TEST = 20
 OPEN = frozenset(
     {
         "groups start whole or not at all",
-        "nobody is busy with nothing",
         "quota is for what runs",
         "reasons are true",
         "turns are bounded",
         "what fits does not wait",
         "what fits is soon released",
-        "what names a queue is held at the door",
-        "whoever waits has a reason",
     }
 )
 """Laws that are broken as things are: `test_stories` has a short story for each. To be emptied."""
+MOST_OPEN = 5
+"""In so many stories of a test at most."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
 def test_seeds(first: int) -> None:
-    broken = [
-        f"seed {seed}: {one}"
-        for seed in range(first, first + PER_TEST)
-        for one in play(draw(seed)).broken
-        if one.law not in OPEN
-    ]
-    assert not broken, "\n".join(broken)
+    played = [play(spared(draw(seed))) for seed in range(first, first + PER_TEST)]
+    broken = [f"seed {one.story.seed}: {law}" for one in played for law in one.broken]
+    still_open = [one for one in played if one.laws & OPEN]
+    assert not [law for one in played for law in one.laws - OPEN], "\n".join(broken)
+    assert len(still_open) <= MOST_OPEN, "\n".join(broken)
 
 
 def test_a_seed_gives_the_same_history_always() -> None:

@@ -102,23 +102,40 @@ STORIES = {
     )
     .submit("n", at_s=100)
     .fault("kill", whom="dispatcher-0", at_s=55, for_s=600),
+    "growth asked for later comes first": crowd(
+        Story(until_s=60).cluster("a", nodes=8).queue("main"), 30, at_s=5, runs_s=5
+    )
+    .submit("s0", kind="Deployment", pods=3)
+    .submit("s1", kind="Deployment", pods=3)
+    .scale("s0", pods=4, at_s=8)
+    .scale("s1", pods=4, at_s=8),
+    "a group that fits in two clusters, not in one": Story(until_s=10, estimators=True)
+    .cluster("a", gpus=2)
+    .cluster("b", gpus=2)
+    .queue("main", gpus=3)
+    .submit("g0", gpus=2, runs_s=1, group="g", group_size=2)
+    .submit("g1", runs_s=1, group="g", group_size=2),
+    "what nobody looks at hides no room": Story(estimators=True)
+    .cluster("a", gpus=1)
+    .cluster("b", gpus=4)
+    .queue("q", gpus=1)
+    .queue("main", gpus=4)
+    .submit("x", queue="q", scheduler="another")
+    .submit("y", gpus=2, pods=2),
     "pods never become ready": Story()
     .cluster("a", gpus=4)
     .queue("main", gpus=4)
     .submit("x", gpus=4, hangs=True)
     .submit("y", at_s=5),
     "a group changes while half of it is released": Story(until_s=90)
-    .cluster("a", gpus=1)
-    .cluster("b")
+    .cluster("a", gpus=9)
     .queue("main")
     .submit("g0", kind="Deployment", group="g", group_size=3)
     .submit("g1", kind="Deployment", group="g", group_size=3)
     .submit("g2", kind="Deployment", group="g", group_size=3, at_s=42)
     .scale("g2", pods=2, at_s=43)
-    .submit("x", queue="nowhere")
-    .submit("y", queue="nowhere")
-    .submit("z", queue="nowhere")
-    .fault("kill_after_write", whom="dispatcher-0", at_s=42, for_s=22, amount=4),
+    .fault("kill_after_write", at_s=42, for_s=22)
+    .fault("kill_after_write", at_s=42, for_s=22),
 }
 
 BROKEN = {
@@ -130,6 +147,9 @@ BROKEN = {
     "a workload opts out by its own label": "whoever waits has a reason",
     "work without GPUs names a queue": "what names a queue is held at the door",
     "a former leader's clock was ahead": "reasons are true",
+    "growth asked for later comes first": "turns are bounded",
+    "a group that fits in two clusters, not in one": "reasons are true",
+    "what nobody looks at hides no room": "reasons are true",
     "pods never become ready": "quota is for what runs",
     "a group changes while half of it is released": "nobody is busy with nothing",
 }
