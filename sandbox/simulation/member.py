@@ -30,6 +30,7 @@ JOB_SYNC_MS = (1_000, 1_600)
 
 class Member:
     """``changed`` hears the key of a workload whose status changed. ``start_ms``: from bound to running.
+    ``first_nodes``: those it began with.
 
     ``is_reachable``: whether Karmada and estimators reach its API server; what runs goes on without.
     """
@@ -46,6 +47,7 @@ class Member:
     ) -> None:
         self.timeline, self.name, self.scoring = timeline, name, scoring
         self.nodes: dict[str, Node] = {node.name: node for node in nodes}
+        self.first_nodes = dict(self.nodes)
         self.owners: dict[str, Owner] = {}
         self.is_reachable = True
         self.changed: Callable[[str], None] = lambda key: None
@@ -133,6 +135,11 @@ class Member:
     def recover_node(self, name: str) -> None:
         """It answers again."""
         self.nodes[name].is_ready = True
+        self._room_came()
+
+    def cordon(self, name: str, is_cordoned: bool) -> None:
+        """An administrator keeps new pods away from a node, or lets them come again."""
+        self.nodes[name].is_cordoned = is_cordoned
         self._room_came()
 
     def _reach(self) -> None:

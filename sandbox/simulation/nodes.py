@@ -35,6 +35,10 @@ class Node:
     def __post_init__(self) -> None:
         self.free = dict(self.allocatable)
 
+    def renewed(self) -> "Node":
+        """Such a node without pods, as it is when its machine was set up anew."""
+        return Node(self.name, self.allocatable, self.labels, self.taints)
+
     def fits(self, request: Request) -> int:
         """How many pods more that ask for this, by what is free."""
         return min((self.free.get(name, 0) // amount for name, amount in request), default=1_000)

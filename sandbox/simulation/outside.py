@@ -15,7 +15,7 @@ class Outside:
         self._away = 0
 
     def trouble(self, kind: str, whom: str, amount: int, begins: bool) -> bool:
-        """See `Models`. ``amount``: how many times slower, milliseconds, or pods too many."""
+        """See `Models`. ``amount``: how many times slower, milliseconds, pods too many, or which node."""
         match kind:
             case "karmada_slow":
                 throttle, usual, times = self._karmada.scheduler.throttle, Limits(), max(1, amount)
@@ -27,6 +27,14 @@ class Outside:
             case "cluster_lost":
                 for member in self._named(whom):
                     member.is_reachable = not begins
+            case "estimator_frozen":
+                for member in self._named(whom):
+                    if begins:
+                        self._estimators.freeze(member.name)
+                    else:
+                        self._estimators.failing[member.name] = Failing()
+            case "node_failed" | "node_deleted" | "node_cordoned":
+                return sum(_node(kind, member, amount, begins) for member in self._named(whom)) > 0
             case "estimator_slow" | "estimator_wrong" | "estimator_gone":
                 for member in self._named(whom):
                     self._estimators.failing[member.name] = _failing(kind, amount) if begins else Failing()
@@ -44,6 +52,28 @@ class Outside:
         else:
             self._karmada.scheduler.resume()
             self._karmada.resume_manager()
+
+
+def _node(kind: str, member: Member, number: int, begins: bool) -> bool:
+    """A node fails, goes or is cordoned, or the trouble with it is over; whether there is that node."""
+    name = f"{member.name}-{number}"
+    if kind == "node_deleted":
+        if begins and name in member.nodes:
+            member.remove_node(name)
+            return True
+        if not begins and name not in member.nodes:
+            member.add_node(member.first_nodes[name].renewed())
+        return not begins
+    node = member.nodes.get(name)
+    if node is None:
+        return False
+    if kind == "node_cordoned":
+        member.cordon(name, begins)
+    elif begins:
+        member.fail_node(name)
+    else:
+        member.recover_node(name)
+    return True
 
 
 def _failing(kind: str, amount: int) -> Failing:

@@ -35,6 +35,10 @@ FaultKind = Literal[
     "estimator_slow",
     "estimator_wrong",
     "estimator_gone",
+    "estimator_frozen",
+    "node_failed",
+    "node_deleted",
+    "node_cordoned",
 ]
 
 

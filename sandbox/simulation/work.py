@@ -170,6 +170,21 @@ def administration(story: Story, rng: random.Random) -> Story:
     return story
 
 
+def machines(story: Story, rng: random.Random) -> Story:
+    """Nodes that fail, are taken away and brought back, or are cordoned."""
+    clusters = story.of(ClusterLine)
+    for _ in range(rng.randint(1, 3)):
+        line = rng.choice(clusters)
+        story = story.fault(
+            rng.choice(("node_failed", "node_deleted", "node_cordoned")),
+            for_s=rng.choice((5, 40, 40, 320)),
+            whom=line.name,
+            amount=rng.randrange(line.nodes),
+            at_s=rng.randint(0, story.until_s),
+        )
+    return story
+
+
 EVERYBODY: Final[Sequence[Does]] = (
     services,
     burst,
@@ -179,6 +194,7 @@ EVERYBODY: Final[Sequence[Does]] = (
     operators,
     tree,
     administration,
+    machines,
 )
 
 

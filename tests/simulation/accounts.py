@@ -57,10 +57,14 @@ def quota_of(obj: Obj) -> Quota:
 
 
 def record_of(binding: Obj) -> Obj | None:
-    """Its admission record, if that is its own."""
-    text = at(binding, "metadata", "annotations", ADMISSION)
-    record: Obj | None = json.loads(text) if text else None
-    return record if record is not None and record["id"] == binding["metadata"]["uid"] else None
+    """Its admission record, if that is its own; what is no record counts as none."""
+    try:
+        record: Obj = json.loads(at(binding, "metadata", "annotations", ADMISSION, default="null"))
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or record.get("id") != binding["metadata"]["uid"]:
+        return None
+    return record
 
 
 def is_held(binding: Obj) -> bool:

@@ -135,10 +135,12 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         amount = 1
         if kind in _AMOUNTS:
             amount = rng.randint(*_AMOUNTS[kind])
+        elif kind.startswith("node"):
+            amount = 0
         elif kind.startswith("clock"):
             amount = rng.choice(_CLOCKS_MS)
         whom = ""
-        if kind in ("cluster_lost", "estimator_slow", "estimator_wrong", "estimator_gone"):
+        if kind.startswith(("cluster", "estimator", "node")):
             whom = rng.choice(clusters)
         elif kind == "watch_split":
             whom = rng.choice(("resourcebindings", "clusterqueues", "clusters", "jobs"))
