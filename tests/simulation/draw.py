@@ -7,16 +7,8 @@ from typing import get_args
 from sandbox.simulation import work
 from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
 
-_KINDS: tuple[FaultKind, ...] = tuple(kind for kind in get_args(FaultKind) if not kind.startswith("node"))
-_PEOPLE = (
-    work.services,
-    work.burst,
-    work.gangs,
-    work.churn,
-    work.tree,
-    work.administration,
-    work.machines,
-)
+_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+_PEOPLE = (work.services, work.burst, work.gangs, work.churn, work.tree, work.administration)
 _AMOUNTS = {
     "watch_lag": (500, 20_000),
     "watch_split": (500, 20_000),
@@ -143,10 +135,12 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         amount = 1
         if kind in _AMOUNTS:
             amount = rng.randint(*_AMOUNTS[kind])
+        elif kind.startswith("node"):
+            amount = 0
         elif kind.startswith("clock"):
             amount = rng.choice(_CLOCKS_MS)
         whom = ""
-        if kind == "cluster_lost" or kind.startswith("estimator"):
+        if kind.startswith(("cluster", "estimator", "node")):
             whom = rng.choice(clusters)
         elif kind == "watch_split":
             whom = rng.choice(("resourcebindings", "clusterqueues", "clusters", "jobs"))
