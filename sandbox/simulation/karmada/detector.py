@@ -2,7 +2,7 @@
 
 It overwrites what it owns (replicas, requirements, placement, schedulerName, priority, what a policy
 suspends) and leaves what it does not: suspension.scheduling, clusters, labels and annotations of others
-(MergePolicySuspension). 300 Deployments become 300 bindings in 17.6 s at default limits (live.md 7). A
+(MergePolicySuspension). 300 Deployments become 300 bindings in 17.6 s at default limits. A
 deleted workload's binding is collected as garbage, and goes when its Works have.
 """
 

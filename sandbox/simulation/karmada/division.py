@@ -1,8 +1,7 @@
 """Which clusters get how many replicas: pkg/scheduler/core of Karmada 1.19, as far as it was measured. Pure.
 
 Estimates only gate the division by room (Aggregated, dynamic weights) and spread constraints that are not
-about Duplicated; a cluster that answers -1 counts with its general estimate alone. The numbers are those of
-answers.md and steering.md 1.
+about Duplicated; a cluster that answers -1 counts with its general estimate alone.
 """
 
 from collections.abc import Mapping, Sequence

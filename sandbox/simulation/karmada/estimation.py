@@ -1,7 +1,7 @@
 """Room as karmada-scheduler sees it: the least of what its two estimators say of each cluster. Pure.
 
 The general estimator divides what the Cluster's status sums up, which is up to ten seconds old; the accurate
-one is asked of each cluster, and if one of them fails, what the others said is lost too (answers.md).
+one is asked of each cluster, and if one of them fails, what the others said is lost too.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,11 +1,11 @@
 """From a binding's clusters to objects in members, and from their status back: four controllers, one limit.
 
 Karmada's controller-manager does it with one throttled client: 4.5 objects a second reach the members at its
-default 40 requests a second, about 9 to each (live.md 7), and nothing is refused, only later; so what ends is
-known late when much is begun, and the other way round (operations.md A8). In quiet all of it takes tens of
+default 40 requests a second, about 9 to each, and nothing is refused, only later; so what ends is
+known late when much is begun, and the other way round. In quiet all of it takes tens of
 milliseconds: a member object 24-41 ms after the placement, the end of a Job 10 ms after it.
 
-A Work goes before the pods do: they hold what they have for their grace period (live.md 1).
+A Work goes before the pods do: they hold what they have for their grace period.
 """
 
 import random

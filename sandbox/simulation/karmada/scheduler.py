@@ -1,6 +1,6 @@
 """karmada-scheduler: one worker that schedules what its queue gives it, four requests to a binding.
 
-As measured (live.md 2 and 7, answers.md, steering.md 1):
+As measured:
 
 * It takes up what is not suspended and bears its name. What is queued is scheduled though it has been
   suspended since, and what it read before lands after: released and taken back within 10 ms, 60 % are placed

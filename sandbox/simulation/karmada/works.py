@@ -91,7 +91,7 @@ def fully_applied(items: Iterable[Obj], clusters: int) -> tuple[str, str]:
 def template_status(kind: str, items: list[Obj], clusters: int) -> Obj | None:
     """The status of the template; None where Karmada cannot write one.
 
-    A failed Job's never can be: the API server refuses Failed without FailureTarget (live.md 8).
+    A failed Job's never can be: the API server refuses Failed without FailureTarget.
     """
     statuses: list[Obj] = [item.get("status") or {} for item in items]
     if kind == "Deployment":
