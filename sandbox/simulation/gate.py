@@ -1,0 +1,37 @@
+"""The webhook in the API server's path: the real decision about each write of a binding."""
+
+from typing import Final
+
+import msgspec
+
+from fairway.accelerators.catalogue import Catalogue
+from sandbox.fakeapi.patching import json_patch
+from sandbox.simulation.api_server import Admission
+from sandbox.simulation.objects import Obj
+from webhook.bindings import GROUP, NAMESPACED, VERSION
+from webhook.review import GroupVersionResource, ReviewRequest
+from webhook.scope import Scope
+from webhook.suspend import decide
+
+_BINDINGS: Final = GroupVersionResource(GROUP, VERSION, NAMESPACED)
+_NULL: Final = msgspec.Raw(b"null")
+
+
+def gate(catalogue: Catalogue) -> Admission:
+    """Holds what is created or grows, as `webhook.suspend` decides."""
+    scope = Scope(catalogue)
+
+    def admit(operation: str, old: Obj | None, new: Obj) -> Obj:
+        if old is not None and old["spec"] == new["spec"]:
+            return new
+        request = ReviewRequest(
+            resource=_BINDINGS,
+            operation=operation,
+            object=msgspec.Raw(msgspec.json.encode(new)),
+            old_object=_NULL if old is None else msgspec.Raw(msgspec.json.encode(old)),
+        )
+        patch = decide(request, scope, managed=False).response.patch
+        held: Obj = new if patch is None else json_patch(new, msgspec.json.decode(patch))
+        return held
+
+    return admit
