@@ -40,10 +40,12 @@ BEFORE_MS: Final = 20_000
 """So many small workloads came before those that are counted: no fleet is empty when a day begins."""
 REAL_USED, REAL_REFUSED = 84.0, 9.2
 """Per cent of the GPUs while work waited, and of the releases."""
-MEAN_RUN_MS: Final = 33_000
+MEAN_RUN_MS: Final = 41_000
 """Chosen so that small work fills the fleet as it did; nobody wrote down how long the real workloads ran."""
 LONGEST_RUN: Final = 4
 SHORTEST_RUN_MS: Final = 5_000
+REPORT_MS: Final = 3_000
+"""That plane reported its clusters every two seconds, and took its time for it."""
 BUSY: Final = 12
 """How many times longer everybody takes than in quiet: two busy cores ran the real one."""
 
@@ -62,14 +64,14 @@ class Size:
 
 
 SIZES: Final = (
-    Size("1-2 GPUs", 67, (0.8, 4.6, 0), ((1, 1), (1, 2), (2, 1))),
-    Size("3-6 GPUs", 71, (3.6, 26.0, 1), ((1, 3), (1, 4), (2, 2), (4, 1), (3, 1), (1, 6), (6, 1), (3, 2))),
+    Size("1-2 GPUs", 67, (0.8, 4.6, 0), ((1, 1), (1, 2))),
+    Size("3-6 GPUs", 71, (3.6, 26.0, 1), ((1, 4), (1, 4), (2, 2), (1, 6), (1, 5), (1, 3))),
     Size("one pod of 8", 26, (119.5, 202.0, 20), ((1, 8),)),
     Size("2x8 or 4x4", 36, (121.8, 204.0, 29), ((2, 8), (4, 4))),
 )
-
-
+LARGE: Final = Size("both of these", 62, (None, None, 49), ())
 ALL: Final = Size("all", 200, (None, None, 50), ())
+_AMONG: Final = {LARGE.name: SIZES[2:], ALL.name: SIZES}
 
 
 @dataclass(slots=True)
@@ -123,8 +125,8 @@ class Day:
 
 def measure(setting: Setting) -> Result:
     """A case for each size of workloads, and one for all, over some seeds."""
-    days = [day(seed) for seed in range(1, 3 if setting.seconds <= 1.0 else 9)]
-    cases = [_case(days, size) for size in (*SIZES, ALL)]
+    days = [day(seed) for seed in range(1, 3 if setting.seconds <= 1.0 else 13)]
+    cases = [_case(days, size) for size in (*SIZES, LARGE, ALL)]
     events = sum(one.events for one in days) / sum(one.took_s for one in days)
     cases[-1] = replace(
         cases[-1], notes=[f"{len(days)} days, {events:,.0f} events a second of processor time"]
@@ -142,7 +144,7 @@ def day(
 ) -> Day:
     """The day of this seed."""
     began_s = time.process_time()
-    limits = Limits(report_ms=2_000)
+    limits = Limits(report_ms=REPORT_MS)
     fleet = Fleet(FLEET, seed=seed, dispatchers=2, limits=limits, scoring=scoring, start_ms=(0, 100))
     fleet.karmada.slow_down(busy)
     fleet.queue("company", gpus=0)
@@ -236,14 +238,15 @@ def _follow(fleet: Fleet, workloads: Mapping[str, Submitted]) -> None:
 
 def _case(days: Sequence[Day], size: Size) -> Case:
     """Of the workloads of this size."""
-    of = [(seen, one) for seen in days for one in seen.workloads if size in (ALL, one.size)]
+    among = _AMONG.get(size.name, (size,))
+    of = [(seen, one) for seen in days for one in seen.workloads if one.size in among]
     waits_s = sorted(seen.wait_s(one) for seen, one in of)
     waiting = sum(one.started_ms is None for _, one in of)
     released = sum(one.is_released for _, one in of)
     refused = sum(one.is_refused for _, one in of)
     looks = sum(seen.looks for seen in days)
     used = sum(one.used for _, one in of) + sum(
-        one.used for seen in days for one in seen.before if size in (ALL, one.size)
+        one.used for seen in days for one in seen.before if one.size in among
     )
     median, p90, never = size.real
     is_all = size is ALL

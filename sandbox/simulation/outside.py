@@ -55,8 +55,11 @@ class Outside:
 
 
 def _node(kind: str, member: Member, number: int, begins: bool) -> bool:
-    """A node fails, goes or is cordoned, or the trouble with it is over; whether there is that node."""
-    name = f"{member.name}-{number}"
+    """A node fails, goes or is cordoned, or the trouble with it is over; whether there is that node.
+
+    ``number``: counted around, so that every number means one.
+    """
+    name = tuple(member.first_nodes)[number % len(member.first_nodes)]
     if kind == "node_deleted":
         if begins and name in member.nodes:
             member.remove_node(name)

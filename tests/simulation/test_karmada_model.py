@@ -8,7 +8,7 @@ from sandbox.simulation.estimators import Estimators
 from sandbox.simulation.karmada.policies import placed
 from sandbox.simulation.nodes import Node
 from sandbox.simulation.objects import Obj, at, is_true
-from sandbox.simulation.templates import FAILS, GPU, NEVER_STARTS, job, pod_template
+from sandbox.simulation.templates import FAILS, GPU, NEVER_STARTS, fated, job, pod_template
 from tests.simulation.installation import TEAM, Installation
 
 ONE = placed(groups=1)
@@ -94,6 +94,37 @@ def test_ten_placements_and_four_and_a_half_objects_a_second_at_default_limits()
     created_ms = placed_ms + world.until(lambda: len(world.members["a"].owners) == 300)
     assert 25_000 <= placed_ms <= 37_000  # live: 29.3 to 37.5 s
     assert 50_000 <= created_ms <= 75_000  # live: 66 s
+
+
+def test_mass_eviction_takes_works_away_at_ten_a_second() -> None:
+    world = Installation({"a": [2_000]})
+    keys = [world.deployment(f"x{number}") for number in range(200)]
+    for key in keys:
+        world.release(key)
+    world.until(lambda: len(world.members["a"].owners) == 200)
+    world.wait(30_000)
+    for key in keys:
+        world.evict(key)
+    took_ms = world.until(lambda: not world.members["a"].owners)
+    assert 12_000 <= took_ms <= 22_000  # live: 11 a second
+
+
+def test_small_jobs_that_come_fast_run_few_at_a_time() -> None:
+    """3.5 a second of 8 s each: 25.6 run, 88 are placed and not known to have ended, on a live one."""
+    world = Installation({"a": [200]})
+    world.api.admission.clear()
+
+    def submit() -> None:
+        made = job(f"x{world.now_ms}", TEAM, pod_template({GPU: 1}))
+        world.submit({**made, "metadata": {**made["metadata"], "annotations": fated(8_000)}})
+        world.timeline.after(286, submit)
+
+    submit()
+    world.wait(180_000)
+    placed_now = [one for one in world.api.list("resourcebindings")[0] if at(one, "spec", "clusters")]
+    ended = [one for one in placed_now if world.ended(f"{TEAM}/{one['metadata']['name']}")]
+    assert 22 <= world.used <= 30
+    assert 65 <= len(placed_now) - len(ended) <= 105
 
 
 def test_seventeen_bindings_a_second_are_born() -> None:

@@ -33,10 +33,10 @@ from sandbox.simulation.templates import RESOURCES
 
 WORK_COST = 2_300
 APPLY_COST = 3_000
-DELETE_COST = 1_200
-COLLECT_COST = 1_500
-AGGREGATE_COST = 1_200
-"""Thousandths of a request: about 9 from placed to running, and 2.5 for each further change of status."""
+DELETE_COST = 900
+COLLECT_COST = 2_000
+AGGREGATE_COST = 2_200
+"""Thousandths of a request: about 9 from placed to running, and 4 for each further change of status."""
 
 
 class Execution:
