@@ -1,6 +1,7 @@
 """Plays the stories of many seeds: ``python -m tests.simulation --seeds 0..20000 --processes 2``."""
 
 import argparse
+import contextlib
 import logging
 import multiprocessing
 import sys
@@ -27,18 +28,19 @@ def main() -> int:
     started_s, events, cpu_s = time.monotonic(), 0, 0.0
     faults, failed = Counter[str](), defaultdict[str, list[int]](list)
     examples: dict[str, Played] = {}
-    for number, played in enumerate(_played(seeds, arguments.processes), 1):
-        events, cpu_s = events + played.events, cpu_s + played.cpu_s
-        faults += played.faults
-        for law in sorted(played.laws):
-            failed[law].append(played.story.seed)
-            examples.setdefault(law, played)
-        if number % 200 == 0:
-            print(f"{number} of {len(seeds)} seeds, {events} events", file=sys.stderr)
+    number = 0
+    # Stopped before the end, it tells what it has found.
+    with contextlib.suppress(KeyboardInterrupt):
+        for number, played in enumerate(_played(seeds, arguments.processes), 1):
+            events, cpu_s = events + played.events, cpu_s + played.cpu_s
+            faults += played.faults
+            for law in sorted(played.laws):
+                failed[law].append(played.story.seed)
+                examples.setdefault(law, played)
+            if number % 200 == 0:
+                print(f"{number} of {len(seeds)} seeds, {events} events", file=sys.stderr)
     took_s = time.monotonic() - started_s
-    print(
-        f"{len(seeds)} seeds, {events} events, {events / max(cpu_s, 1e-9):.0f} a CPU second, {took_s:.0f} s"
-    )
+    print(f"{number} seeds, {events} events, {events / max(cpu_s, 1e-9):.0f} a CPU second, {took_s:.0f} s")
     print("faults: " + ", ".join(f"{kind} {count}" for kind, count in sorted(faults.items())))
     for law, of in sorted(failed.items()):
         print(f"\nBROKEN: {law}: {len(of)} seeds: {', '.join(map(str, of[:10]))}")

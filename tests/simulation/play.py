@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended
-from tests.simulation.laws import Broken, Laws
+from tests.simulation.known import Broken
+from tests.simulation.laws import Laws
 
 QUIET_MS = 900_000
 """Faults over and nothing begun any more, so long until whatever waits has to have a lasting reason."""
