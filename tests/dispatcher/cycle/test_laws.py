@@ -193,12 +193,6 @@ class Dispatching(RuleBasedStateMachine):
             name: tuple(sorted(used.items())) for name, used in expected.items()
         }
 
-    @invariant()
-    def what_is_kept_changes_no_decision(self) -> None:
-        """After every event, and with different tokens."""
-        for tokens in (UNLIMITED_TOKENS, 1):
-            self.decide(self.snapshot(tokens, verdicts=self.fits))
-
     def snapshot(self, tokens: int, verdicts: dict[str, int | None]) -> Snapshot:
         totals = self.fleet.ledger.totals
         envelope = {cell: capacity - totals.get(cell, 0) for cell, capacity in self.free.items()}
