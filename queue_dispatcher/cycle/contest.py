@@ -64,9 +64,13 @@ class Contest:
         """Whether the tree holds its tournament."""
         self._heaps: dict[int, list[_Contender]] = {}
         self._refused = 0
+        self._enough: set[tuple[int, Cell]] = set()
+        self._found_at = -1
 
     def find(self) -> Iterator[None]:
         """Find the winner: the one that was looked at last, unless its item has no room any more."""
+        if self._found_at == self._headroom.changes:
+            return
         if not self._heaps:
             self.is_scarce = self._all_may_lack()
             yield from self._seed()
@@ -75,11 +79,13 @@ class Contest:
             self.is_scarce = True
             yield from self._seed()
             yield from self._find_best()
+        self._found_at = self._headroom.changes
 
     def played(self) -> None:
         """The winner has had its turn: its next item takes the place of the one before."""
         queue = self._heaps[self._root][0][8]
         self._settle(queue, self._look(queue))
+        self._found_at = -1
 
     @property
     def candidates(self) -> Iterator[QueueHead]:
@@ -148,16 +154,18 @@ class Contest:
         fit = queue.fit
         if len(queue.path) == 1 or fit is None:
             return False
-        headroom, backlog = self._headroom, self._backlog
+        headroom, backlog, node = self._headroom, self._backlog, queue.path[0]
         for cell, _ in fit.alternative.charge:
-            bounds = headroom.ledger.bounds(queue.name, cell)
-            if any(
-                backlog.amount(node, cell) > bound
-                for node, bound in zip(queue.path[1:], bounds[1:], strict=True)
-            ):
-                return True
             if backlog.amount(self._root, cell) > headroom.free(cell):
                 return True
+            # What starts leaves both what waits and what there is for it the less: once enough is enough.
+            if (node, cell) in self._enough:
+                continue
+            bounds = headroom.ledger.bounds(queue.name, cell)
+            for above, bound in zip(queue.path[1:], bounds[1:], strict=True):
+                if backlog.amount(above, cell) > bound:
+                    return True
+            self._enough.add((node, cell))
         return False
 
     def _all_may_lack(self) -> bool:

@@ -108,8 +108,7 @@ class QueueHead:
             left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first)
         ):
             return False
-        left.forget()
-        left.begin(headroom)
+        left.look_anew(headroom)
         if not is_same:
             self._version = pending.version
             self._order_classes(now_ms)

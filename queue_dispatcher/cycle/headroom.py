@@ -12,6 +12,7 @@ an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from fairway.resources import format_amount
@@ -45,7 +46,7 @@ class Bounds:
     """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
 
     spent: dict[Cell, int]
-    returned: dict[Cell, int]
+    returned: dict[Cell, float]
 
     def hold(self, headroom: "Headroom") -> bool:
         """Whether the sums are within them."""
@@ -161,14 +162,13 @@ class _Left:
 
     amount: int
     ceiling: int
-    rises: int = UNLIMITED
+    rises: float = inf
 
 
 class QueueHeadroom:
     """What is left for one queue of the ledger's tree.
 
-    It may be kept from cycle to cycle: `begin` tells it of the next, `forget` lets it look at everything
-    anew.
+    It may be kept from cycle to cycle: `begin` tells it of the next, `look_anew` that nothing holds any more.
     """
 
     def __init__(self, headroom: Headroom, queue: str) -> None:
@@ -185,15 +185,19 @@ class QueueHeadroom:
         # What was read since.
         self._now: dict[Cell, _Left] = {}
         self._kept: dict[Cell, int] = {}
+        self._is_first = False
 
     def begin(self, headroom: Headroom) -> None:
-        """What was left may have changed as far as `is_unchanged` allows."""
+        """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
         self._headroom = headroom
         self._now = {}
         self._kept = {}
+        self._is_first = False
 
-    def forget(self) -> None:
-        """Everything may have changed."""
+    def look_anew(self, headroom: Headroom) -> None:
+        """Everything may have changed; until `begin`, what is read is noted."""
+        self.begin(headroom)
+        self._is_first = True
         self._cells = {}
         self._verdicts = {}
         self._capacities = {}
@@ -232,10 +236,10 @@ class QueueHeadroom:
         """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
         for cell, amount in charge:
             ceiling = self._cells[cell].ceiling - amount
-            if ceiling < bounds.spent.get(cell, UNLIMITED):
+            if ceiling < bounds.spent.get(cell, inf):
                 bounds.spent[cell] = ceiling
         for cell, left in self._cells.items():
-            if left.rises < bounds.returned.get(cell, UNLIMITED):
+            if left.rises < bounds.returned.get(cell, inf):
                 bounds.returned[cell] = left.rises
         # How far away something would be borrowed may change with anything that is charged or given back.
         for cell, (spent, returned) in self._distances.items():
@@ -253,7 +257,7 @@ class QueueHeadroom:
             found = self._assign(shape)
             return None if isinstance(found, Stuck) else self._estimated(shape, found)
         headroom, cells = self._headroom, self._cells
-        spent, is_first = headroom.spent, not headroom.changes
+        spent, is_first = headroom.spent, self._is_first
         for alternative in shape.alternatives:
             if alternative.places:
                 alternative = self._narrowed(alternative)
@@ -398,13 +402,12 @@ class QueueHeadroom:
         headroom = self._headroom
         spent = headroom.spent.get(cell, 0)
         left = self._cells.get(cell)
-        if left is None and not headroom.changes:
+        if left is None and self._is_first:
             left = self._cells[cell] = self._look(cell, spent)
         kept = self._kept.get(cell, 0) if self._kept else 0
         if left is not None and amount + kept + spent <= left.ceiling:
             return True
-        if not headroom.changes and not kept:
-            assert left is not None
+        if left is not None and self._is_first:
             left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
             return False
         now = self._now.get(cell)

@@ -16,6 +16,7 @@ from fairway.accelerators.catalogue import Catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import ResourceKind
+from fairway.scope import Scope
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import Binding
@@ -110,12 +111,12 @@ class _Run:
         self.process = process = Process(host)
         self._client = api.client(replica.name)
         clock = SteadyClock(host.wall_s, host.elapsed_s)
-        catalogue, estimators = replica.catalogue, replica.estimators
+        estimators = replica.estimators
         self.clock = clock
         self._timer: Timer | None = None
         self._is_starting = True
         self.cache = Cache(
-            lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
+            Scope(replica.catalogue),
             self._wake,
             probes=estimators is not None,
         )

@@ -16,7 +16,7 @@ from sandbox.simulation.gate import gate
 from sandbox.simulation.karmada.control_plane import Karmada, Limits
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Scoring, gpu_nodes
-from sandbox.simulation.objects import Obj
+from sandbox.simulation.objects import Obj, rfc3339
 from sandbox.simulation.templates import GPU, RESOURCES
 from sandbox.simulation.timeline import EPOCH_MS, Timeline
 
@@ -67,7 +67,7 @@ class Fleet:
         self.replicas: dict[str, Replica] = {}
         if dispatchers:
             catalogue, decoder = builtin_catalogue(), Decoder()
-            hold = hold or gate(catalogue)
+            hold = hold or gate(catalogue, lambda: rfc3339(self.timeline.now_ms))
             for number in range(dispatchers):
                 name = f"dispatcher-{number}"
                 self.replicas[name] = Replica(

@@ -1,24 +1,25 @@
 """The webhook in the API server's path: the real decision about each write of a binding."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from fairway.accelerators.catalogue import Catalogue
+from fairway.scope import Scope
 from sandbox.fakeapi.patching import json_patch
 from sandbox.simulation.api_server import Admission
 from sandbox.simulation.objects import Obj
 from webhook.bindings import GROUP, NAMESPACED, VERSION
 from webhook.review import GroupVersionResource, ReviewRequest
-from webhook.scope import Scope
 from webhook.suspend import decide
 
 _BINDINGS: Final = GroupVersionResource(GROUP, VERSION, NAMESPACED)
 _NULL: Final = msgspec.Raw(b"null")
 
 
-def gate(catalogue: Catalogue) -> Admission:
-    """Holds what is created or grows, as `webhook.suspend` decides."""
+def gate(catalogue: Catalogue, now: Callable[[], str]) -> Admission:
+    """Holds what is created or grows, as `webhook.suspend` decides; ``now`` in RFC 3339."""
     scope = Scope(catalogue)
 
     def admit(operation: str, old: Obj | None, new: Obj) -> Obj:
@@ -30,7 +31,7 @@ def gate(catalogue: Catalogue) -> Admission:
             object=msgspec.Raw(msgspec.json.encode(new)),
             old_object=_NULL if old is None else msgspec.Raw(msgspec.json.encode(old)),
         )
-        patch = decide(request, scope, managed=False).response.patch
+        patch = decide(request, scope, managed=False, at=now()).response.patch
         held: Obj = new if patch is None else json_patch(new, msgspec.json.decode(patch))
         return held
 

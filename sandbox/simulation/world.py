@@ -70,7 +70,7 @@ class World:
         self.defects: list[str] = []
         self.refused = 0
         catalogue, decoder = builtin_catalogue(), Decoder()
-        self.api.admission["resourcebindings"] = [gate(catalogue)]
+        self.api.admission["resourcebindings"] = [gate(catalogue, lambda: rfc3339(self.timeline.now_ms))]
         self.members = {
             name: Member(
                 self.timeline, name, gpu_nodes(name, *[line.gpus] * line.nodes), random.Random(rng.random())

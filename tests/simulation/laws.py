@@ -18,7 +18,7 @@ from tests.simulation.accounts import (
 )
 from tests.simulation.quiet import REQUEUE, Quiet
 
-_OURS = (ADMISSION, REQUEUE)
+_OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
 _STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _AT_LEAST_MS = 2_000
@@ -68,8 +68,8 @@ class Laws(Quiet):
 
     def _created(self, key: str, binding: Obj) -> None:
         line = self._line(binding)
-        if line is not None and line.queue and not line.skip and not is_held(binding):
-            self._break("what names a queue is held at the door", key, "created without a hold")
+        if line is not None and line.queue and line.gpus and not line.skip and not is_held(binding):
+            self._break("what asks for an accelerator is held at the door", key, "created without a hold")
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         key = written.key
