@@ -433,6 +433,15 @@ class TestEstimates:
         decision = fleet.decide(verdicts=verdicts)
         assert (admitted(decision), probed(decision)) == (["a", *goes], asked)
 
+    def test_where_others_went_is_unsettled_and_where_ones_like_went_is_not(self) -> None:
+        fleet = Fleet(*(root(name, gpu=9) for name in "abc"))
+        for at, (name, probe) in enumerate((("a", "p"), ("b", "q"), ("a", "p"), ("b", "q"), ("c", "r"))):
+            fleet.submit(name, f"{name}{at}", at=at, probe=probe, gpu=1)
+        verdicts = {"p": Verdict(9, frozenset({"m1", "m2"})), "q": Verdict(9, frozenset({"m3"}))}
+        verdicts["r"] = Verdict(1, frozenset({"m2", "m4"}))
+        decision = fleet.decide(verdicts=verdicts)
+        assert (admitted(decision), probed(decision)) == (["a0", "b1", "a2", "b3"], ["c4"])
+
     def test_no_more_questions_than_allowed_and_equal_ones_once(self) -> None:
         fleet = Fleet(*(root(f"q{number}", gpu=9) for number in range(6)))
         for number in range(6):

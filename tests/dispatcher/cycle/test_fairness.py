@@ -321,6 +321,14 @@ class TestAFullWindow:
         assert order[:20] == [f"urgent{number:02}" for number in range(20)]
         assert order[20:] == ["a00", "b00", "b01", "a01"] or order[20:] == ["a00", "b00", "a01", "b01"]
 
+    def test_capacity_that_is_scarce_in_a_tree_goes_by_its_tournament_too(self) -> None:
+        fleet = Fleet(root("org", gpu=100), queue("owner", "org", gpu=50), queue("borrower", "org"))
+        for number in range(3):
+            fleet.submit("owner", f"own{number}", gpu=1, at=10 + number)
+        fleet.submit("borrower", "urgent", gpu=2, at=0, priority=1000)
+        assert fleet.cycle(tokens=1, free={"gpu": 4}) == ["own0"]
+        assert fleet.cycle(tokens=1, free={"gpu": 4}) == ["urgent"]
+
     def test_scarce_quota_is_not_the_windows_to_give(self) -> None:
         """The tree holds its tournament: whoever is within quota goes before an urgent one that borrows."""
         fleet = Fleet(root("org"), queue("owner", "org", gpu=3), queue("borrower", "org", gpu=1))

@@ -87,10 +87,10 @@ class TestHolding:
 
     def test_owners_are_not_kept_from_their_own(self) -> None:
         fleet = self.fleet()
+        fleet.ledger.charge("borrower", charge(gpu=2))
         fleet.submit("lender", "head", at=1, gpu=4)
-        fleet.ledger.charge("lender", charge(gpu=1))
-        fleet.submit("owner", "own", at=2, gpu=3)
-        fleet.submit("owner", "borrows", at=3, gpu=1)
+        fleet.submit("owner", "own", at=2, gpu=2)
+        fleet.submit("borrower", "borrows", at=0, gpu=1)
         assert fleet.cycle() == ["own"]
 
     @pytest.mark.parametrize("asked", [5, 7])
