@@ -94,7 +94,12 @@ class Estimators:
         failing = self.failing.get(cluster)
         if failing is not None:
             fits = max(0, fits + failing.extra)
-        return ClusterRoom(cluster, fits, why="" if fits else _why(pods, free))
+        if fits:
+            return ClusterRoom(cluster, fits)
+        empty = [node.renewed() for node in self._members[cluster].nodes.values()]
+        return ClusterRoom(
+            cluster, 0, why=_why(pods, free), most=copies_that_fit(pods, empty, gang.copies or MOST_COPIES)
+        )
 
     def _assume(self, cluster: str, free: list[Node], gang: pb.Gang) -> None:
         """Pods of it that are bound already, known by its name, hold their nodes by themselves."""
