@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.phase import lacks_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -38,14 +39,11 @@ from queue_dispatcher.bindings.state import (
     Foreign,
     Growing,
     HeldWithin,
-    InFlight,
     Pending,
     Phase,
-    Placed,
     Reassert,
     Shrinking,
     State,
-    Unplaced,
     Unresolved,
 )
 from queue_dispatcher.cycle.reasons import Reason, unreadable
@@ -53,9 +51,6 @@ from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest
 from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
-
-CLOCK_SKEW_MS = 30_000
-"""How far apart our clock and Karmada's may be; half of the shortest pause between two tries."""
 
 
 def is_in_scope(
@@ -82,11 +77,13 @@ def read_state(
     *,
     in_scope: bool,
     copies: int,
+    phase: Phase,
 ) -> State:
     """The state of a binding; total, and the same for the same arguments.
 
     ``template``: None where it is not there (yet). ``queue``: by `queue_of`. ``in_scope``: by `is_in_scope`.
-    ``copies``: on how many clusters all of it is expected, by `placement.copies`.
+    ``copies``: on how many clusters all of it is expected, by `placement.copies`. ``phase``: what has become
+    of it where it was released, by `queue_dispatcher.bindings.phase`.
     """
     record = binding.record
     is_skipped = binding.is_skipped or (isinstance(template, TemplateFacts) and template.is_skipped)
@@ -97,9 +94,9 @@ def read_state(
     if is_finished(binding):
         return Finished()
     if is_skipped or binding.is_deleting:
-        return _left_alone(binding, record, queue)
+        return _left_alone(binding, record, queue, phase)
     if record is not None:
-        return _recorded(binding, record, queue, copies)
+        return _recorded(binding, record, queue, copies, phase)
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
@@ -117,22 +114,25 @@ def _is_share(binding: Binding, share: Share) -> bool:
     return binding.demand.is_set or share.replicas > 0
 
 
-def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolved | Reason) -> State:
+def _left_alone(
+    binding: Binding, record: AdmissionRecord | None, queue: Resolved | Reason, phase: Phase
+) -> State:
     if record is not None:
-        return Admitted(record, _phase(binding, record))
+        return Admitted(record, phase)
     return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
 
 
-def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int) -> State:
+def _recorded(
+    binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int, phase: Phase
+) -> State:
     if binding.problems:
         # What it wants now cannot be told, so it keeps what it has.
-        return Admitted(record, _phase(binding, record))
+        return Admitted(record, phase)
     copies = binding.copies(max(record.copies, expected))
     wanted = binding.demand.total(copies)
     as_wanted = replace(record, replicas=binding.demand.replicas, copies=copies, requests=wanted)
     more_pods = binding.demand.replicas > record.replicas
     if not binding.is_held:
-        phase = _phase(binding, record)
         is_less = not more_pods and not beyond(wanted, record.requests)
         if is_less and as_wanted != record:
             return Shrinking(as_wanted, phase)
@@ -162,7 +162,7 @@ def _held_where_placed(
         return Reassert()
     wanted = binding.demand.total(copies)
     need = beyond(wanted, binding.demand.held(binding.placed))
-    if not binding.problems and not need and not _lacks_replicas(binding):
+    if not binding.problems and not need and not lacks_replicas(binding):
         return HeldWithin(None) if is_ours else Foreign()
     blocked = _obstacle(binding, template, queue)
     if not isinstance(queue, Resolved):
@@ -205,25 +205,3 @@ def _obstacle(
     if not isinstance(queue, Resolved):
         return queue
     return queue.stopped
-
-
-def _lacks_replicas(binding: Binding) -> bool:
-    """Whether fewer replicas are placed than wanted."""
-    if binding.demand.is_set or not binding.placed:
-        return not binding.placed and binding.demand.replicas > 0
-    wanted = binding.demand.replicas
-    if binding.placement is not None and binding.placement.is_duplicated:
-        return any(share.replicas < wanted for share in binding.placed)
-    return sum(share.replicas for share in binding.placed) < wanted
-
-
-def _phase(binding: Binding, record: AdmissionRecord) -> Phase:
-    if not _lacks_replicas(binding):
-        return Placed()
-    scheduled = binding.scheduled
-    if scheduled is None or scheduled.is_scheduled:
-        return InFlight()
-    # Karmada renews the time of a condition only when its status changes: an older one is of an earlier try.
-    if scheduled.changed_ms + CLOCK_SKEW_MS < record.admitted_ms:
-        return InFlight()
-    return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)

@@ -68,7 +68,13 @@ class Placed:
     """All of it is placed, or there is nothing to place."""
 
 
-Phase = InFlight | Unplaced | Placed
+@dataclass(frozen=True, slots=True)
+class Unobserved:
+    """Karmada has not looked at it, though it has placed what was released later."""
+
+
+Phase = InFlight | Unobserved | Unplaced | Placed
+"""What has become of a release; told by `queue_dispatcher.bindings.phase`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.derivation import is_in_scope, read_state
+from queue_dispatcher.bindings.phase import Moment, follow, phase
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import Fleet
@@ -43,9 +44,12 @@ class Interpreter:
         if _is_scheduled(binding):
             self._templates.kind_of(binding.workload)
 
-    def read(self, entry: Entry) -> State:
-        """The state of the entry's binding; notes its queue, its template's facts and its priority on it."""
+    def read(self, entry: Entry, now: Moment) -> State:
+        """The state of the entry's binding now; notes its queue, its template's facts, its priority and what
+        is seen of its release on it.
+        """
         binding = entry.binding
+        seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms)
         if not _is_scheduled(binding):
             return _FOREIGN
         template = self._templates.facts(binding.workload)
@@ -71,6 +75,7 @@ class Interpreter:
             queue,
             in_scope=is_in_scope(binding, names, namespace.is_managed, self._is_accelerator),
             copies=self._fleet.copies(binding.placement, binding.demand),
+            phase=phase(binding, seen, now),
         )
 
     def _as_far_as_read(self, queue: Resolved | Reason, namespace: str) -> Resolved | Reason:

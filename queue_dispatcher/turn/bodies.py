@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -19,11 +20,12 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.turn.overdue import why_overdue
+from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
-def body_of(cache: Cache, entry: Entry, purpose: Purpose, day_ms: int) -> Mapping[str, object] | None:
+def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Now) -> Mapping[str, object] | None:
     """The patch for the entry as it is known now; None if it does not call for it, or no more."""
     binding, state = entry.binding, entry.state
     match purpose:
@@ -36,10 +38,10 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, day_ms: int) -> Mappin
         case Purpose.REASSERT if isinstance(state, Reassert):
             return patches.clear(binding)
         case Purpose.ADOPT if isinstance(state, Adopted) and state.restore:
-            return _adoption(cache, entry, state, day_ms)
+            return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted):
-            return _take_back(entry, state, day_ms)
-        case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.parked:
+            return _take_back(entry, state, now)
+        case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.running.parked:
             return None if binding.placed else patches.hold(binding)
         case _:
             return None
@@ -60,15 +62,16 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     return patches.admit(entry.binding, record)
 
 
-def _take_back(entry: Entry, state: Admitted, day_ms: int) -> Mapping[str, object] | None:
+def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
     promised = promised_to(entry)
-    reason = why_overdue(entry.binding, state, promised.start_timeout_ms, day_ms)
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, moment)
     if reason is None:
         return None
     count = state.record.tries + 1
     return patches.take_back(
         entry.binding,
-        RequeueRecord(count, day_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),
+        RequeueRecord(count, now.day_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),
     )
 
 

@@ -6,33 +6,30 @@ that it found no place. What it has not looked at yet stays released, however lo
 """
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.state import Admitted, Placed, Unplaced
 
 MAX_MESSAGE = 200
-QUIET_MS = 10_000
-"""After so long, what Karmada said of an earlier try counts for this one too."""
 
 
-def is_quietly_parked(binding: Binding, waited_ms: int) -> bool:
-    """Whether a workload that was released so long ago is to be taken for parked."""
-    return waited_ms >= QUIET_MS and not binding.placed and binding.is_refused
+def due_ms(binding: Binding, seen: Seen, start_timeout_ms: int, now: Moment) -> int:
+    """When the workload should have started at the latest, epoch milliseconds.
+
+    One that has lost its clusters has as long to start anew as it had at first.
+    """
+    return since_day_ms(binding, seen, now) + start_timeout_ms
 
 
-def due_ms(state: Admitted, start_timeout_ms: int) -> int:
-    """When the workload should have started at the latest, epoch milliseconds."""
-    return state.record.admitted_ms + start_timeout_ms
-
-
-def why_overdue(binding: Binding, state: Admitted, start_timeout_ms: int, now_ms: int) -> str | None:
+def why_overdue(
+    binding: Binding, seen: Seen, state: Admitted, start_timeout_ms: int, now: Moment
+) -> str | None:
     """Why the workload is to be taken back now; None if it is not."""
     if binding.placed or binding.is_held or isinstance(state.phase, Placed):
         return None
-    if now_ms < due_ms(state, start_timeout_ms):
+    if now.day_ms < due_ms(binding, seen, start_timeout_ms, now):
         return None
     if isinstance(state.phase, Unplaced):
         return f"{state.phase.reason}: {state.phase.message}"[:MAX_MESSAGE].rstrip(": ")
-    if binding.scheduled is not None and binding.is_refused:
-        return f"{binding.scheduled.reason}: {binding.scheduled.message}"[:MAX_MESSAGE].rstrip(": ")
     if binding.is_settled:
         return f"no cluster took it within {start_timeout_ms // 1000} s"
     return None

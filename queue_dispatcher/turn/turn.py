@@ -55,16 +55,17 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     for event in events:
         hear(state, event, now)
     cache = state.cache
+    state.advance(now)
     cache.settle()
     _take_notices(state, now)
-    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
+    state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     if not state.is_leading:
         return _followed(state, now)
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
     writes = duties(cache, now.day_ms)
     retry_ms = next_retry_ms(cache, now.day_ms)
-    taken_back, overdue_ms = overdue(cache, now.day_ms)
+    taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back
     writes += kicks(state, now)
     probings: tuple[Probing, ...] = ()
@@ -78,7 +79,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         writes += admitted
         probings = _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
-    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
+    state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     due = [at for at in (retry_ms, overdue_ms, decided_ms) if at is not None]
     return Turned(tuple(writes), probings, min(due, default=None), has_decided=last is None)
 
@@ -100,7 +101,7 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
                 priority=queue.priority,
                 stopped=_stopped(state, queue),
             )
-    in_flight = len(cache.in_flight)
+    in_flight = len(cache.running.in_flight)
     return Snapshot(
         ledger=cache.charges.ledger,
         queues=states,
@@ -154,7 +155,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
 
 def _basis(state: TurnState, now: Now, *, is_full: bool) -> Basis:
     cache = state.cache
-    tokens = max(0, state.window.size - len(cache.in_flight)) if is_full else None
+    tokens = max(0, state.window.size - len(cache.running.in_flight)) if is_full else None
     return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
 
 
@@ -176,10 +177,13 @@ def _take_notices(state: TurnState, now: Now) -> None:
         if not isinstance(notice, PlacedNotice):
             state.notices.append(notice)
             continue
-        if notice.released_ms:
-            took_ms = now.elapsed_ms - notice.released_ms
+        seen = notice.seen
+        if seen.is_ours:
+            state.overtaken_ms = max(state.overtaken_ms, seen.tried_ms)
+            took_ms = now.elapsed_ms - seen.tried_ms if notice.was_in_flight else None
             state.window.placed(took_ms, now.elapsed_ms)
-            state.notices.append(StartedNotice(notice.queue, took_ms))
+            if not seen.was_placed:
+                state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
             clusters = [share.cluster for share in entry.binding.placed]
@@ -197,7 +201,7 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
         return ()
-    estimates.retain(state.cache.in_flight | state.cache.parked, now.elapsed_ms)
+    estimates.retain(state.cache.running.in_flight, now.elapsed_ms)
     probings = []
     for action in decision.actions:
         match action:

@@ -58,9 +58,14 @@ class ReleaseWindow:
             self._busy_ms = self._busy_at(now_ms)
             self._busy_since_ms = None
 
-    def placed(self, took_ms: int, now_ms: int) -> None:
-        """Karmada placed one, so long after its release. To be called before `under_way` counts it out."""
+    def placed(self, took_ms: int | None, now_ms: int) -> None:
+        """Karmada placed one, so long after it was given it; None where it had put it aside meanwhile.
+
+        To be called before `under_way` counts it out.
+        """
         self._placements.append(self._busy_at(now_ms))
+        if took_ms is None:
+            return
         if took_ms < QUICK_MS:
             self._size += 1.0
         elif took_ms > SLOW_MS:

@@ -30,6 +30,7 @@ from tests.dispatcher.bindings.builders import (
     CREATED_MS,
     aggregated,
     binding,
+    phase_of,
     rb,
     read,
     record,
@@ -52,7 +53,7 @@ def state(
     in_scope: bool = True,
     copies: int = 1,
 ) -> State:
-    return read_state(of, template, queue, in_scope=in_scope, copies=copies)
+    return read_state(of, template, queue, in_scope=in_scope, copies=copies, phase=phase_of(of))
 
 
 def gpus(amount: int) -> tuple[tuple[str, int], ...]:

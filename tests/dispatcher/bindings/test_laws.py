@@ -30,7 +30,7 @@ from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
-from tests.dispatcher.bindings.builders import aggregated, binding, record, requeue, scheduled
+from tests.dispatcher.bindings.builders import aggregated, binding, phase_of, record, requeue, scheduled
 from tests.dispatcher.workloads.builders import GPU, LAW, queue, reach
 
 TEAM = queue(((GPU,), ("h100", "spot")), name="research")
@@ -123,7 +123,7 @@ _TEMPLATES = st.sampled_from((None, NO_FACTS, unreadable("broken"), TemplateFact
 def _state(
     one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> State:
-    return read_state(one, template, to, in_scope=in_scope, copies=2)
+    return read_state(one, template, to, in_scope=in_scope, copies=2, phase=phase_of(one))
 
 
 @LAW
