@@ -7,7 +7,7 @@ runs in a test on a clock of its own.
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from fairway.kube.client import KubeClient
 from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, FinishedNotice
 from queue_dispatcher.clock import SteadyClock
@@ -96,6 +97,7 @@ class Dispatcher:
         estimation: Estimation | None = None,
         teller: Teller | None = None,
         volcano: bool = False,
+        schedulers: Collection[str] = KARMADA_SCHEDULERS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
@@ -110,6 +112,7 @@ class Dispatcher:
             lambda: self.controller.changed(),
             probes=estimation is not None,
             volcano=volcano,
+            schedulers=schedulers,
         )
         self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
         self.controller = Controller(

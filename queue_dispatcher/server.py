@@ -137,6 +137,7 @@ class _Parts:
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,
+            schedulers=settings.schedulers,
         )
         self.sources = Sources(
             client,

@@ -7,6 +7,7 @@ from pathlib import Path
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,9 @@ class VisibilitySettings:
 class Settings:
     """The whole configuration of a dispatcher process.
 
-    ``volcano_queues``: Volcano's Queue objects count as ClusterQueues. ``writes_events``: whether Events are
-    written on bindings. ``visibility`` None is off. ``notices`` are sentences to log once at startup.
+    ``schedulers``: names of those that place what is released. ``volcano_queues``: Volcano's Queue objects
+    count as ClusterQueues. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
+    off. ``notices`` are sentences to log once at startup.
     """
 
     api: ApiSettings
@@ -101,6 +103,7 @@ class Settings:
     visibility: VisibilitySettings | None
     logs: LogSettings
     catalogue: Path | None = None
+    schedulers: frozenset[str] = KARMADA_SCHEDULERS
     volcano_queues: bool = False
     writes_events: bool = True
     notices: tuple[str, ...] = ()

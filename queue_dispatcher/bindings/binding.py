@@ -78,6 +78,7 @@ class Binding:
     placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload has
     come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in the
     spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
     """
 
     uid: str
@@ -106,6 +107,7 @@ class Binding:
     requeue: RequeueRecord | Malformed | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    foreign_scheduler: str = ""
 
     @property
     def key(self) -> str:

@@ -46,7 +46,7 @@ from queue_dispatcher.bindings.state import (
     State,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest
 from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
@@ -141,7 +141,7 @@ def _recorded(
     runs_as_wanted = binding.demand.is_set and bool(binding.placed)
     if not need and (runs_as_wanted or not more_pods):
         return HeldWithin(as_wanted)
-    stopped = queue.stopped if isinstance(queue, Resolved) else None
+    stopped = _stranger(binding) or (queue.stopped if isinstance(queue, Resolved) else None)
     enqueued_ms = max(record.enqueued_ms, binding.created_ms)
     return Growing(
         record, record.queue, record.local_queue, wanted, need, copies, enqueued_ms, blocked=stopped
@@ -204,4 +204,9 @@ def _obstacle(
         return unreadable("; ".join(template.problems))
     if not isinstance(queue, Resolved):
         return queue
-    return queue.stopped
+    return _stranger(binding) or queue.stopped
+
+
+def _stranger(binding: Binding) -> Reason | None:
+    """Why nobody would place it, if so."""
+    return foreign_scheduler(binding.foreign_scheduler) if binding.foreign_scheduler else None

@@ -7,7 +7,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
@@ -16,7 +16,7 @@ from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
 from queue_dispatcher.bindings.phase import Moment, phase
-from queue_dispatcher.bindings.reading import BindingReader
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
     Adopted,
@@ -55,6 +55,7 @@ class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
     ``changed`` is called when something may have to be decided anew. With ``probes`` estimators are asked.
+    ``schedulers``: the names of those that place what is released.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
     ``queues``, and the kinds of ``templates``.
     """
@@ -66,9 +67,10 @@ class Cache:
         *,
         probes: bool = False,
         volcano: bool = False,
+        schedulers: Collection[str] = KARMADA_SCHEDULERS,
     ) -> None:
         self._changed = changed
-        reader = BindingReader()
+        reader = BindingReader(schedulers=schedulers)
         self.bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
         self.cluster_bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)

@@ -12,6 +12,7 @@ Kind = Literal[
     "QueueStopped",
     "NamespaceNotAllowed",
     "Unreadable",
+    "ForeignScheduler",
     "NeverFits",
     "WaitingForQuota",
     "WaitingForBorrowing",
@@ -62,6 +63,17 @@ def unreadable(problem: str) -> Reason:
     """The binding, its template or its class says what cannot be understood; ``problem`` by field."""
     return Reason(
         "Unreadable", problem, "correct the field; the workload is looked at again as soon as it changes"
+    )
+
+
+def foreign_scheduler(name: str) -> Reason:
+    """The policy has another scheduler than Karmada's place the workload."""
+    return Reason(
+        "ForeignScheduler",
+        f"its policy names scheduler {name[:63]} (spec.schedulerName), which is not Karmada's: nobody would "
+        "place it if it were released",
+        "the policy names no scheduler; or, if that one places bindings as Karmada's does, an administrator "
+        "names it to the dispatcher with --scheduler-name",
     )
 
 

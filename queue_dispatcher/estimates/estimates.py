@@ -1,15 +1,16 @@
 """What the estimators have said, what they are being asked, and what is on its way to the clusters. Pure.
 
 What we have released and the estimators cannot see yet is told them as on its way: to every cluster that it
-may go to until Karmada has placed it, and to its own for a few seconds more, in which its pods come up.
+may go to, but no longer than Karmada takes to place things, and to its own for a few seconds more, in which
+its pods come up. What Karmada has put aside, or does not look at, is not on its way anywhere.
 
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
 room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
 then, as it does where there are no estimators.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
@@ -69,7 +70,8 @@ class Answered:
 class _OnItsWay:
     gang: pb.Gang
     clusters: frozenset[str]
-    until_ms: int | None
+    until_ms: int
+    is_placed: bool = False
 
 
 class Estimates:
@@ -114,8 +116,8 @@ class Estimates:
         """What is being asked has no answer any more."""
         self._open.clear()
 
-    def released(self, probe: str, members: Mapping[str, str]) -> None:
-        """A workload that was asked about is released; its pods are on their way.
+    def released(self, probe: str, members: Mapping[str, str], until_ms: int) -> None:
+        """A workload that was asked about is released; its pods are on their way, until then at the latest.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
@@ -125,31 +127,51 @@ class Estimates:
             gang = pb.Gang()
             gang.CopyFrom(question.gang)
             gang.name = name
-            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), None)
+            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), until_ms)
 
     def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
         """Karmada placed it; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
-            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), elapsed_ms + SETTLES_MS)
+            until_ms = elapsed_ms + SETTLES_MS
+            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), until_ms, is_placed=True)
 
-    def retain(self, uids: Iterable[str], elapsed_ms: int) -> None:
-        """Of what has been released only these are still to be placed."""
-        kept = set(uids)
-        self._on_its_way = {
-            uid: way
-            for uid, way in self._on_its_way.items()
-            if (uid in kept if way.until_ms is None else way.until_ms > elapsed_ms)
-        }
+    def kicked(self, uid: str, until_ms: int) -> None:
+        """Karmada is given it once more; it is on its way again, until then at the latest."""
+        known = self._on_its_way.get(uid)
+        if known is not None:
+            self._on_its_way[uid] = replace(known, until_ms=until_ms)
+
+    def retain(self, in_flight: Collection[str], put_aside: Collection[str], elapsed_ms: int) -> None:
+        """Of what has been released these are still to be placed, and those are not being placed for now."""
+        for uid, way in list(self._on_its_way.items()):
+            if way.is_placed:
+                is_kept = way.until_ms > elapsed_ms
+            else:
+                is_kept = uid in in_flight or uid in put_aside
+                if uid in put_aside:
+                    self._on_its_way[uid] = replace(way, until_ms=0)
+            if not is_kept:
+                del self._on_its_way[uid]
 
     def assumed(self, elapsed_ms: int) -> dict[str, list[pb.Gang]]:
         """By cluster, what the estimators do not see yet."""
         assumed: dict[str, list[pb.Gang]] = {}
         for way in self._on_its_way.values():
-            if way.until_ms is None or way.until_ms > elapsed_ms:
+            if way.until_ms > elapsed_ms:
                 for cluster in way.clusters:
                     assumed.setdefault(cluster, []).append(way.gang)
         return assumed
+
+    def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
+        """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere."""
+        count = sum(
+            not way.is_placed and way.until_ms > elapsed_ms and not way.clusters.isdisjoint(clusters)
+            for way in self._on_its_way.values()
+        )
+        if not count:
+            return ()
+        return (f"{count} released before and not placed yet are counted as if they went there",)
 
     def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters

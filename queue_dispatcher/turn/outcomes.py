@@ -98,6 +98,8 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Now) -> None
                 state.notices.append(AdmittedNotice(entry, record, waited_ms))
         case Purpose.KICK:
             entry.seen = entry.seen.kicked(now.elapsed_ms)
+            if state.estimates is not None:
+                state.estimates.kicked(entry.uid, now.elapsed_ms + state.window.expected_ms)
         case Purpose.TAKE_BACK:
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):

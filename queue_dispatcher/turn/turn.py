@@ -80,8 +80,14 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         probings = _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    due = [at for at in (retry_ms, overdue_ms, decided_ms) if at is not None]
+    due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
     return Turned(tuple(writes), probings, min(due, default=None), has_decided=last is None)
+
+
+def _try_due_ms(state: TurnState, now: Now) -> int | None:
+    """When a full window is to be tried out, epoch milliseconds; None if it is not."""
+    at_ms = state.window.try_due_ms(len(state.cache.running.in_flight))
+    return now.day_ms + at_ms - now.elapsed_ms if at_ms is not None and at_ms > now.elapsed_ms else None
 
 
 def snapshot(state: TurnState, now: Now) -> Snapshot:
@@ -107,7 +113,7 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
         queues=states,
         envelope=cache.envelope(),
         verdicts=_verdicts(state, now),
-        tokens=max(0, state.window.size - in_flight),
+        tokens=state.window.tokens(in_flight, now.elapsed_ms),
         in_flight=in_flight,
         elsewhere=None if state.is_leading else asked_by(state.leader),
     )
@@ -155,7 +161,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
 
 def _basis(state: TurnState, now: Now, *, is_full: bool) -> Basis:
     cache = state.cache
-    tokens = max(0, state.window.size - len(cache.running.in_flight)) if is_full else None
+    tokens = state.window.tokens(len(cache.running.in_flight), now.elapsed_ms) if is_full else None
     return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
 
 
@@ -201,7 +207,8 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
         return ()
-    estimates.retain(state.cache.running.in_flight, now.elapsed_ms)
+    running, until_ms = state.cache.running, now.elapsed_ms + state.window.expected_ms
+    estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
     probings = []
     for action in decision.actions:
         match action:
@@ -210,7 +217,7 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
                 names = {
                     uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
                 }
-                estimates.released(item.shape.probe, names)
+                estimates.released(item.shape.probe, names, until_ms)
             case Probe(item=item):
                 probing = estimates.ask(item, _subjects(state, item))
                 if probing is not None:

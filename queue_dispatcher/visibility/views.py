@@ -30,6 +30,7 @@ from queue_dispatcher.bindings.state import (
     Placed,
     Reassert,
     Shrinking,
+    Unobserved,
     Unplaced,
     Unresolved,
 )
@@ -46,6 +47,10 @@ from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
 NO_LIMIT = -1
+UNOBSERVED = (
+    "Karmada's scheduler has not looked at it since it was released, and has placed others released later; "
+    "it stays charged, and is not waited for: see the log of karmada-scheduler"
+)
 
 
 class Views:
@@ -336,6 +341,8 @@ def state_name(entry: Entry) -> str:
             return "Growing"
         case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
             return "Placed"
+        case Admitted(phase=Unobserved()) | Shrinking(phase=Unobserved()):
+            return "Unobserved"
         case Admitted() | Shrinking():
             return "Admitted"
         case Adopted():
@@ -357,4 +364,6 @@ def _note(entry: Entry) -> str:
     state = entry.state
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
         notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unobserved):
+        notes.append(UNOBSERVED)
     return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

@@ -4,6 +4,7 @@ import pytest
 
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.turn.window import START
+from queue_dispatcher.visibility.views import state_name
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -87,3 +88,88 @@ def test_no_more_are_kicked_at_once_than_the_window_holds() -> None:
     made.cache.room.add("m1")
     made.turn()
     assert len(made.cache.running.in_flight) == made.state.window.size
+
+
+def test_what_names_a_foreign_scheduler_is_not_released() -> None:
+    made = Plane()
+    made.submit("theirs", more={"schedulerName": "mine"})
+    made.submit("ours", more={"schedulerName": "default-scheduler"})
+    made.passes(5)
+    assert made.released() == ["ours"]
+    reason = made.reason("theirs")
+    assert reason is not None
+    assert reason.kind == "ForeignScheduler"
+    assert "mine" in reason.text
+    assert made.charged() == 1
+
+
+def test_what_karmada_never_looks_at_stops_nobody_for_long() -> None:
+    """It names Karmada's scheduler, or did when it was released."""
+    made = Plane()
+    made.queue("other", {"m1": 100})
+    for number in range(START):
+        made.submit(f"unseen{number}")
+    made.turn()
+    stuck = made.released()
+    assert len(stuck) == START
+    made.submit("innocent", "other")
+    made.submit("next", "other")
+    for _ in range(60):
+        made.passes(1)
+        for name in made.released():
+            if name not in stuck:
+                made.place(name, m1=1)
+    assert not made.is_held("innocent")
+    assert not made.is_held("next")
+    assert {state_name(made.entry(name)) for name in stuck} == {"Unobserved"}
+    assert made.cache.running.unobserved == set(stuck)
+    assert made.charged() == START + 2
+    made.place(stuck[0], m1=1)
+    made.turn()
+    assert state_name(made.entry(stuck[0])) == "Placed"
+
+
+def test_while_karmada_is_down_hardly_more_is_released() -> None:
+    made = Plane()
+    for number in range(40):
+        made.submit(f"t{number}")
+    made.passes(3600)
+    assert START < len(made.released()) <= START + 10
+    assert not made.cache.running.unobserved
+    assert made.requeue("t0") is None
+    for name in made.released():
+        made.place(name, m1=1)
+    made.turn()
+    assert len(made.released()) > START + 10
+
+
+def test_what_is_not_placed_is_counted_where_it_may_go_for_a_while_only() -> None:
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: 1)
+    made.submit("stuck", gpus=8)
+    made.turn()
+    assert made.released() == ["stuck"]
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
+    (told,) = estimates.counted({"m1"}, made.elapsed_ms)
+    assert told.startswith("1 released before")
+    made.passes(6)
+    assert estimates.assumed(made.elapsed_ms) == {}
+    assert estimates.counted({"m1"}, made.elapsed_ms) == ()
+
+
+def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None:
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: 1)
+    made.submit("large", gpus=8)
+    made.turn()
+    made.refuse("large")
+    made.passes(1)
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert estimates.assumed(made.elapsed_ms) == {}
+    made.cache.room.add("m1")
+    made.turn()
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
+    made.place("large", m2=1)
+    made.turn()
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m2"}
