@@ -133,5 +133,5 @@ def admission_record(
         requests=binding.demand.total(state.copies),
         flavors=flavors,
         group=group,
-        tries=state.tries if isinstance(state, Pending) else 0,
+        tries=state.tries if isinstance(state, Pending | Growing) else 0,
     )

@@ -130,7 +130,9 @@ def _recorded(
         return Admitted(record, phase)
     copies = binding.copies(max(record.copies, expected))
     wanted = binding.demand.total(copies)
-    as_wanted = replace(record, replicas=binding.demand.replicas, copies=copies, requests=wanted)
+    as_wanted = replace(
+        record, replicas=binding.demand.replicas, copies=copies, requests=wanted, not_before_ms=0
+    )
     more_pods = binding.demand.replicas > record.replicas
     if not binding.is_held:
         is_less = not more_pods and not beyond(wanted, record.requests)
@@ -144,7 +146,17 @@ def _recorded(
     stopped = _stranger(binding) or (queue.stopped if isinstance(queue, Resolved) else None)
     enqueued_ms = max(record.enqueued_ms, binding.created_ms)
     return Growing(
-        record, record.queue, record.local_queue, wanted, need, copies, enqueued_ms, blocked=stopped
+        record,
+        record.queue,
+        record.local_queue,
+        wanted,
+        need,
+        copies,
+        enqueued_ms,
+        blocked=stopped,
+        due_ms=record.not_before_ms,
+        tries=record.tries,
+        because=_refusal(binding),
     )
 
 
@@ -205,6 +217,12 @@ def _obstacle(
     if not isinstance(queue, Resolved):
         return queue
     return _stranger(binding) or queue.stopped
+
+
+def _refusal(binding: Binding) -> str:
+    """Why Karmada did not place all of it, as it said last."""
+    scheduled = binding.scheduled
+    return f"{scheduled.reason}: {scheduled.message}" if scheduled is not None and binding.is_refused else ""
 
 
 def _stranger(binding: Binding) -> Reason | None:

@@ -41,6 +41,16 @@ def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
     return _patch(binding, annotations={ADMISSION: None, REQUEUE: write_requeue(requeue)}, held=True)
 
 
+def started(binding: Binding, record: AdmissionRecord) -> Patch:
+    """It runs: what was noted of tries in vain before that goes. Does not move the generation either."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)})
+
+
+def take_back_growth(binding: Binding, record: AdmissionRecord) -> Patch:
+    """More of it was admitted than Karmada can place: held, with the record lowered to what is placed."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)}, held=True)
+
+
 def hold(binding: Binding) -> Patch:
     """First half of a kick: held for a moment, so that letting go makes Karmada look at it anew.
 

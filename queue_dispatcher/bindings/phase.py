@@ -117,10 +117,15 @@ def lacks_replicas(binding: Binding) -> bool:
     """Whether fewer replicas are placed than wanted."""
     if binding.demand.is_set or not binding.placed:
         return not binding.placed and binding.demand.replicas > 0
-    wanted = binding.demand.replicas
+    return placed_replicas(binding) < binding.demand.replicas
+
+
+def placed_replicas(binding: Binding) -> int:
+    """How many of the wanted replicas are placed; where each cluster gets all of them, the least of any."""
+    replicas = [share.replicas for share in binding.placed]
     if binding.placement is not None and binding.placement.is_duplicated:
-        return any(share.replicas < wanted for share in binding.placed)
-    return sum(share.replicas for share in binding.placed) < wanted
+        return min(replicas, default=0)
+    return sum(replicas)
 
 
 def _is_of_this_try(binding: Binding, seen: Seen, now: Moment) -> bool:

@@ -44,7 +44,8 @@ class AdmissionRecord:
     ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
     of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
     resource, each in full until the workload is placed. ``group``: what it was admitted with, empty if alone.
-    ``tries``: how often it had been taken back before.
+    ``tries``: how often it, or its growth, had been taken back since it last started. ``not_before_ms``: its
+    growth is not to be admitted before, epoch milliseconds; 0 for at once.
     """
 
     id: str
@@ -60,6 +61,7 @@ class AdmissionRecord:
     flavors: Flavors
     group: str = ""
     tries: int = 0
+    not_before_ms: int = 0
 
 
 class _Record(KubeStruct, frozen=True):
@@ -76,6 +78,7 @@ class _Record(KubeStruct, frozen=True):
     copies: int = 1
     group: str = ""
     tries: int = 0
+    not_before: str = ""
 
 
 _RECORDS = msgspec.json.Decoder(_Record)
@@ -108,6 +111,8 @@ def write_record(record: AdmissionRecord) -> str:
         value["group"] = record.group
     if record.tries:
         value["tries"] = record.tries
+    if record.not_before_ms:
+        value["notBefore"] = format_ms(record.not_before_ms)
     return encode(value)
 
 
@@ -138,6 +143,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         ),
         group=raw.group,
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
+        not_before_ms=read_moment("notBefore", raw.not_before) if raw.not_before else 0,
     )
 
 

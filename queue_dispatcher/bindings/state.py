@@ -81,9 +81,10 @@ Phase = InFlight | Unobserved | Unplaced | Placed
 class Admitted:
     """Admitted by the record and free to be placed; charged. No write of its own.
 
-    What the dispatcher may do: take an unplaced one back (`patches.take_back`) or kick it, once it is settled
-    or known to be unplaced, and only while nothing of it is placed. ``copies``: on how many clusters all of
-    it is expected by now, where those are more than the record says and nobody holds it; else 0.
+    What the dispatcher may do: take back what is not placed of it (`patches.take_back`, or where a part runs,
+    `patches.take_back_growth`) or kick it, once it is settled or known to be unplaced. ``copies``: on how
+    many clusters all of it is expected by now, where those are more than the record says and nobody holds it;
+    else 0.
     """
 
     record: AdmissionRecord
@@ -96,7 +97,9 @@ class Growing:
     """Wants more than it was admitted with, and what runs is kept from growing meanwhile; charged as it is.
 
     ``record`` None: it was adopted. ``need``: the difference, which is what its admission has to find room
-    for; that is one write (`patches.admit_growth`). ``blocked``: why it cannot be admitted at present.
+    for; that is one write (`patches.admit`). ``blocked``: why it cannot be admitted at present. ``due_ms``,
+    ``tries`` and ``because``: of growth that was admitted, found no place and was taken back, as in
+    `Pending`.
     """
 
     record: AdmissionRecord | None
@@ -107,6 +110,9 @@ class Growing:
     copies: int
     enqueued_ms: int
     blocked: Reason | None = None
+    due_ms: int = 0
+    tries: int = 0
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

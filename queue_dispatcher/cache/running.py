@@ -51,6 +51,8 @@ class RunningSet:
         """Released, and put aside by Karmada as unschedulable."""
         self.unobserved: set[str] = set()
         """Released, and overtaken by what was released later."""
+        self.retried: set[str] = set()
+        """Placed, after tries in vain that its record still counts."""
         self._running: dict[str, Running] = {}
 
     def __len__(self) -> int:
@@ -76,10 +78,12 @@ class RunningSet:
         _keep(self.in_flight, uid, is_assumed or is_kicked or isinstance(phase, InFlight))
         _keep(self.parked, uid, isinstance(phase, Unplaced))
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
+        record = entry.effective_record
+        _keep(self.retried, uid, isinstance(phase, Placed) and record is not None and record.tries > 0)
         if charged is None:
             self._running.pop(uid, None)
             return
-        binding, record = entry.binding, entry.effective_record
+        binding = entry.binding
         since_ms = record.admitted_ms if record is not None else binding.created_ms
         self._running[uid] = Running(
             uid,
@@ -94,7 +98,7 @@ class RunningSet:
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
-        for uids in (self.in_flight, self.parked, self.unobserved):
+        for uids in (self.in_flight, self.parked, self.unobserved, self.retried):
             uids.discard(uid)
         self._running.pop(uid, None)
 

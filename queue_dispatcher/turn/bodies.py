@@ -1,10 +1,11 @@
 """What is written for each purpose, and whether the binding still calls for it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
-from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.phase import Moment, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -19,6 +20,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.cache.running import has_started
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
@@ -41,8 +43,12 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Now) -> Mapping[s
             return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted):
             return _take_back(entry, state, now)
+        case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
+            return _take_back_growth(entry, state, now)
+        case Purpose.STARTED if isinstance(state, Admitted) and has_started(entry):
+            return patches.started(binding, replace(state.record, tries=0))
         case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.running.parked:
-            return None if binding.placed else patches.hold(binding)
+            return patches.hold(binding)
         case _:
             return None
 
@@ -66,13 +72,31 @@ def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] 
     promised = promised_to(entry)
     moment = Moment(now.day_ms, now.elapsed_ms)
     reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, moment)
-    if reason is None:
+    if reason is None or entry.binding.placed:
         return None
     count = state.record.tries + 1
     return patches.take_back(
         entry.binding,
         RequeueRecord(count, now.day_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),
     )
+
+
+def _take_back_growth(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
+    binding, promised = entry.binding, promised_to(entry)
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    reason = why_overdue(binding, entry.seen, state, promised.start_timeout_ms, moment)
+    if reason is None or not binding.placed:
+        return None
+    count = state.record.tries + 1
+    placed = replace(
+        state.record,
+        replicas=placed_replicas(binding),
+        copies=binding.copies(1),
+        requests=binding.demand.held(binding.placed),
+        tries=count,
+        not_before_ms=now.day_ms + promised.backoff_ms(count),
+    )
+    return patches.take_back_growth(binding, placed)
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

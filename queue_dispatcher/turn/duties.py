@@ -13,6 +13,9 @@ from queue_dispatcher.turn.overdue import due_ms, why_overdue
 from queue_dispatcher.turn.state import Now, TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 
+STARTED_MS = 60_000
+"""What has been placed for so long has started."""
+
 _PURPOSES = {
     HeldWithin: Purpose.CLEAR_HOLD,
     Shrinking: Purpose.SHRINK,
@@ -34,6 +37,16 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
         if purpose is not None and _may_write(entry, day_ms):
             writes.append(begin(entry, purpose, uid))
     return writes
+
+
+def started(cache: Cache, now: Now) -> list[Write]:
+    """The writes that forget tries in vain, of what has run for a while since: the next loss begins anew."""
+    return [
+        begin(entry, Purpose.STARTED, uid)
+        for uid in sorted(cache.running.retried)
+        if now.elapsed_ms - (entry := cache.entries[uid]).seen.since_ms >= STARTED_MS
+        and _may_write(entry, now.day_ms)
+    ]
 
 
 def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
@@ -59,7 +72,8 @@ def overdue(cache: Cache, now: Now) -> tuple[list[Write], int | None]:
         binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
         if why_overdue(binding, seen, state, timeout_ms, moment) is not None:
             if _may_write(entry, now.day_ms):
-                writes.append(begin(entry, Purpose.TAKE_BACK, uid))
+                purpose = Purpose.TAKE_BACK_GROWTH if binding.placed else Purpose.TAKE_BACK
+                writes.append(begin(entry, purpose, uid))
             continue
         at_ms = due_ms(binding, seen, timeout_ms, moment)
         if at_ms > now.day_ms and (next_ms is None or at_ms < next_ms):
@@ -71,7 +85,7 @@ def kicks(state: TurnState, now: Now) -> list[Write]:
     """The writes that have Karmada look again at what it put aside, where room has appeared since."""
     cache = state.cache
     entries = [cache.entries[uid] for uid in cache.running.parked]
-    parked = [_parked(state, entry) for entry in entries if not (entry.binding.placed or entry.is_writing)]
+    parked = [_parked(state, entry) for entry in entries if not entry.is_writing]
     busy = len(cache.running.in_flight) + sum(entry.is_writing for entry in entries)
     uids, _ = due_kicks(parked, now.elapsed_ms, state.window.size - busy)
     return [

@@ -104,6 +104,12 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Now) -> None
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(TakenBackNotice(entry, queue_name(entry), requeue))
+        case Purpose.TAKE_BACK_GROWTH:
+            record, scheduled = entry.binding.record, entry.binding.scheduled
+            if record is not None:
+                why = f"all of it: {scheduled.reason}" if scheduled is not None else "all of it"
+                again = RequeueRecord(record.tries, record.not_before_ms, record.enqueued_ms, why)
+                state.notices.append(TakenBackNotice(entry, record.queue, again))
         case _:
             pass
 

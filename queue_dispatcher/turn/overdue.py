@@ -1,4 +1,4 @@
-"""When a released workload that did not start is to be taken back. Pure.
+"""When a released workload that did not start, or did not start to grow, is to be taken back. Pure.
 
 Karmada's scheduler takes a binding through its own queue whatever is written on it meanwhile, so a released
 one may be touched only while it is known to have looked: it has dealt with this very generation, or it said
@@ -23,8 +23,8 @@ def due_ms(binding: Binding, seen: Seen, start_timeout_ms: int, now: Moment) -> 
 def why_overdue(
     binding: Binding, seen: Seen, state: Admitted, start_timeout_ms: int, now: Moment
 ) -> str | None:
-    """Why the workload is to be taken back now; None if it is not."""
-    if binding.placed or binding.is_held or isinstance(state.phase, Placed):
+    """Why what is not placed of the workload is to be taken back now; None if it is not."""
+    if binding.is_held or isinstance(state.phase, Placed):
         return None
     if now.day_ms < due_ms(binding, seen, start_timeout_ms, now):
         return None

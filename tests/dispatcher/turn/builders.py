@@ -136,6 +136,12 @@ class Plane:
         self._change(name, change)
         self.cache.bindings.upsert(self._stated(name))
 
+    def delete(self, name: str) -> None:
+        """The binding is gone."""
+        key = "/".join((self.bindings[name]["metadata"][field]) for field in ("namespace", "name"))
+        del self.bindings[name]
+        self.cache.bindings.delete(key)
+
     def _change(self, name: str, change: Callable[[Obj], object]) -> None:
         obj = self.bindings[name]
         before = msgspec.json.encode(obj["spec"])

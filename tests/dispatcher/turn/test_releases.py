@@ -2,9 +2,12 @@
 
 import pytest
 
+from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.turn.window import START
+from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.visibility.views import state_name
+from tests.dispatcher.scenarios.objects import GPU, service_class
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -173,3 +176,103 @@ def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None
     made.place("large", m2=1)
     made.turn()
     assert set(estimates.assumed(made.elapsed_ms)) == {"m2"}
+
+
+def test_tries_before_a_start_do_not_count_against_the_next_one() -> None:
+    """Two tries in vain of three, then it ran: the loss of a cluster is the first failure of a new start."""
+    made = Plane({"m1": 4, "m2": 4})
+    made.feed(SERVICE_CLASSES, service_class("c", requeue={"backoffLimit": 2}))
+    made.submit("train", said={"fairway.dev/class": "c"}, gpus=4)
+    for _ in range(2):
+        while made.is_held("train"):
+            made.passes(10, step_s=10)
+        made.refuse("train")
+        while not made.is_held("train"):
+            made.passes(10, step_s=10)
+    while made.is_held("train"):
+        made.passes(10, step_s=10)
+    assert (made.record("train") or {})["tries"] == 2
+    made.place("train", m1=1)
+    made.passes(50)
+    assert (made.record("train") or {})["tries"] == 2
+    made.passes(20)
+    assert "tries" not in (made.record("train") or {})
+    made.restart()
+    made.lose("train")
+    made.refuse("train")
+    made.passes(310)
+    assert (made.requeue("train") or {})["count"] == 1
+    made.passes(70)
+    assert not made.is_held("train")
+
+
+def grown(made: Plane, replicas: int) -> str:
+    """A service of four replicas that runs and was admitted to grow."""
+    made.submit("web", replicas=4)
+    made.turn()
+    made.place("web", m1=4)
+    made.passes(70)
+    made.edit("web", lambda obj: obj["spec"].update(replicas=replicas, suspension={"scheduling": True}))
+    made.turn()
+    assert not made.is_held("web")
+    assert made.charged() == replicas
+    return "web"
+
+
+def test_growth_that_karmada_cannot_place_goes_back_in_line() -> None:
+    made = Plane({"m1": 8})
+    web = grown(made, 8)
+    made.refuse(web)
+    made.submit("other", gpus=4)
+    made.passes(250)
+    assert made.charged() == 8
+    made.passes(60)
+    assert made.is_held(web)
+    assert list(made.clusters(web)) == ["m1:4"]
+    assert not made.is_held("other")
+    record = made.record(web) or {}
+    assert (record["replicas"], record["requests"], record["tries"]) == (4, {GPU: 4}, 1)
+    reason = made.reason(web)
+    assert reason is not None
+    assert (reason.kind, "0 clusters" in reason.text) == ("BackingOff", True)
+    made.restart()
+    made.delete("other")
+    made.passes(20)
+    assert made.is_held(web)
+    made.passes(60)
+    assert not made.is_held(web)
+    assert "notBefore" not in (made.record(web) or {})
+    made.place(web, m1=8)
+    made.passes(70)
+    assert "tries" not in (made.record(web) or {})
+
+
+def test_growth_is_kicked_when_room_appears() -> None:
+    made = Plane({"m1": 8})
+    web = grown(made, 8)
+    made.refuse(web)
+    made.passes(20)
+    writes = len(made.writes)
+    made.cache.room.add("m1")
+    made.turn()
+    assert [write.purpose for write in made.writes[writes:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
+    assert list(made.clusters(web)) == ["m1:4"]
+
+
+def test_what_lost_a_part_and_finds_no_place_for_it_waits_for_that_part() -> None:
+    made = Plane({"m1": 8, "m2": 8})
+    made.submit("web", replicas=8)
+    made.turn()
+    made.place("web", m1=4, m2=4)
+    made.passes(3600, step_s=60)
+    made.lose("web", m1=4)
+    made.refuse("web")
+    made.passes(290)
+    assert not made.is_held("web")
+    made.passes(20)
+    assert made.is_held("web")
+    assert made.charged() == 4
+    made.edit("web", lambda obj: obj["spec"].update(replicas=4))
+    made.turn()
+    assert not made.is_held("web")
+    assert "notBefore" not in (made.record("web") or {})
