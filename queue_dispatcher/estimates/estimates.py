@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.questions import Question
 from queue_dispatcher.estimates.verdicts import Verdicts
@@ -68,6 +67,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class _OnItsWay:
+    probe: str
     gang: pb.Gang
     clusters: frozenset[str]
     until_ms: int
@@ -85,9 +85,8 @@ class Estimates:
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
 
-    def ask(self, item: Item, subjects: Iterable[Subject]) -> Probing | None:
-        """What to ask to learn whether the item fits; None if that is being asked already."""
-        probe = item.shape.probe
+    def ask(self, probe: str, subjects: Iterable[Subject]) -> Probing | None:
+        """What to ask to learn whether a workload of that question fits; None if that is being asked."""
         if probe in self._open:
             return None
         self._open.add(probe)
@@ -127,14 +126,16 @@ class Estimates:
             gang = pb.Gang()
             gang.CopyFrom(question.gang)
             gang.name = name
-            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), until_ms)
+            self._on_its_way[uid] = _OnItsWay(probe, gang, frozenset(question.clusters), until_ms)
 
     def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
         """Karmada placed it; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = elapsed_ms + SETTLES_MS
-            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), until_ms, is_placed=True)
+            self._on_its_way[uid] = replace(
+                known, clusters=frozenset(clusters), until_ms=until_ms, is_placed=True
+            )
 
     def kicked(self, uid: str, until_ms: int) -> None:
         """Karmada is given it once more; it is on its way again, until then at the latest."""
@@ -143,14 +144,18 @@ class Estimates:
             self._on_its_way[uid] = replace(known, until_ms=until_ms)
 
     def retain(self, in_flight: Collection[str], put_aside: Collection[str], elapsed_ms: int) -> None:
-        """Of what has been released these are still to be placed, and those are not being placed for now."""
+        """Of what has been released these are still to be placed, and those are not being placed for now.
+
+        On whose word that was released is not to be trusted any more.
+        """
         for uid, way in list(self._on_its_way.items()):
             if way.is_placed:
                 is_kept = way.until_ms > elapsed_ms
             else:
                 is_kept = uid in in_flight or uid in put_aside
-                if uid in put_aside:
+                if uid in put_aside and way.until_ms:
                     self._on_its_way[uid] = replace(way, until_ms=0)
+                    self.verdicts.drop(way.probe)
             if not is_kept:
                 del self._on_its_way[uid]
 

@@ -8,9 +8,8 @@ from queue_dispatcher.bindings.state import Admitted, Adopted, HeldWithin, Reass
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.kicks import Parked, due_kicks
 from queue_dispatcher.turn.overdue import due_ms, why_overdue
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose, Write
 
 STARTED_MS = 60_000
@@ -29,12 +28,12 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
     writes = []
     for uid in sorted(cache.forward):
         entry = cache.entries[uid]
-        if entry.record is not None and _may_write(entry, day_ms):
+        if entry.record is not None and may_write(entry, day_ms):
             writes.append(begin(entry, Purpose.ADMIT, entry.record.queue))
     for uid in sorted(cache.duties):
         entry = cache.entries[uid]
         purpose = _PURPOSES.get(type(entry.state))
-        if purpose is not None and _may_write(entry, day_ms):
+        if purpose is not None and may_write(entry, day_ms):
             writes.append(begin(entry, purpose, uid))
     return writes
 
@@ -45,7 +44,7 @@ def started(cache: Cache, now: Now) -> list[Write]:
         begin(entry, Purpose.STARTED, uid)
         for uid in sorted(cache.running.retried)
         if now.elapsed_ms - (entry := cache.entries[uid]).seen.since_ms >= STARTED_MS
-        and _may_write(entry, now.day_ms)
+        and may_write(entry, now.day_ms)
     ]
 
 
@@ -71,7 +70,7 @@ def overdue(cache: Cache, now: Now) -> tuple[list[Write], int | None]:
             continue
         binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
         if why_overdue(binding, seen, state, timeout_ms, moment) is not None:
-            if _may_write(entry, now.day_ms):
+            if may_write(entry, now.day_ms):
                 purpose = Purpose.TAKE_BACK_GROWTH if binding.placed else Purpose.TAKE_BACK
                 writes.append(begin(entry, purpose, uid))
             continue
@@ -81,38 +80,12 @@ def overdue(cache: Cache, now: Now) -> tuple[list[Write], int | None]:
     return writes, next_ms
 
 
-def kicks(state: TurnState, now: Now) -> list[Write]:
-    """The writes that have Karmada look again at what it put aside, where room has appeared since."""
-    cache = state.cache
-    entries = [cache.entries[uid] for uid in cache.running.parked]
-    parked = [_parked(state, entry) for entry in entries if not entry.is_writing]
-    busy = len(cache.running.in_flight) + sum(entry.is_writing for entry in entries)
-    uids, _ = due_kicks(parked, now.elapsed_ms, state.window.size - busy)
-    return [
-        begin(entry, Purpose.KICK, uid) for uid in uids if _may_write(entry := cache.entries[uid], now.day_ms)
-    ]
-
-
 def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:
     """A write of the entry, which is under way from now on."""
     entry.is_writing = True
     return Write(entry.uid, sequence, purpose)
 
 
-def _may_write(entry: Entry, day_ms: int) -> bool:
+def may_write(entry: Entry, day_ms: int) -> bool:
+    """Whether a write of the entry may be begun."""
     return not entry.is_writing and entry.retry_ms <= day_ms
-
-
-def _parked(state: TurnState, entry: Entry) -> Parked:
-    binding, record, seen = entry.binding, entry.binding.record, entry.seen
-    fleet = state.cache.fleet
-    clusters = fleet.permitted(binding.placement) if binding.placement is not None else ()
-    order = (-record.priority, record.enqueued_ms) if record is not None else (0, 0)
-    return Parked(
-        uid=entry.uid,
-        since_ms=seen.since_ms,
-        room_ms=max((state.room_ms.get(cluster, 0) for cluster in clusters), default=0),
-        order=(*order, entry.uid),
-        kicked_ms=seen.kicked_ms,
-        kicks=seen.kicks,
-    )

@@ -20,12 +20,13 @@ from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.estimates.estimates import Probing, Subject
 from queue_dispatcher.turn.admissions import admissions
-from queue_dispatcher.turn.duties import duties, kicks, next_retry_ms, overdue, started
+from queue_dispatcher.turn.duties import duties, next_retry_ms, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.state import Basis, Decided, Now, TurnState, View
+from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 
 FLOOR_MS = 1_000
@@ -67,8 +68,8 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + started(cache, now)
-    writes += kicks(state, now)
-    probings: tuple[Probing, ...] = ()
+    kicked, probings = kicks(state, now)
+    writes += kicked
     last = _last_decision(state, now)
     if last is not None:
         decided_ms = last.next_due_ms
@@ -77,11 +78,11 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         decided_ms = decision.next_due_ms
         admitted = admissions(cache, decision.actions, now.day_ms)
         writes += admitted
-        probings = _probings(state, decision, now)
+        probings += _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
-    return Turned(tuple(writes), probings, min(due, default=None), has_decided=last is None)
+    return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 
 def _try_due_ms(state: TurnState, now: Now) -> int | None:
@@ -194,6 +195,9 @@ def _take_notices(state: TurnState, now: Now) -> None:
         if estimates is not None and entry is not None:
             clusters = [share.cluster for share in entry.binding.placed]
             estimates.placed(notice.uid, clusters, now.elapsed_ms)
+    if estimates is not None:
+        running = cache.running
+        estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
     if cache.room:
         room, cache.room = cache.room, set()
         for cluster in room:
@@ -202,13 +206,12 @@ def _take_notices(state: TurnState, now: Now) -> None:
             estimates.verdicts.room_given(room)
 
 
-def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, ...]:
+def _probings(state: TurnState, decision: Decision, now: Now) -> list[Probing]:
     """What to ask the estimators; they are told as well what has been released on their word."""
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
-        return ()
-    running, until_ms = state.cache.running, now.elapsed_ms + state.window.expected_ms
-    estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
+        return []
+    until_ms = now.elapsed_ms + state.window.expected_ms
     probings = []
     for action in decision.actions:
         match action:
@@ -219,12 +222,12 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
                 }
                 estimates.released(item.shape.probe, names, until_ms)
             case Probe(item=item):
-                probing = estimates.ask(item, _subjects(state, item))
+                probing = estimates.ask(item.shape.probe, _subjects(state, item))
                 if probing is not None:
                     probings.append(probing)
             case _:
                 pass
-    return tuple(probings)
+    return probings
 
 
 def _subjects(state: TurnState, item: Item) -> list[Subject]:

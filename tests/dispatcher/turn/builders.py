@@ -22,7 +22,7 @@ from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
-from queue_dispatcher.estimates.questions import question_of
+from queue_dispatcher.estimates.questions import growth_question_of, question_of
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
@@ -245,7 +245,8 @@ class Plane:
                 obj for kind, obj in self._fed if kind is JOBS and obj["metadata"]["name"] == name
             )
             source = msgspec.json.encode({"apiVersion": "batch/v1", "kind": "Job", **template})
-            question = question_of(subject.binding, subject.permitted, subject.copies, source)
+            ask = growth_question_of if subject.is_growth else question_of
+            question = ask(subject.binding, subject.permitted, subject.copies, source)
             assert question is not None
             questions.append(question)
             fits = self.estimator(name)

@@ -161,15 +161,73 @@ def test_what_is_not_placed_is_counted_where_it_may_go_for_a_while_only() -> Non
     assert estimates.counted({"m1"}, made.elapsed_ms) == ()
 
 
-def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None:
-    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: 1)
+def test_what_is_parked_is_kicked_when_the_estimators_say_that_it_fits() -> None:
+    fits = 1
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: fits)
     made.submit("large", gpus=8)
     made.turn()
+    fits = 0
+    made.refuse("large")
+    made.passes(2)
+    made.cache.room.add("m1")
+    made.passes(120)
+    assert Purpose.KICK not in {write.purpose for write in made.writes}
+    # Not into clusters that are known to be full; and asked about less and less often.
+    asked = len(made.asked)
+    assert asked < 12
+    fits = 1
+    made.cache.room.add("m1")
+    made.turn()
+    assert [write.purpose for write in made.writes[-2:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
+    assert len(made.asked) == asked + 1
+
+
+def test_no_more_are_kicked_than_the_estimators_have_room_for() -> None:
+    fits = 6
+    made = Plane(estimator=lambda name: fits)
+    for number in range(6):
+        made.submit(f"t{number}", gpus=8)
+    made.turn()
+    assert len(made.released()) == 6
+    fits = 0
+    for name in made.released():
+        made.refuse(name)
+    made.passes(5)
+    fits = 2
+    made.cache.room.add("m1")
+    made.turn(1)
+    made.turn(1)
+    assert [write.purpose for write in made.writes].count(Purpose.KICK) == 2
+
+
+def test_growth_is_kicked_when_the_estimators_say_that_the_difference_fits() -> None:
+    fits = 1
+    made = Plane({"m1": 8}, estimator=lambda name: fits)
+    web = grown(made, 8)
+    fits = 0
+    made.refuse(web)
+    made.passes(20)
+    made.cache.room.add("m1")
+    made.passes(1)
+    assert Purpose.KICK not in {write.purpose for write in made.writes}
+    fits = 1
+    made.cache.room.add("m1")
+    made.passes(1)
+    assert Purpose.KICK in {write.purpose for write in made.writes}
+
+
+def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None:
+    fits = 1
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: fits)
+    made.submit("large", gpus=8)
+    made.turn()
+    fits = 0
     made.refuse("large")
     made.passes(1)
     estimates = made.state.estimates
     assert estimates is not None
     assert estimates.assumed(made.elapsed_ms) == {}
+    fits = 1
     made.cache.room.add("m1")
     made.turn()
     assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
