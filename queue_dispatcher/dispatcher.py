@@ -83,7 +83,8 @@ class Estimation:
 class Dispatcher:
     """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
-    ``is_synced`` tells whether all sinks have been fed completely once.
+    ``is_synced`` tells whether all sinks have been fed completely once; ``caught_up`` returns once they have
+    been fed with all that there was when it was called.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Dispatcher:
         metrics: DispatcherMetrics,
         clock: SteadyClock,
         is_synced: Callable[[], bool],
+        caught_up: Callable[[], Awaitable[None]],
         *,
         estimation: Estimation | None = None,
         teller: Teller | None = None,
@@ -102,6 +104,7 @@ class Dispatcher:
         rng: random.Random | None = None,
     ) -> None:
         self._api = api
+        self._caught_up = caught_up
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
@@ -136,6 +139,7 @@ class Dispatcher:
 
     async def lead(self, may_write: Callable[[], bool]) -> None:
         """Write, until cancelled, what is decided; ``may_write`` is asked before each write."""
+        await self._caught_up()
         executor = self.executor = Executor(
             self._api,
             self.controller,

@@ -9,6 +9,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.turn.following import NOT_DECIDED
@@ -59,7 +60,8 @@ class TurnState:
 
     ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
     appeared there, monotonic. ``overtaken_ms``: when the latest of the releases was made that Karmada has
-    placed, likewise. ``decided``: the last decision, while to decide anew would find the same.
+    placed, likewise. ``turns``: who has had how much of the release window. ``decided``: the last decision,
+    while to decide anew would find the same.
     ``notices``: what there is to tell; whoever tells it empties it.
     """
 
@@ -73,6 +75,7 @@ class TurnState:
         self.overtaken_ms = 0
         self.view = View()
         self.decided: Decided | None = None
+        self.turns = NO_TURNS
         self.notices: list[Notice] = []
 
     def advance(self, now: Now) -> None:

@@ -78,6 +78,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         decided_ms = decision.next_due_ms
         admitted = admissions(cache, decision.actions, now.day_ms)
         writes += admitted
+        state.turns = decision.turns
         probings += _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
@@ -117,6 +118,7 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
         tokens=state.window.tokens(in_flight, now.elapsed_ms),
         in_flight=in_flight,
         elsewhere=None if state.is_leading else asked_by(state.leader),
+        turns=state.turns,
     )
 
 
