@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from queue_dispatcher.bindings.annotation import Malformed
+from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
@@ -79,6 +80,8 @@ class Binding:
     come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in the
     spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
     ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
+    ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
+    was never admitted.
     """
 
     uid: str
@@ -108,6 +111,8 @@ class Binding:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     foreign_scheduler: str = ""
+    progress: Progress = ALL_RUNS
+    let_go_by: str = ""
 
     @property
     def key(self) -> str:

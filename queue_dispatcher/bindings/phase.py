@@ -45,8 +45,8 @@ class Seen:
     ``release``: which one, by the time of its record, 0 for none; growth is a release of its own.
     ``is_ours``: whether this process made it. ``since_ms``: since when it lacks what it lacks: since the
     release, or since it lost a cluster; once nothing is lacking, since when that is so. ``was_placed``: it
-    was seen placed as a whole. ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how
-    often.
+    was seen placed as a whole; ``has_run``: and all of its pods running since. ``kicked_ms``: when it was
+    last kicked since, 0 for never; ``kicks``: how often.
     """
 
     release: int = 0
@@ -54,6 +54,7 @@ class Seen:
     since_ms: int = 0
     is_lacking: bool = True
     was_placed: bool = False
+    has_run: bool = False
     kicked_ms: int = 0
     kicks: int = 0
 
@@ -81,17 +82,19 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int) -> Seen:
     if record is None:
         return UNSEEN
     is_lacking = lacks_replicas(binding)
+    progress = binding.progress
+    runs = not (is_lacking or progress.starting or progress.silent)
     if seen.release != record.admitted_ms:
-        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking)
+        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs)
     if is_lacking == seen.is_lacking:
-        return seen
-    return Seen(seen.release, seen.is_ours, elapsed_ms, is_lacking, was_placed=True)
+        return replace(seen, has_run=True) if runs and not seen.has_run else seen
+    return Seen(seen.release, seen.is_ours, elapsed_ms, is_lacking, was_placed=True, has_run=runs)
 
 
 def phase(binding: Binding, seen: Seen, now: Moment) -> Phase:
     """What has become of the release, for a binding with a record."""
     if not lacks_replicas(binding):
-        return Placed()
+        return Placed(0 if seen.has_run else binding.progress.starting)
     scheduled = binding.scheduled
     if scheduled is not None and not scheduled.is_scheduled and _is_of_this_try(binding, seen, now):
         return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)

@@ -16,6 +16,7 @@ from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
 from queue_dispatcher.bindings.interning import Interner
 from queue_dispatcher.bindings.objects import BindingSpec, BindingStatus, ResourceBinding
 from queue_dispatcher.bindings.placement_spec import read_placement
+from queue_dispatcher.bindings.progress import let_go_by, progress_of
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
 from queue_dispatcher.bindings.requeue import parse_requeue
 from queue_dispatcher.bindings.salvage import salvage
@@ -87,6 +88,9 @@ class BindingReader:
                 group=one(admission.group),
             )
         workload = spec.resource
+        is_held = bool(spec.suspension and spec.suspension.scheduling)
+        placed = one(read_placed(spec.clusters))
+        group = workload.api_version.rpartition("/")[0]
         return Binding(
             uid=metadata.uid,
             namespace=one(metadata.namespace),
@@ -104,9 +108,9 @@ class BindingReader:
             demand=one(demand),
             is_workload=is_workload,
             placement=None if placement is None else one(placement),
-            placed=one(read_placed(spec.clusters)),
+            placed=placed,
             finished=one(self._finished(spec, status)),
-            is_held=bool(spec.suspension and spec.suspension.scheduling),
+            is_held=is_held,
             is_preserved=bool(spec.preserve_resources_on_deletion),
             is_deleting=metadata.deletion_timestamp is not None,
             is_skipped=SKIP in said,
@@ -121,6 +125,8 @@ class BindingReader:
             problems=tuple(problems),
             notes=tuple(notes),
             foreign_scheduler="" if spec.scheduler_name in self._schedulers else one(spec.scheduler_name),
+            progress=one(progress_of(group, workload.kind, demand, placed, status, spec.suspension)),
+            let_go_by="" if is_held or admission else one(let_go_by(metadata.managed_fields)),
         )
 
     def _scheduled(self, status: BindingStatus) -> ScheduledCondition | None:

@@ -65,7 +65,12 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """All of it is placed, or there is nothing to place."""
+    """All of it is placed, or there is nothing to place.
+
+    ``starting``: pods that are in their clusters and have never all run yet, as far as those report.
+    """
+
+    starting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from queue_dispatcher.cache.lost import charged_on
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_record
-from queue_dispatcher.cache.running import RunningSet, has_started, phase_of
+from queue_dispatcher.cache.running import RunningSet, is_placed, phase_of
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.templates import Kind, Templates
@@ -268,7 +268,7 @@ class Cache:
         running, uid = self.running, entry.uid
         was_starting, was_in_flight = running.is_starting(uid), uid in running.in_flight
         self._classify(entry, before)
-        if was_starting and has_started(entry):
+        if was_starting and is_placed(entry):
             self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight))
 
     def _charge(self, entry: Entry) -> None:

@@ -79,7 +79,8 @@ class RunningSet:
         _keep(self.parked, uid, isinstance(phase, Unplaced))
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
         record = entry.effective_record
-        _keep(self.retried, uid, isinstance(phase, Placed) and record is not None and record.tries > 0)
+        has_started = isinstance(phase, Placed) and not phase.starting
+        _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
         if charged is None:
             self._running.pop(uid, None)
             return
@@ -111,7 +112,7 @@ def phase_of(entry: Entry) -> Phase | None:
     return state.phase
 
 
-def has_started(entry: Entry) -> bool:
+def is_placed(entry: Entry) -> bool:
     """Whether all of what was released is placed."""
     return isinstance(phase_of(entry), Placed)
 

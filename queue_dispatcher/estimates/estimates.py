@@ -1,8 +1,9 @@
 """What the estimators have said, what they are being asked, and what is on its way to the clusters. Pure.
 
 What we have released and the estimators cannot see yet is told them as on its way: to every cluster that it
-may go to, but no longer than Karmada takes to place things, and to its own for a few seconds more, in which
-its pods come up. What Karmada has put aside, or does not look at, is not on its way anywhere.
+may go to, but no longer than Karmada takes to place things, and to its own until its pods are reported there,
+or for a few times as long as that takes others. What Karmada has put aside, or does not look at, is not on
+its way anywhere.
 
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
 room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
@@ -18,8 +19,10 @@ from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.questions import Question
 from queue_dispatcher.estimates.verdicts import Verdicts
 
-SETTLES_MS = 5_000
-"""How long the pods of a placed workload may take to show in the estimators' numbers."""
+SETTLES_MS = 15_000
+"""How long the pods of a placed workload may take to be reported, before that has been seen of any."""
+LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
+"""Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
 
 
@@ -71,7 +74,7 @@ class _OnItsWay:
     gang: pb.Gang
     clusters: frozenset[str]
     until_ms: int
-    is_placed: bool = False
+    placed_ms: int | None = None
 
 
 class Estimates:
@@ -84,6 +87,7 @@ class Estimates:
         self._unanswered_ms: dict[str, int] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
+        self._reported_ms = 0.0
 
     def ask(self, probe: str, subjects: Iterable[Subject]) -> Probing | None:
         """What to ask to learn whether a workload of that question fits; None if that is being asked."""
@@ -132,10 +136,34 @@ class Estimates:
         """Karmada placed it; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
-            until_ms = elapsed_ms + SETTLES_MS
+            until_ms = elapsed_ms + self.settles_ms
             self._on_its_way[uid] = replace(
-                known, clusters=frozenset(clusters), until_ms=until_ms, is_placed=True
+                known, clusters=frozenset(clusters), until_ms=until_ms, placed_ms=elapsed_ms
             )
+
+    @property
+    def settles_ms(self) -> int:
+        """How long the pods of what is placed may take to be reported."""
+        if not self._reported_ms:
+            return SETTLES_MS
+        return min(MOST_SETTLES_MS, max(LEAST_SETTLES_MS, 4 * int(self._reported_ms)))
+
+    def settling(self) -> list[str]:
+        """The uids of what is placed and whose pods have not been reported; not of growth, see `released`."""
+        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None and way.gang.name]
+
+    def reported(self, uid: str, unseen: frozenset[str], elapsed_ms: int) -> None:
+        """Of what is placed, all clusters but the ``unseen`` report pods."""
+        way = self._on_its_way[uid]
+        if way.placed_ms is None:
+            return
+        left = way.clusters & unseen
+        if left:
+            self._on_its_way[uid] = replace(way, clusters=left)
+            return
+        took_ms = max(1, elapsed_ms - way.placed_ms)
+        self._reported_ms += (took_ms - self._reported_ms) / 8 if self._reported_ms else took_ms
+        del self._on_its_way[uid]
 
     def kicked(self, uid: str, until_ms: int) -> None:
         """Karmada is given it once more; it is on its way again, until then at the latest."""
@@ -149,7 +177,7 @@ class Estimates:
         On whose word that was released is not to be trusted any more.
         """
         for uid, way in list(self._on_its_way.items()):
-            if way.is_placed:
+            if way.placed_ms is not None:
                 is_kept = way.until_ms > elapsed_ms
             else:
                 is_kept = uid in in_flight or uid in put_aside
@@ -171,7 +199,7 @@ class Estimates:
     def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
         """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere."""
         count = sum(
-            not way.is_placed and way.until_ms > elapsed_ms and not way.clusters.isdisjoint(clusters)
+            way.placed_ms is None and way.until_ms > elapsed_ms and not way.clusters.isdisjoint(clusters)
             for way in self._on_its_way.values()
         )
         if not count:

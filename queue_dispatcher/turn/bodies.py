@@ -20,7 +20,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.cache.running import has_started
+from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
@@ -45,7 +45,7 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Now) -> Mapping[s
             return _take_back(entry, state, now)
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
-        case Purpose.STARTED if isinstance(state, Admitted) and has_started(entry):
+        case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
             return patches.started(binding, replace(state.record, tries=0))
         case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.running.parked:
             return patches.hold(binding)

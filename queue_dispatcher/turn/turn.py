@@ -198,6 +198,10 @@ def _take_notices(state: TurnState, now: Now) -> None:
             clusters = [share.cluster for share in entry.binding.placed]
             estimates.placed(notice.uid, clusters, now.elapsed_ms)
     if estimates is not None:
+        for uid in estimates.settling():
+            if uid in cache.entries:
+                unseen = cache.entries[uid].binding.progress.unseen
+                estimates.reported(uid, unseen, now.elapsed_ms)
         running = cache.running
         estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
     if cache.room:

@@ -339,7 +339,9 @@ def state_name(entry: Entry) -> str:
             return "Held" if entry.waits is not None else "Pending"
         case Growing():
             return "Growing"
-        case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
+        case Admitted(phase=Placed(starting=starting)) | Shrinking(phase=Placed(starting=starting)):
+            return "Starting" if starting else "Placed"
+        case HeldWithin():
             return "Placed"
         case Admitted(phase=Unobserved()) | Shrinking(phase=Unobserved()):
             return "Unobserved"
@@ -366,4 +368,6 @@ def _note(entry: Entry) -> str:
         notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unobserved):
         notes.append(UNOBSERVED)
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Placed) and state.phase.starting:
+        notes.append(f"{state.phase.starting} of its pods do not run yet, as its clusters report")
     return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

@@ -334,3 +334,56 @@ def test_what_lost_a_part_and_finds_no_place_for_it_waits_for_that_part() -> Non
     made.turn()
     assert not made.is_held("web")
     assert "notBefore" not in (made.record("web") or {})
+
+
+def test_what_is_placed_is_counted_until_its_pods_are_reported() -> None:
+    made = Plane(estimator=lambda name: 1)
+    estimates = made.state.estimates
+    assert estimates is not None
+    for name, seconds in (("slow", 10), ("lost", 1)):
+        made.submit(name, gpus=8)
+        made.turn()
+        made.place(name, m1=1)
+        made.passes(seconds)
+        assert set(estimates.assumed(made.elapsed_ms)) == {"m1"}, name
+        if name == "slow":
+            made.report(name, m1={"active": 0, "startTime": None})
+            made.passes(1)
+            assert set(estimates.assumed(made.elapsed_ms)) == {"m1"}
+            made.report(name, m1={"active": 1})
+            made.passes(1)
+            assert estimates.assumed(made.elapsed_ms) == {}
+    # Of what is never reported, no longer than a few times what it took others.
+    made.passes(30)
+    assert estimates.assumed(made.elapsed_ms)
+    made.passes(20)
+    assert estimates.assumed(made.elapsed_ms) == {}
+
+
+def test_pods_that_do_not_run_are_told_and_not_taken_back() -> None:
+    made = Plane()
+    made.submit("noimage", replicas=2)
+    made.turn()
+    made.place("noimage", m1=2)
+    made.turn()
+    assert state_name(made.entry("noimage")) == "Placed"
+    made.report("noimage", m1={"active": 2, "ready": 0})
+    made.passes(3600, step_s=60)
+    assert state_name(made.entry("noimage")) == "Starting"
+    assert not made.is_held("noimage")
+    assert made.charged() == 2
+    made.report("noimage", m1={"active": 2, "ready": 2})
+    made.turn()
+    made.report("noimage", m1={"active": 2, "ready": 1, "failed": 1})
+    made.turn()
+    assert state_name(made.entry("noimage")) == "Placed"
+
+
+def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:
+    made = Plane()
+    made.submit("train", replicas=2)
+    made.turn()
+    made.place("train", m1=2)
+    made.report("train", m1={"active": 2})
+    made.turn()
+    assert state_name(made.entry("train")) == "Placed"
