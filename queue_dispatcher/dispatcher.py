@@ -18,7 +18,7 @@ from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.entry import Entry, FinishedNotice
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
@@ -182,6 +182,12 @@ class _Witness:
                 metrics.placed(queue, took_ms / 1000)
             case FinishedNotice(_, queue):
                 metrics.finished(queue)
+            case RestartedNotice(entry, queue):
+                told = (
+                    "it had ended, and Karmada has started it anew elsewhere: charged to ClusterQueue "
+                    f"{queue} again, without having waited"
+                )
+                self._teller.tell(entry, "Restarted", told, is_warning=True)
             case TakenBackNotice(entry, queue, requeue):
                 metrics.taken_back(queue, "StartTimeout")
                 told = f"did not start ({requeue.reason}), time {requeue.count}; waits again, in its place"

@@ -19,6 +19,7 @@ from queue_dispatcher.bindings.phase import Moment, phase
 from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
+    Admitted,
     Adopted,
     Finished,
     Foreign,
@@ -31,7 +32,15 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.cache.charging import Charging
-from queue_dispatcher.cache.entry import Admission, Entry, FinishedNotice, GroupKey, Notice, PlacedNotice
+from queue_dispatcher.cache.entry import (
+    Admission,
+    Entry,
+    FinishedNotice,
+    GroupKey,
+    Notice,
+    PlacedNotice,
+    RestartedNotice,
+)
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
@@ -298,6 +307,8 @@ class Cache:
         _keep(self.duties, uid, is_duty and not is_assumed)
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             self.notices.append(FinishedNotice(uid, charged_name(entry) or queue_name(entry)))
+        if isinstance(before, Finished) and isinstance(state, Admitted):
+            self.notices.append(RestartedNotice(entry, state.record.queue))
 
     @property
     def changes(self) -> int:

@@ -118,4 +118,12 @@ class FinishedNotice:
     queue: str
 
 
-Notice = PlacedNotice | FinishedNotice
+@dataclass(frozen=True, slots=True)
+class RestartedNotice:
+    """Karmada has placed a workload anew that had come to its end."""
+
+    entry: Entry
+    queue: str
+
+
+Notice = PlacedNotice | FinishedNotice | RestartedNotice

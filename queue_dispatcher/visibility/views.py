@@ -370,4 +370,11 @@ def _note(entry: Entry) -> str:
         notes.append(UNOBSERVED)
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Placed) and state.phase.starting:
         notes.append(f"{state.phase.starting} of its pods do not run yet, as its clusters report")
+    if isinstance(state, Admitted):
+        copies = entry.binding.copies(state.copies)
+        if copies > state.record.copies:
+            notes.append(
+                f"it goes to {copies} clusters by now and was admitted for {state.record.copies}: what runs on "
+                "those that joined is charged, without having waited"
+            )
     return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

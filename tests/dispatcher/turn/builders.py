@@ -181,6 +181,10 @@ class Plane:
 
         self.edit(name, lost)
 
+    def room_appears(self, cluster: str) -> None:
+        """Something that is none of ours ends there."""
+        self.cache.room.add(cluster)
+
     def report(self, name: str, **statuses: Obj) -> None:
         """Members' statuses of the workload, by cluster."""
 

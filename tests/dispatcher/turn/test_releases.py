@@ -3,11 +3,13 @@
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
+from queue_dispatcher.cache.entry import RestartedNotice
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
-from queue_dispatcher.visibility.views import state_name
-from tests.dispatcher.scenarios.objects import GPU, service_class
+from queue_dispatcher.visibility.views import Views, state_name
+from tests.dispatcher.scenarios.objects import GPU, cluster, service_class
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -67,7 +69,7 @@ def test_the_time_from_a_kick_is_what_karmada_took() -> None:
     made.passes(60)
     window = made.state.window.size
     assert len(made.cache.running.parked) == 40
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     for _ in range(100):
         made.turn()
         for name in list(made.cache.running.in_flight):
@@ -88,7 +90,7 @@ def test_no_more_are_kicked_at_once_than_the_window_holds() -> None:
         for name in made.released():
             made.refuse(name)
     made.passes(20)
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.turn()
     assert len(made.cache.running.in_flight) == made.state.window.size
 
@@ -169,14 +171,14 @@ def test_what_is_parked_is_kicked_when_the_estimators_say_that_it_fits() -> None
     fits = 0
     made.refuse("large")
     made.passes(2)
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.passes(120)
     assert Purpose.KICK not in {write.purpose for write in made.writes}
     # Not into clusters that are known to be full; and asked about less and less often.
     asked = len(made.asked)
     assert asked < 12
     fits = 1
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.turn()
     assert [write.purpose for write in made.writes[-2:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
     assert len(made.asked) == asked + 1
@@ -194,7 +196,7 @@ def test_no_more_are_kicked_than_the_estimators_have_room_for() -> None:
         made.refuse(name)
     made.passes(5)
     fits = 2
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.turn(1)
     made.turn(1)
     assert [write.purpose for write in made.writes].count(Purpose.KICK) == 2
@@ -207,11 +209,11 @@ def test_growth_is_kicked_when_the_estimators_say_that_the_difference_fits() -> 
     fits = 0
     made.refuse(web)
     made.passes(20)
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.passes(1)
     assert Purpose.KICK not in {write.purpose for write in made.writes}
     fits = 1
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.passes(1)
     assert Purpose.KICK in {write.purpose for write in made.writes}
 
@@ -228,7 +230,7 @@ def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None
     assert estimates is not None
     assert estimates.assumed(made.elapsed_ms) == {}
     fits = 1
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.turn()
     assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
     made.place("large", m2=1)
@@ -311,7 +313,7 @@ def test_growth_is_kicked_when_room_appears() -> None:
     made.refuse(web)
     made.passes(20)
     writes = len(made.writes)
-    made.cache.room.add("m1")
+    made.room_appears("m1")
     made.turn()
     assert [write.purpose for write in made.writes[writes:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
     assert list(made.clusters(web)) == ["m1:4"]
@@ -387,3 +389,33 @@ def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None
     made.report("train", m1={"active": 2})
     made.turn()
     assert state_name(made.entry("train")) == "Placed"
+
+
+def test_what_karmada_starts_anew_after_its_end_is_told() -> None:
+    made = Plane({"m1": 8, "m2": 8})
+    made.submit("train", gpus=4)
+    made.turn()
+    made.place("train", m1=1)
+    made.report("train", m1={"conditions": [{"type": "Complete", "status": "True"}]})
+    made.turn()
+    assert made.charged() == 0
+    made.state.notices.clear()
+    made.lose("train")
+    made.report("train")
+    made.place("train", m2=1)
+    made.turn()
+    assert [type(notice) for notice in made.state.notices].count(RestartedNotice) == 1
+    assert made.charged() == 4
+
+
+def test_what_goes_to_clusters_that_joined_is_told() -> None:
+    made = Plane({"m1": 8})
+    made.submit("copied", gpus=2, duplicated=True)
+    made.turn()
+    made.place("copied", m1=1)
+    made.turn()
+    made.feed(CLUSTERS, cluster("m2", 8))
+    made.place("copied", m1=1, m2=1)
+    made.turn()
+    view = Views(made.cache, made.state.view, made.now.day_ms).workload(made.entry("copied"))
+    assert "2 clusters by now and was admitted for 1" in view.note
