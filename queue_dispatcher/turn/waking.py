@@ -29,6 +29,8 @@ def kicks(state: TurnState, now: Now) -> tuple[list[Write], list[Probing]]:
     probings: list[Probing] = []
     for entry in waiting.values():
         one = _parked(state, entry)
+        if one.pause_ends_ms > now.elapsed_ms:
+            continue
         probe = _probe(state, entry) if state.estimates is not None else ""
         if state.estimates is None or not probe:
             parked.append(one)
@@ -36,7 +38,7 @@ def kicks(state: TurnState, now: Now) -> tuple[list[Write], list[Probing]]:
         probes[entry.uid] = probe
         verdict = state.estimates.verdicts.get(probe, now.elapsed_ms)
         if verdict is None:
-            if len(probings) < MAX_PROBES and one.pause_ends_ms <= now.elapsed_ms:
+            if len(probings) < MAX_PROBES:
                 probings += _asked(state, state.estimates, entry, probe)
         elif verdict.unanswered:
             parked.append(one)

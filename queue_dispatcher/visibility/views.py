@@ -374,7 +374,7 @@ def _note(entry: Entry) -> str:
         copies = entry.binding.copies(state.copies)
         if copies > state.record.copies:
             notes.append(
-                f"it goes to {copies} clusters by now and was admitted for {state.record.copies}: what runs on "
-                "those that joined is charged, without having waited"
+                f"it goes to {copies} clusters by now and was admitted for {state.record.copies}: what runs "
+                "on those that joined is charged, without having waited"
             )
     return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])
