@@ -41,6 +41,13 @@ def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
     return _patch(binding, annotations={ADMISSION: None, REQUEUE: write_requeue(requeue)}, held=True)
 
 
+def stop(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It is placed and never ran: as `take_back`, and off all clusters. Raises ValueError as `clear` does."""
+    _refuse_preserved(binding)
+    annotations = {ADMISSION: None, REQUEUE: write_requeue(requeue)}
+    return _patch(binding, annotations=annotations, held=True, clusters=[])
+
+
 def started(binding: Binding, record: AdmissionRecord) -> Patch:
     """It runs: what was noted of tries in vain before that goes. Does not move the generation either."""
     return _patch(binding, annotations={ADMISSION: write_record(record)})
@@ -71,9 +78,13 @@ def clear(binding: Binding) -> Patch:
     Never for a binding that preserves resources on deletion: its pods would run on, managed by nobody.
     Raises ValueError for one.
     """
+    _refuse_preserved(binding)
+    return _patch(binding, held=True, clusters=[])
+
+
+def _refuse_preserved(binding: Binding) -> None:
     if binding.is_preserved:
         raise ValueError(f"{binding.key}: preserveResourcesOnDeletion: clearing it would strand its pods")
-    return _patch(binding, held=True, clusters=[])
 
 
 def _patch(

@@ -53,6 +53,8 @@ class RunningSet:
         """Released, and overtaken by what was released later."""
         self.retried: set[str] = set()
         """Placed, after tries in vain that its record still counts."""
+        self.starting: set[str] = set()
+        """Placed, and pods of it do not run yet."""
         self._running: dict[str, Running] = {}
 
     def __len__(self) -> int:
@@ -80,6 +82,7 @@ class RunningSet:
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
         record = entry.effective_record
         has_started = isinstance(phase, Placed) and not phase.starting
+        _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
         if charged is None:
             self._running.pop(uid, None)
@@ -99,7 +102,7 @@ class RunningSet:
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
-        for uids in (self.in_flight, self.parked, self.unobserved, self.retried):
+        for uids in (self.in_flight, self.parked, self.unobserved, self.retried, self.starting):
             uids.discard(uid)
         self._running.pop(uid, None)
 

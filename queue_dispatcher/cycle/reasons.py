@@ -119,8 +119,9 @@ def behind_head(head: str, because: str, namespace: str = "") -> Reason:
 
 def waiting_for_gang_members(group: str, present: int, wanted: int) -> Reason:
     """Workloads of its group have not been created yet."""
-    text = f"{present} of the {wanted} workloads of group {group} are there"
-    return Reason("WaitingForGangMembers", text, f"the other workloads of group {group} are created")
+    text = f"{present} of the {wanted} workloads of group {group} are there and can be released"
+    ends = f"the other workloads of group {group} are created, or what holds them is mended"
+    return Reason("WaitingForGangMembers", text, ends)
 
 
 def backing_off(until: str, times: int, because: str) -> Reason:

@@ -21,7 +21,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
-from queue_dispatcher.turn.overdue import why_overdue
+from queue_dispatcher.turn.overdue import why_never_ready, why_overdue
 from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -72,13 +72,15 @@ def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] 
     promised = promised_to(entry)
     moment = Moment(now.day_ms, now.elapsed_ms)
     reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, moment)
-    if reason is None or entry.binding.placed:
+    never_ready = why_never_ready(entry.binding, entry.seen, state, promised, moment)
+    if never_ready is None and (reason is None or entry.binding.placed):
         return None
-    count = state.record.tries + 1
-    return patches.take_back(
-        entry.binding,
-        RequeueRecord(count, now.day_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),
-    )
+    count, again = state.record.tries + 1, never_ready or reason or ""
+    not_before_ms = now.day_ms + promised.backoff_ms(count)
+    requeue = RequeueRecord(count, not_before_ms, state.record.enqueued_ms, again)
+    if never_ready is not None:
+        return patches.stop(entry.binding, requeue)
+    return patches.take_back(entry.binding, requeue)
 
 
 def _take_back_growth(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:

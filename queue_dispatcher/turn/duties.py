@@ -8,7 +8,7 @@ from queue_dispatcher.bindings.state import Admitted, Adopted, HeldWithin, Reass
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.overdue import due_ms, why_overdue
+from queue_dispatcher.turn.overdue import due_ms, why_never_ready, why_overdue
 from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose, Write
 
@@ -46,6 +46,21 @@ def started(cache: Cache, now: Now) -> list[Write]:
         if now.elapsed_ms - (entry := cache.entries[uid]).seen.since_ms >= STARTED_MS
         and may_write(entry, now.day_ms)
     ]
+
+
+def never_ready(cache: Cache, now: Now) -> list[Write]:
+    """The writes that take back what is placed and whose pods do not run in the time that its class gives."""
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    writes = []
+    for uid in sorted(cache.running.starting):
+        entry = cache.entries[uid]
+        if (
+            isinstance(entry.state, Admitted)
+            and may_write(entry, now.day_ms)
+            and why_never_ready(entry.binding, entry.seen, entry.state, promised_to(entry), moment)
+        ):
+            writes.append(begin(entry, Purpose.TAKE_BACK, uid))
+    return writes
 
 
 def next_retry_ms(cache: Cache, day_ms: int) -> int | None:

@@ -5,6 +5,7 @@ one may be touched only while it is known to have looked: it has dealt with this
 that it found no place. What it has not looked at yet stays released, however long that takes.
 """
 
+from queue_dispatcher.api.service_class import ServiceClass, StartsWhen
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.state import Admitted, Placed, Unplaced
@@ -33,3 +34,20 @@ def why_overdue(
     if binding.is_settled:
         return f"no cluster took it within {start_timeout_ms // 1000} s"
     return None
+
+
+def why_never_ready(
+    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, now: Moment
+) -> str | None:
+    """Why all of a workload that is placed, and of which pods do not run, is to be taken back now.
+
+    None if it is not: where its class does not ask for that, and where pods would be left behind.
+    """
+    phase = state.phase
+    if promised.starts_when is not StartsWhen.READY or binding.is_held or binding.is_preserved:
+        return None
+    if not isinstance(phase, Placed) or not phase.starting or not binding.is_settled:
+        return None
+    if now.elapsed_ms - seen.since_ms < promised.start_timeout_ms:
+        return None
+    return f"{phase.starting} of its pods did not run within {promised.start_timeout_ms // 1000} s"

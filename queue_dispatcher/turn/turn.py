@@ -20,7 +20,7 @@ from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.estimates.estimates import Probing, Subject
 from queue_dispatcher.turn.admissions import admissions
-from queue_dispatcher.turn.duties import duties, next_retry_ms, overdue, started
+from queue_dispatcher.turn.duties import duties, never_ready, next_retry_ms, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
@@ -67,7 +67,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     writes = duties(cache, now.day_ms)
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
-    writes += taken_back + started(cache, now)
+    writes += taken_back + never_ready(cache, now) + started(cache, now)
     kicked, probings = kicks(state, now)
     writes += kicked
     last = _last_decision(state, now)

@@ -3,8 +3,8 @@
 As `queue_dispatcher.workloads.finished` this reads the status that Karmada collects from a member cluster.
 What is charged is charged from release to the end that is reported, whatever this says; it tells people how
 much of that does not run yet, and the estimators what is still on its way. Of kinds without a rule nothing is
-said, nor where Karmada does not collect what is needed: of a Job it leaves out how many pods are ready unless
-an interpreter of yours has it told.
+said, nor where Karmada does not collect what is needed: some releases leave out how many pods of a Job are
+ready.
 
 Mirrors batch/v1 and apps/v1 (Kubernetes 1.36), Volcano 1.15, Kubeflow training-operator 1.9.
 """

@@ -381,6 +381,35 @@ def test_pods_that_do_not_run_are_told_and_not_taken_back() -> None:
     assert state_name(made.entry("noimage")) == "Placed"
 
 
+def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None:
+    made = Plane()
+    made.feed(SERVICE_CLASSES, service_class("strict", startTimeout="100s", startsWhen="Ready"))
+    for name in ("noimage", "late", "kept"):
+        more = {"preserveResourcesOnDeletion": True} if name == "kept" else {}
+        made.submit(name, said={"fairway.dev/class": "strict"}, replicas=2, more=more)
+    made.turn()
+    for name in ("noimage", "late", "kept"):
+        made.place(name, m1=2)
+        made.report(name, m1={"active": 2, "ready": 0})
+    made.passes(50)
+    made.report("late", m1={"active": 2, "ready": 2})
+    made.turn()
+    made.report("late", m1={"active": 2, "ready": 1})
+    made.passes(45)
+    assert made.released() == ["kept", "late", "noimage"]
+    made.passes(10)
+    assert made.released() == ["kept", "late"]
+    assert list(made.clusters("noimage")) == []
+    assert made.charged() == 4
+    assert "did not run within 100 s" in (made.requeue("noimage") or {})["reason"]
+    # Karmada's own queue may place it once more.
+    made.place("noimage", m1=2)
+    made.turn()
+    assert list(made.clusters("noimage")) == []
+    made.passes(70)
+    assert not made.is_held("noimage")
+
+
 def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:
     made = Plane()
     made.submit("train", replicas=2)
