@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
@@ -93,7 +94,8 @@ class Settings:
 
     ``schedulers``: names of those that place what is released. ``volcano_queues``: Volcano's Queue objects
     count as ClusterQueues. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
-    off. ``notices`` are sentences to log once at startup.
+    off. With ``observe`` nothing is released, nor is anything else written. ``notices`` are sentences to log
+    once at startup.
     """
 
     api: ApiSettings
@@ -102,8 +104,9 @@ class Settings:
     endpoints: EndpointSettings
     visibility: VisibilitySettings | None
     logs: LogSettings
-    catalogue: Path | None = None
     schedulers: frozenset[str] = KARMADA_SCHEDULERS
+    scope: ScopeSettings = field(default_factory=ScopeSettings)
+    observe: bool = False
     volcano_queues: bool = False
     writes_events: bool = True
     notices: tuple[str, ...] = ()

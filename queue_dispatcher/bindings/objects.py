@@ -48,10 +48,11 @@ class ObjectReference(KubeStruct, frozen=True):
 
 
 class NodeClaimSpec(KubeStruct, frozen=True):
-    """What pods demand of their node. Tolerations are not read: no flavor states the taints of its nodes."""
+    """What pods demand of their node."""
 
     hard_node_affinity: NodeSelector | None = None
     node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
 
 
 class ReplicaRequirements(KubeStruct, frozen=True):

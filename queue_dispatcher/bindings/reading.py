@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import msgspec
 
-from fairway.names import ADMISSION, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
+from fairway.names import ADMISSION, HELD_AT, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
+from fairway.scope import asked_for
 from queue_dispatcher.bindings.annotation import Malformed, location
 from queue_dispatcher.bindings.binding import Binding, PolicyReference, ScheduledCondition, WorkloadReference
 from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
@@ -85,6 +86,7 @@ class BindingReader:
                 service_class=one(admission.service_class),
                 requests=one(admission.requests),
                 flavors=one(admission.flavors),
+                components=one(admission.components),
                 group=one(admission.group),
             )
         workload = spec.resource
@@ -106,6 +108,7 @@ class BindingReader:
                 workload.uid,
             ),
             demand=one(demand),
+            resources=one(_resources(spec)),
             is_workload=is_workload,
             placement=None if placement is None else one(placement),
             placed=placed,
@@ -115,6 +118,8 @@ class BindingReader:
             is_deleting=metadata.deletion_timestamp is not None,
             is_skipped=SKIP in said,
             queue=one(said.get(QUEUE, "")),
+            names_queue=QUEUE in said,
+            gated_ms=(parse_ms(ours[HELD_AT]) or 0) if HELD_AT in ours else None,
             service_class=one(said.get(SERVICE_CLASS, "")),
             policy=self._policy(said),
             schedule_priority=spec.schedule_priority.priority if spec.schedule_priority else None,
@@ -158,3 +163,8 @@ class BindingReader:
             for item in status.aggregated_status or ()
             if is_finished(group, kind, item.status, self._rules)
         )
+
+
+def _resources(spec: BindingSpec) -> frozenset[str]:
+    parts = [spec.replica_requirements, *(part.replica_requirements for part in spec.components or ())]
+    return asked_for(part.resource_request for part in parts if part is not None)

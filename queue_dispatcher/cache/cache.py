@@ -7,16 +7,18 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
+from fairway.scope import Scope
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
+from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment, phase
-from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
+from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
@@ -63,25 +65,28 @@ _FEW_SHAPES = 1_000
 class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
-    ``changed`` is called when something may have to be decided anew. With ``probes`` estimators are asked.
-    ``schedulers``: the names of those that place what is released.
+    ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
+    ``probes`` estimators are asked. ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
+    of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
     ``queues``, and the kinds of ``templates``.
     """
 
     def __init__(
         self,
-        is_accelerator: Callable[[str], bool],
+        scope: Scope,
         changed: Callable[[], None],
         *,
         probes: bool = False,
         volcano: bool = False,
-        schedulers: Collection[str] = KARMADA_SCHEDULERS,
+        read: Callable[[ResourceBinding], Binding] | None = None,
+        forget: Callable[[str], None] | None = None,
     ) -> None:
         self._changed = changed
-        reader = BindingReader(schedulers=schedulers)
-        self.bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
-        self.cluster_bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
+        self._forget = forget
+        read = read or BindingReader().read
+        self.bindings = BindingTable(read, self._add, self._replace, self._remove)
+        self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)
         self.clusters = Table[ClusterObject, Cluster](read_cluster, self.fleet.cluster_changed)
         self.flavors = Table[ResourceFlavorObject, ResourceFlavor](
@@ -92,7 +97,7 @@ class Cache:
         self.queues = QueueCache(changed, lambda: self.fleet.capacity(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
-        self.shapes = Shapes(self.fleet, self.table, is_accelerator, probes=probes)
+        self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes)
         self.pending = PendingQueues(self.shapes)
         self.resolved = resolve((), {}, self.table)
         self.charges = Charges(self.resolved.tree)
@@ -111,7 +116,7 @@ class Cache:
         """Clusters where room may have appeared since somebody last looked; likewise."""
         self._changes = 0
         self._moment = Moment()
-        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, is_accelerator)
+        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
         self._indexes = Indexes()
@@ -151,6 +156,8 @@ class Cache:
             collection.discard(uid)
         self.running.drop(uid)
         entry.record = None
+        if self._forget is not None:
+            self._forget(uid)
         self._changed()
 
     def _template_changed(self, kind: Kind, key: str) -> None:

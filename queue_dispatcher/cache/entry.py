@@ -39,7 +39,8 @@ class Entry:
     under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
     ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
     milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
-    ``seen``: of its present release.
+    ``growing_ms``: when a growth that waits was first seen, epoch milliseconds, 0 without one. ``seen``: of
+    its present release.
     """
 
     __slots__ = (
@@ -48,6 +49,7 @@ class Entry:
         "facts",
         "failures",
         "group",
+        "growing_ms",
         "held_back",
         "is_writing",
         "item",
@@ -81,6 +83,7 @@ class Entry:
         self.failures = 0
         self.note = ""
         self.seen = UNSEEN
+        self.growing_ms = 0
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.
         self.written = ""
         self.written_ms = 0

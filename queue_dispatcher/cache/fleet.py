@@ -175,7 +175,7 @@ def _where(cluster: Cluster | None) -> Cluster | None:
 
 def _meaning(flavor: ResourceFlavor) -> ResourceFlavor:
     """What of a flavor decides which workloads it is for."""
-    return replace(flavor, capacity=Static({}), headroom_percent=0, tolerations=(), problems=())
+    return replace(flavor, capacity=Static({}), headroom_percent=0, problems=())
 
 
 def _has_grown(before: Cluster, after: Cluster) -> bool:

@@ -18,21 +18,24 @@ class Verdict:
 
     ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
-    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then.
+    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
+    would not even fit if nothing else ran, on the nodes that there are.
     """
 
     fits: int
     clusters: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()
     unanswered: str = ""
+    never: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
     """One ClusterQueue with what waits in it.
 
-    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``stopped``:
-    why it admits nothing, if so; a queue that cannot be found a place in the quota tree is stopped too.
+    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``reclaims``:
+    whether it can always take back what others borrow of its quota. ``stopped``: why it admits nothing, if
+    so; a queue that cannot be found a place in the quota tree is stopped too.
     """
 
     name: str
@@ -40,6 +43,7 @@ class QueueState:
     strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
     ageing: Ageing = NO_AGEING
     priority: int = 0
+    reclaims: bool = False
     stopped: Reason | None = None
 
 

@@ -82,7 +82,10 @@ class Asking:
         try:
             questions = await self._questions_of(probing)
         except KubeError as error:
-            return Answered(probing, unknown=(str(error),), ends="karmada-apiserver answers")
+            # Its address is nothing for those who submit workloads.
+            logger.warning("question %s: the workload cannot be read: %s", probing.probe, error)
+            told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
+            return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
         verdicts: list[Verdict] = []
         assumed = self._estimates.assumed(self._elapsed_ms())
         counted = self._estimates.counted(probing.clusters, self._elapsed_ms())

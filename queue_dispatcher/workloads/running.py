@@ -46,7 +46,7 @@ _COUNTS = msgspec.json.Decoder(_Counts)
 _TRAINING = msgspec.json.Decoder(_Training)
 
 _THERE: Mapping[GroupKind, Callable[[_Counts], int]] = {
-    ("batch", "Job"): lambda status: status.active + status.succeeded + status.failed,
+    ("batch", "Job"): lambda status: status.active + (status.ready or 0) + status.succeeded + status.failed,
     ("apps", "Deployment"): lambda status: status.replicas,
     ("apps", "StatefulSet"): lambda status: status.replicas,
     ("batch.volcano.sh", "Job"): lambda status: (

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.resource import ResourceKind
+from fairway.scope import Queueing, Scope
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
@@ -20,20 +21,15 @@ from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
-CATALOGUE = builtin_catalogue()
+SCOPE = Scope(builtin_catalogue())
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
-
-
-def is_accelerator(resource: str) -> bool:
-    known = CATALOGUE.lookup(resource)
-    return known is not None and known.is_accelerator
 
 
 class Feed:
     """Feeds one cache with objects, as reflectors do."""
 
     def __init__(self) -> None:
-        self.cache = Cache(is_accelerator, lambda: None)
+        self.cache = Cache(SCOPE, lambda: None)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
@@ -171,7 +167,7 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
             name = ("main", "other", "third")[number]
             obj = meta(objects.local_queue(name, f"q{chance.randrange(3)}"), name, "team", version)
         case _:
-            labels = {"fairway.dev/managed": "true"} if chance.random() < 0.5 else {}
+            labels = {"fairway.dev/queueing": chance.choice([*Queueing, "Enabled"])}
             obj = meta({"metadata": {"labels": labels}}, "team", "", version)
     metadata = obj["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]

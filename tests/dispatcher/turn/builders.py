@@ -11,6 +11,7 @@ import msgspec
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.resource import ResourceKind
 from fairway.names import ADMISSION, REQUEUE
+from fairway.scope import Scope
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
@@ -36,13 +37,8 @@ from tests.dispatcher.scenarios.objects import Obj, Options
 
 EPOCH_MS = 1_800_000_000_000
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
-CATALOGUE = builtin_catalogue()
+SCOPE = Scope(builtin_catalogue())
 HUNDRED = {"m1": 100}
-
-
-def is_accelerator(resource: str) -> bool:
-    known = CATALOGUE.lookup(resource)
-    return known is not None and known.is_accelerator
 
 
 class Plane:
@@ -79,7 +75,7 @@ class Plane:
     def restart(self) -> None:
         """Another process takes over, that knows what is written."""
         estimates = Estimates(60) if self.estimator is not None else None
-        self.cache = Cache(is_accelerator, lambda: None, probes=estimates is not None)
+        self.cache = Cache(SCOPE, lambda: None, probes=estimates is not None)
         self.state = TurnState(self.cache, estimates)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
