@@ -7,7 +7,7 @@ runs in a test on a clock of its own.
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,9 +16,9 @@ from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
-from queue_dispatcher.bindings.reading import BindingReader
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.entry import Entry, FinishedNotice
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
@@ -101,11 +101,13 @@ class Dispatcher:
         estimation: Estimation | None = None,
         teller: Teller | None = None,
         volcano: bool = False,
+        schedulers: Collection[str] = KARMADA_SCHEDULERS,
         observe: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        observing = Observing(BindingReader().read) if observe else None
+        reader = BindingReader(schedulers=schedulers)
+        observing = Observing(reader.read) if observe else None
         self.observes = observe
         self._api: Api[ResourceBinding] = observing or api
         self._caught_up = caught_up
@@ -119,7 +121,7 @@ class Dispatcher:
             lambda: self.controller.changed(),
             probes=estimation is not None,
             volcano=volcano,
-            read=observing.shown if observing is not None else None,
+            read=reader.read if observing is None else observing.shown,
             forget=observing.forget if observing is not None else None,
         )
         self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
@@ -187,6 +189,12 @@ class _Witness:
                 metrics.placed(queue, took_ms / 1000)
             case FinishedNotice(_, queue):
                 metrics.finished(queue)
+            case RestartedNotice(entry, queue):
+                told = (
+                    "it had ended, and Karmada has started it anew elsewhere: charged to ClusterQueue "
+                    f"{queue} again, without having waited"
+                )
+                self._teller.tell(entry, "Restarted", told, is_warning=True)
             case TakenBackNotice(entry, queue, requeue):
                 metrics.taken_back(queue, "StartTimeout")
                 told = f"did not start ({requeue.reason}), time {requeue.count}; waits again, in its place"

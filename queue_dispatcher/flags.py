@@ -44,6 +44,7 @@ from fairway.service.goflags import (
     switch,
     text_flag,
 )
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS
 from queue_dispatcher.settings import (
     ApiSettings,
     ElectionSettings,
@@ -128,6 +129,14 @@ _ESTIMATOR_KEY: Final = text_flag("scheduler-estimator-key-file", "Key of that c
 _VOLCANO: Final = switch(
     "volcano-queues", "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues."
 )
+_SCHEDULER: Final = Flag(
+    "scheduler-name",
+    parse_text,
+    "default-scheduler",
+    "What karmada-scheduler, or another that places bindings as it does, is named; may be repeated. Work of "
+    "policies that name any other scheduler is not released.",
+    "NAME",
+)
 _EVENTS: Final = switch("events", "Write Events on bindings: admitted, taken back, why they wait.", "true")
 
 _ELECT: Final = switch("leader-elect", "Elect one leader among the replicas; only it writes.", "true")
@@ -208,7 +217,7 @@ GROUPS: Final = (
             _ESTIMATOR_KEY,
         ),
     ),
-    FlagGroup("Queues", (_VOLCANO, _EVENTS)),
+    FlagGroup("Queues", (_SCHEDULER, _VOLCANO, _EVENTS)),
     SCOPE,
     FlagGroup(
         "Leader election",
@@ -265,6 +274,7 @@ def parse(
         endpoints=endpoint_settings(line, _HEALTH),
         visibility=_visibility(line, is_file),
         logs=log_settings(line, _VERBOSITY),
+        schedulers=frozenset(line.values(_SCHEDULER)) or KARMADA_SCHEDULERS,
         scope=scope_settings(line, is_file),
         observe=line.value(OBSERVE),
         volcano_queues=line.value(_VOLCANO),

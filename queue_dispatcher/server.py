@@ -140,6 +140,7 @@ class _Parts:
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,
+            schedulers=settings.schedulers,
             observe=settings.observe,
         )
         self.sources = Sources(

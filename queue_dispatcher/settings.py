@@ -8,6 +8,7 @@ from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
+from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,10 @@ class VisibilitySettings:
 class Settings:
     """The whole configuration of a dispatcher process.
 
-    ``volcano_queues``: Volcano's Queue objects count as ClusterQueues. ``writes_events``: whether Events are
-    written on bindings. ``visibility`` None is off. With ``observe`` nothing is released, nor is anything
-    else written. ``notices`` are sentences to log once at startup.
+    ``schedulers``: names of those that place what is released. ``volcano_queues``: Volcano's Queue objects
+    count as ClusterQueues. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
+    off. With ``observe`` nothing is released, nor is anything else written. ``notices`` are sentences to log
+    once at startup.
     """
 
     api: ApiSettings
@@ -102,6 +104,7 @@ class Settings:
     endpoints: EndpointSettings
     visibility: VisibilitySettings | None
     logs: LogSettings
+    schedulers: frozenset[str] = KARMADA_SCHEDULERS
     scope: ScopeSettings = field(default_factory=ScopeSettings)
     observe: bool = False
     volcano_queues: bool = False

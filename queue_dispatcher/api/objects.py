@@ -139,6 +139,7 @@ class ServiceClassSpec(KubeStruct, frozen=True):
     priority: int | None = None
     global_default: bool | None = None
     start_timeout: str | None = None
+    starts_when: str | None = None
     requeue: RequeueSpec | None = None
     max_wait: str | None = None
     max_runtime: str | None = None

@@ -171,5 +171,5 @@ def admission_record(
         flavors=flavors,
         components=components,
         group=group,
-        tries=state.tries if isinstance(state, Pending) else 0,
+        tries=state.tries if isinstance(state, Pending | Growing) else 0,
     )

@@ -82,6 +82,7 @@ class Binding:
     is placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload
     has come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in
     the spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    ``foreign_scheduler``: who is to place it, where that is none of Karmada's.
     ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
     was never admitted.
     """
@@ -115,6 +116,7 @@ class Binding:
     requeue: RequeueRecord | Malformed | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    foreign_scheduler: str = ""
     progress: Progress = ALL_RUNS
     let_go_by: str = ""
 

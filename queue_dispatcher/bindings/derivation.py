@@ -30,6 +30,7 @@ somebody else's, and stays.
 from dataclasses import replace
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.phase import lacks_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -39,24 +40,18 @@ from queue_dispatcher.bindings.state import (
     Foreign,
     Growing,
     HeldWithin,
-    InFlight,
     Pending,
     Phase,
-    Placed,
     Reassert,
     Shrinking,
     State,
-    Unplaced,
     Unresolved,
 )
-from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
-
-CLOCK_SKEW_MS = 30_000
-"""How far apart our clock and Karmada's may be; half of the shortest pause between two tries."""
 
 
 def read_state(
@@ -66,6 +61,7 @@ def read_state(
     *,
     in_scope: bool,
     copies: int,
+    phase: Phase,
     seen_ms: int,
 ) -> State:
     """The state of a binding; total, and the same for the same arguments.
@@ -73,7 +69,8 @@ def read_state(
     ``template``: None where it is not there (yet). ``queue``: by `queue_of`. ``in_scope``: whether it is to
     wait in a queue, by `fairway.scope`; true as long as that cannot be told of what is held. ``copies``: on
     how many clusters all of it is expected, by `placement.copies`. ``seen_ms``: when a growth that waits was
-    first seen; it was not asked for later.
+    first seen; it was not asked for later. ``phase``: what has become of it where it was released, by
+    `queue_dispatcher.bindings.phase`.
     """
     record = binding.record
     is_skipped = binding.is_skipped or (isinstance(template, TemplateFacts) and template.is_skipped)
@@ -86,9 +83,9 @@ def read_state(
     if is_finished(binding):
         return Finished()
     if is_skipped or binding.is_deleting:
-        return _left_alone(binding, record, queue)
+        return _left_alone(binding, record, queue, phase)
     if record is not None:
-        return _recorded(binding, record, queue, copies, seen_ms)
+        return _recorded(binding, record, queue, copies, phase, seen_ms)
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
@@ -116,24 +113,32 @@ def _is_share(binding: Binding, share: Share) -> bool:
     return binding.demand.is_set or share.replicas > 0
 
 
-def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolved | Reason) -> State:
+def _left_alone(
+    binding: Binding, record: AdmissionRecord | None, queue: Resolved | Reason, phase: Phase
+) -> State:
     if record is not None:
-        return Admitted(record, _phase(binding, record))
+        return Admitted(record, phase)
     return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
 
 
 def _recorded(
-    binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int, seen_ms: int
+    binding: Binding,
+    record: AdmissionRecord,
+    queue: Resolved | Reason,
+    expected: int,
+    phase: Phase,
+    seen_ms: int,
 ) -> State:
     if binding.problems:
         # What it wants now cannot be told, so it keeps what it has.
-        return Admitted(record, _phase(binding, record))
+        return Admitted(record, phase)
     copies = binding.copies(max(record.copies, expected))
     wanted = binding.demand.total(copies)
-    as_wanted = replace(record, replicas=binding.demand.replicas, copies=copies, requests=wanted)
+    as_wanted = replace(
+        record, replicas=binding.demand.replicas, copies=copies, requests=wanted, not_before_ms=0
+    )
     more_pods = binding.demand.replicas > record.replicas
     if not binding.is_held:
-        phase = _phase(binding, record)
         is_less = not more_pods and not beyond(wanted, record.requests)
         if is_less and as_wanted != record:
             return Shrinking(as_wanted, phase)
@@ -142,9 +147,20 @@ def _recorded(
     runs_as_wanted = binding.demand.is_set and bool(binding.placed)
     if not need and (runs_as_wanted or not more_pods):
         return HeldWithin(as_wanted)
-    stopped = queue.stopped if isinstance(queue, Resolved) else None
-    since_ms = _grown_ms(binding, seen_ms)
-    return Growing(record, record.queue, record.local_queue, wanted, need, copies, since_ms, blocked=stopped)
+    stopped = _stranger(binding) or (queue.stopped if isinstance(queue, Resolved) else None)
+    return Growing(
+        record,
+        record.queue,
+        record.local_queue,
+        wanted,
+        need,
+        copies,
+        _grown_ms(binding, seen_ms),
+        blocked=stopped,
+        due_ms=record.not_before_ms,
+        tries=record.tries,
+        because=_refusal(binding),
+    )
 
 
 def _held_where_placed(
@@ -160,7 +176,7 @@ def _held_where_placed(
         return Reassert()
     wanted = binding.demand.total(copies)
     need = beyond(wanted, binding.demand.held(binding.placed))
-    if not binding.problems and not need and not _lacks_replicas(binding):
+    if not binding.problems and not need and not lacks_replicas(binding):
         return HeldWithin(None)
     blocked = _obstacle(binding, template, queue)
     since_ms = _grown_ms(binding, seen_ms)
@@ -211,26 +227,15 @@ def _obstacle(
         return unreadable("; ".join(template.problems))
     if not isinstance(queue, Resolved):
         return queue
-    return queue.stopped
+    return _stranger(binding) or queue.stopped
 
 
-def _lacks_replicas(binding: Binding) -> bool:
-    """Whether fewer replicas are placed than wanted."""
-    if binding.demand.is_set or not binding.placed:
-        return not binding.placed and binding.demand.replicas > 0
-    wanted = binding.demand.replicas
-    if binding.placement is not None and binding.placement.is_duplicated:
-        return any(share.replicas < wanted for share in binding.placed)
-    return sum(share.replicas for share in binding.placed) < wanted
-
-
-def _phase(binding: Binding, record: AdmissionRecord) -> Phase:
-    if not _lacks_replicas(binding):
-        return Placed()
+def _refusal(binding: Binding) -> str:
+    """Why Karmada did not place all of it, as it said last."""
     scheduled = binding.scheduled
-    if scheduled is None or scheduled.is_scheduled:
-        return InFlight()
-    # Karmada renews the time of a condition only when its status changes: an older one is of an earlier try.
-    if scheduled.changed_ms + CLOCK_SKEW_MS < record.admitted_ms:
-        return InFlight()
-    return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)
+    return f"{scheduled.reason}: {scheduled.message}" if scheduled is not None and binding.is_refused else ""
+
+
+def _stranger(binding: Binding) -> Reason | None:
+    """Why nobody would place it, if so."""
+    return foreign_scheduler(binding.foreign_scheduler) if binding.foreign_scheduler else None

@@ -167,6 +167,7 @@ class BindingSpec(KubeStruct, frozen=True):
     suspension: Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
     schedule_priority: SchedulePriority | None = None
+    scheduler_name: str = ""
 
 
 class BindingCondition(KubeStruct, frozen=True):

@@ -42,6 +42,23 @@ def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
     return _patch(binding, annotations={ADMISSION: None, REQUEUE: write_requeue(requeue)}, held=True)
 
 
+def stop(binding: Binding, requeue: RequeueRecord) -> Patch:
+    """It is placed and never ran: as `take_back`, and off all clusters. Raises ValueError as `clear` does."""
+    _refuse_preserved(binding)
+    annotations = {ADMISSION: None, REQUEUE: write_requeue(requeue)}
+    return _patch(binding, annotations=annotations, held=True, clusters=[])
+
+
+def started(binding: Binding, record: AdmissionRecord) -> Patch:
+    """It runs: what was noted of tries in vain before that goes. Does not move the generation either."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)})
+
+
+def take_back_growth(binding: Binding, record: AdmissionRecord) -> Patch:
+    """More of it was admitted than Karmada can place: held, with the record lowered to what is placed."""
+    return _patch(binding, annotations={ADMISSION: write_record(record)}, held=True)
+
+
 def hold(binding: Binding) -> Patch:
     """First half of a kick: held for a moment, so that letting go makes Karmada look at it anew.
 
@@ -62,9 +79,13 @@ def clear(binding: Binding) -> Patch:
     Never for a binding that preserves resources on deletion: its pods would run on, managed by nobody.
     Raises ValueError for one.
     """
+    _refuse_preserved(binding)
+    return _patch(binding, held=True, clusters=[])
+
+
+def _refuse_preserved(binding: Binding) -> None:
     if binding.is_preserved:
         raise ValueError(f"{binding.key}: preserveResourcesOnDeletion: clearing it would strand its pods")
-    return _patch(binding, held=True, clusters=[])
 
 
 def _patch(

@@ -1,4 +1,4 @@
-"""What members report of placed work: does it run, was it sent there at all? For people; decides nothing.
+"""What members report of placed work: does it run, are its pods there, was it sent there at all?
 
 Karmada places first, then writes into the member, then collects what became of it, each at its own pace. What
 lies between is charged and does not run.
@@ -12,7 +12,7 @@ import msgspec
 from fairway.kube.objects import KubeStruct
 from queue_dispatcher.bindings.objects import NULL, BindingStatus, Suspension
 from queue_dispatcher.workloads.demand import Demand, Placed
-from queue_dispatcher.workloads.running import running_pods
+from queue_dispatcher.workloads.running import are_seen, running_pods, starting_pods
 
 SCHEDULING = "f:scheduling"
 _OURS = ("fairway", "karmada-")
@@ -21,13 +21,17 @@ _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``idle``: pods that are placed and of which no member says that they run. ``silent``: clusters that got
-    a part and have not reported anything of it. ``unsent``: those to which a policy has Karmada send nothing.
+    """``idle``: pods that are placed and of which no member says that they run; ``starting``: pods of which a
+    member says that they are there and do not run. ``silent``: clusters that got a part and have not reported
+    anything of it; ``unseen``: those and others of which no pod is reported. ``unsent``: those to which a
+    policy has Karmada send nothing.
     """
 
     idle: int = 0
     silent: int = 0
     unsent: tuple[str, ...] = ()
+    starting: int = 0
+    unseen: frozenset[str] = frozenset()
 
 
 ALL_RUNS = Progress()
@@ -46,7 +50,8 @@ def progress_of(
     if not placed:
         return ALL_RUNS
     reports = {item.cluster_name: item.status for item in status.aggregated_status or ()}
-    idle = silent = 0
+    idle = silent = starting = 0
+    unseen = set()
     for share in placed:
         pods = pods_at(demand, share)
         report = reports.get(share.cluster, NULL)
@@ -55,10 +60,14 @@ def progress_of(
         if bytes(report) == b"null":
             silent += 1
             idle += pods
+            unseen.add(share.cluster)
             continue
+        if not are_seen(group, kind, report):
+            unseen.add(share.cluster)
         running = running_pods(group, kind, report)
         idle += max(0, pods - running) if running is not None else 0
-    return Progress(idle, silent, _unsent(placed, suspension))
+        starting += starting_pods(group, kind, report)
+    return Progress(idle, silent, _unsent(placed, suspension), starting, frozenset(unseen))
 
 
 def pods_at(demand: Demand, share: Placed) -> int:

@@ -4,7 +4,7 @@ What is broken in the spec becomes a problem by field, and keeps the workload fr
 broken elsewhere becomes a note. Everything that bindings have in common is one object for all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -29,6 +29,9 @@ POLICY_NAMESPACE = "propagationpolicy.karmada.io/namespace"
 POLICY_NAME = "propagationpolicy.karmada.io/name"
 CLUSTER_POLICY_NAME = "clusterpropagationpolicy.karmada.io/name"
 
+KARMADA_SCHEDULERS = frozenset(("default-scheduler",))
+"""As karmada-scheduler is named unless it is told otherwise, and as whom it takes what names nobody."""
+
 MAX_MESSAGE = 512
 """Of a condition's message, as many characters are kept."""
 
@@ -39,10 +42,18 @@ _NO_STATUS = BindingStatus()
 
 
 class BindingReader:
-    """Reads bindings; what they share is shared between all that one reader has read."""
+    """Reads bindings; what they share is shared between all that one reader has read.
 
-    def __init__(self, rules: Mapping[GroupKind, Rule] = RULES) -> None:
+    ``schedulers``: the names of those that place what is released.
+    """
+
+    def __init__(
+        self,
+        rules: Mapping[GroupKind, Rule] = RULES,
+        schedulers: Collection[str] = KARMADA_SCHEDULERS,
+    ) -> None:
         self._rules = rules
+        self._schedulers = frozenset(schedulers) | {""}
         self._interner = Interner()
 
     def read(self, stated: ResourceBinding) -> Binding:
@@ -118,6 +129,7 @@ class BindingReader:
             requeue=requeue,
             problems=tuple(problems),
             notes=tuple(notes),
+            foreign_scheduler="" if spec.scheduler_name in self._schedulers else one(spec.scheduler_name),
             progress=one(progress_of(group, workload.kind, demand, placed, status, spec.suspension)),
             let_go_by="" if is_held or admission else one(let_go_by(metadata.managed_fields)),
         )

@@ -46,8 +46,9 @@ class AdmissionRecord:
     ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
     of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
     resource, each in full until the workload is placed; ``components``: of one kind of pods, by name, where
-    not all have the same. ``group``: what it was admitted with, empty if alone. ``tries``: how often it had
-    been taken back before.
+    not all have the same. ``group``: what it was admitted with, empty if alone. ``tries``: how often it, or
+    its growth, had been taken back since it last started. ``not_before_ms``: its growth is not to be admitted
+    before, epoch milliseconds; 0 for at once.
     """
 
     id: str
@@ -64,6 +65,7 @@ class AdmissionRecord:
     components: tuple[tuple[str, Flavors], ...] = ()
     group: str = ""
     tries: int = 0
+    not_before_ms: int = 0
 
 
 class _Record(KubeStruct, frozen=True):
@@ -81,6 +83,7 @@ class _Record(KubeStruct, frozen=True):
     components: dict[str, dict[str, list[str]]] = msgspec.field(default_factory=dict)
     group: str = ""
     tries: int = 0
+    not_before: str = ""
 
 
 _RECORDS = msgspec.json.Decoder(_Record)
@@ -115,6 +118,8 @@ def write_record(record: AdmissionRecord) -> str:
         value["group"] = record.group
     if record.tries:
         value["tries"] = record.tries
+    if record.not_before_ms:
+        value["notBefore"] = format_ms(record.not_before_ms)
     return encode(value)
 
 
@@ -145,6 +150,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         components=tuple((name, _flavors(of)) for name, of in sorted(raw.components.items())),
         group=raw.group,
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
+        not_before_ms=read_moment("notBefore", raw.not_before) if raw.not_before else 0,
     )
 
 

@@ -70,19 +70,31 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """All of it is placed, or there is nothing to place."""
+    """All of it is placed, or there is nothing to place.
+
+    ``starting``: pods that are in their clusters and have never all run yet, as far as those report.
+    """
+
+    starting: int = 0
 
 
-Phase = InFlight | Unplaced | Placed
+@dataclass(frozen=True, slots=True)
+class Unobserved:
+    """Karmada has not looked at it, though it has placed what was released later."""
+
+
+Phase = InFlight | Unobserved | Unplaced | Placed
+"""What has become of a release; told by `queue_dispatcher.bindings.phase`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """Admitted by the record and free to be placed; charged. No write of its own.
 
-    What the dispatcher may do: take an unplaced one back (`patches.take_back`) or kick it, once it is settled
-    or known to be unplaced, and only while nothing of it is placed. ``copies``: on how many clusters all of
-    it is expected by now, where those are more than the record says and nobody holds it; else 0.
+    What the dispatcher may do: take back what is not placed of it (`patches.take_back`, or where a part runs,
+    `patches.take_back_growth`) or kick it, once it is settled or known to be unplaced. ``copies``: on how
+    many clusters all of it is expected by now, where those are more than the record says and nobody holds it;
+    else 0.
     """
 
     record: AdmissionRecord
@@ -95,7 +107,9 @@ class Growing:
     """Wants more than it was admitted with, and what runs is kept from growing meanwhile; charged as it is.
 
     ``record`` None: it was adopted. ``need``: the difference, which is what its admission has to find room
-    for; that is one write (`patches.admit_growth`). ``blocked``: why it cannot be admitted at present.
+    for; that is one write (`patches.admit`). ``blocked``: why it cannot be admitted at present. ``due_ms``,
+    ``tries`` and ``because``: of growth that was admitted, found no place and was taken back, as in
+    `Pending`.
     """
 
     record: AdmissionRecord | None
@@ -106,6 +120,9 @@ class Growing:
     copies: int
     enqueued_ms: int
     blocked: Reason | None = None
+    due_ms: int = 0
+    tries: int = 0
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.phase import Moment, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
@@ -25,26 +26,32 @@ from queue_dispatcher.bindings.state import (
     Finished,
     Foreign,
     HeldWithin,
-    InFlight,
     Pending,
-    Placed,
     Reassert,
     Shrinking,
     State,
-    Unplaced,
 )
 from queue_dispatcher.cache.binding_table import BindingTable
 from queue_dispatcher.cache.charges import Charges
 from queue_dispatcher.cache.charging import Charging
-from queue_dispatcher.cache.entry import Admission, Entry, FinishedNotice, GroupKey, Notice, PlacedNotice
+from queue_dispatcher.cache.entry import (
+    Admission,
+    Entry,
+    FinishedNotice,
+    GroupKey,
+    Notice,
+    PlacedNotice,
+    RestartedNotice,
+)
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
-from queue_dispatcher.cache.items import Items
+from queue_dispatcher.cache.items import Items, promised_to
 from queue_dispatcher.cache.lost import charged_on
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_record
+from queue_dispatcher.cache.running import RunningSet, is_placed, phase_of
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.templates import Kind, Templates
@@ -96,10 +103,7 @@ class Cache:
         self.charges = Charges(self.resolved.tree)
         self.entries: dict[str, Entry] = {}
         """By uid."""
-        self.in_flight: set[str] = set()
-        """Released, or about to be, and not placed yet; without those that are parked."""
-        self.parked: set[str] = set()
-        """Released, and put aside by Karmada as unschedulable."""
+        self.running = RunningSet()
         self.duties: set[str] = set()
         """Those whose state calls for a write, whatever is decided."""
         self.guarded: set[str] = set()
@@ -110,10 +114,9 @@ class Cache:
         """What happened since somebody last looked; whoever looks empties it."""
         self.room: set[str] = set()
         """Clusters where room may have appeared since somebody last looked; likewise."""
-        self.day_ms = 0
-        """The time of day at which what is derived now is seen; whoever settles says it before."""
         self._changes = 0
-        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, lambda: self.day_ms)
+        self._moment = Moment()
+        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
         self._indexes = Indexes()
@@ -149,8 +152,9 @@ class Cache:
         if self.charges.drop(uid):
             self._changes += 1
             self._room_of(entry)
-        for collection in (self.in_flight, self.parked, self.duties, self.forward):
+        for collection in (self.duties, self.forward):
             collection.discard(uid)
+        self.running.drop(uid)
         entry.record = None
         if self._forget is not None:
             self._forget(uid)
@@ -200,6 +204,15 @@ class Cache:
         return taken
 
     # Bringing everything up to date.
+
+    def advance(self, moment: Moment) -> None:
+        """It is that late: what has become of releases is derived anew where time alone changes it."""
+        self._moment = moment
+        for uid in list(self.running.in_flight):
+            entry = self.entries[uid]
+            known = phase_of(entry)
+            if known is not None and known != phase(entry.binding, entry.seen, moment):
+                self.mark(entry)
 
     def mark(self, entry: Entry) -> None:
         """Derive the entry anew."""
@@ -259,8 +272,8 @@ class Cache:
             self._dirty[uid] = self.entries[uid]
 
     def _derive(self, entry: Entry) -> None:
-        before = entry.state
-        entry.state = self._interpreter.read(entry)
+        before, seen = entry.state, entry.seen
+        entry.state = self._interpreter.read(entry, self._moment)
         made = entry.binding.record
         # Also what another leader made of it counts, if it is not older.
         if entry.record is not None and made is not None and made.admitted_ms >= entry.record.admitted_ms:
@@ -268,7 +281,11 @@ class Cache:
         self._indexes.leads_to(entry)
         self._charge(entry)
         self._stand(entry)
+        running, uid = self.running, entry.uid
+        was_starting, was_in_flight = running.is_starting(uid), uid in running.in_flight
         self._classify(entry, before)
+        if was_starting and is_placed(entry):
+            self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight))
 
     def _charge(self, entry: Entry) -> None:
         before = self.charges.get(entry.uid)
@@ -289,30 +306,16 @@ class Cache:
     def _classify(self, entry: Entry, before: State) -> None:
         """Note what the state means for the release window and for writes, and what has just happened."""
         uid, state = entry.uid, entry.state
-        was_under_way = uid in self.in_flight or uid in self.parked
-        phase = state.phase if isinstance(state, Admitted | Shrinking) else None
         is_assumed = entry.record is not None
-        # What was found to be parked stays so until Karmada says something else, see `park`.
-        stays = uid in self.parked and isinstance(phase, InFlight) and entry.binding.is_refused
-        is_parked = not is_assumed and (isinstance(phase, Unplaced) or stays)
-        _keep(self.parked, uid, is_parked)
-        _keep(self.in_flight, uid, not is_parked and (is_assumed or isinstance(phase, InFlight)))
-        if uid not in self.parked:
-            entry.parked_ms = 0
+        self.running.put(entry, self.charges.get(uid), promised_to(entry))
         is_duty = isinstance(state, HeldWithin | Shrinking | Reassert) or (
             isinstance(state, Adopted) and state.restore
         )
         _keep(self.duties, uid, is_duty and not is_assumed)
-        if was_under_way and not is_assumed and isinstance(phase, Placed):
-            self.notices.append(PlacedNotice(uid, charged_name(entry), entry.released_ms))
-            entry.released_ms = entry.kicks = entry.kicked_ms = 0
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             self.notices.append(FinishedNotice(uid, charged_name(entry) or queue_name(entry)))
-
-    def park(self, uid: str) -> None:
-        """Karmada has put the binding aside without saying so."""
-        self.in_flight.discard(uid)
-        self.parked.add(uid)
+        if isinstance(before, Finished) and isinstance(state, Admitted):
+            self.notices.append(RestartedNotice(entry, state.record.queue))
 
     @property
     def changes(self) -> int:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.phase import UNSEEN, Seen
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
@@ -38,9 +39,8 @@ class Entry:
     under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
     ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
     milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
-    ``growing_ms``: when a growth that waits was first seen, epoch milliseconds, 0 without one.
-    The times ``released_ms`` (0 if not by this process), ``parked_ms`` and ``kicked_ms`` are of the monotonic
-    clock.
+    ``growing_ms``: when a growth that waits was first seen, epoch milliseconds, 0 without one. ``seen``: of
+    its present release.
     """
 
     __slots__ = (
@@ -53,16 +53,13 @@ class Entry:
         "held_back",
         "is_writing",
         "item",
-        "kicked_ms",
-        "kicks",
         "line",
         "note",
-        "parked_ms",
         "priority",
         "queue",
         "record",
-        "released_ms",
         "retry_ms",
+        "seen",
         "state",
         "waits",
         "written",
@@ -85,10 +82,7 @@ class Entry:
         self.retry_ms = 0
         self.failures = 0
         self.note = ""
-        self.released_ms = 0
-        self.parked_ms = 0
-        self.kicked_ms = 0
-        self.kicks = 0
+        self.seen = UNSEEN
         self.growing_ms = 0
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.
         self.written = ""
@@ -100,14 +94,23 @@ class Entry:
         """The binding's uid."""
         return self.binding.uid
 
+    @property
+    def effective_record(self) -> AdmissionRecord | None:
+        """The record of the admission under way, else the one that is written."""
+        return self.record or self.binding.record
+
 
 @dataclass(frozen=True, slots=True)
 class PlacedNotice:
-    """Karmada placed a released binding; ``released_ms``: 0 if this process did not release it."""
+    """Karmada placed a released binding. ``seen``: of the release, up to then.
+
+    ``was_in_flight``: Karmada was expected to place it; else it had put it aside, or not looked at it.
+    """
 
     uid: str
     queue: str
-    released_ms: int
+    seen: Seen
+    was_in_flight: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,4 +121,12 @@ class FinishedNotice:
     queue: str
 
 
-Notice = PlacedNotice | FinishedNotice
+@dataclass(frozen=True, slots=True)
+class RestartedNotice:
+    """Karmada has placed a workload anew that had come to its end."""
+
+    entry: Entry
+    queue: str
+
+
+Notice = PlacedNotice | FinishedNotice | RestartedNotice

@@ -1,6 +1,5 @@
 """Interpreter: what a binding means among the queues, classes, namespaces and templates that there are."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from fairway.names import QUEUEING
@@ -8,6 +7,7 @@ from fairway.scope import Queueing, Reach, Scope
 from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.derivation import read_state
+from queue_dispatcher.bindings.phase import Moment, follow, phase
 from queue_dispatcher.bindings.state import Foreign, Growing, State, Unresolved
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import Fleet
@@ -38,22 +38,23 @@ class Interpreter:
         templates: Templates,
         fleet: Fleet,
         scope: Scope,
-        now_ms: Callable[[], int],
     ) -> None:
         self._queues = queues
         self._templates = templates
         self._fleet = fleet
         self._scope = scope
-        self._now_ms = now_ms
 
     def expect(self, binding: Binding) -> None:
         """The binding will be read: if it has a template, that is to be looked for."""
         if _is_scheduled(binding):
             self._templates.kind_of(binding.workload)
 
-    def read(self, entry: Entry) -> State:
-        """The state of the entry's binding; notes its queue, its template's facts and its priority on it."""
+    def read(self, entry: Entry, now: Moment) -> State:
+        """The state of the entry's binding now; notes its queue, its template's facts, its priority and what
+        is seen of its release on it.
+        """
         binding = entry.binding
+        seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms)
         if not _is_scheduled(binding):
             workload = binding.workload
             return _CRON_JOB if (workload.group, workload.kind) == ("batch", "CronJob") else _FOREIGN
@@ -74,13 +75,14 @@ class Interpreter:
         entry.priority = priority_of(
             stated, classes, self._queues.priority_classes.values, self._queues.unread
         )
-        seen_ms = entry.growing_ms or self._now_ms()
+        seen_ms = entry.growing_ms or now.day_ms
         state = read_state(
             binding,
             template,
             queue,
             in_scope=self._is_in_scope(binding, names, is_template_known=isinstance(template, TemplateFacts)),
             copies=self._fleet.copies(binding.placement, binding.demand),
+            phase=phase(binding, seen, now),
             seen_ms=seen_ms,
         )
         grows = isinstance(state, Growing) or (isinstance(state, Unresolved) and bool(binding.placed))

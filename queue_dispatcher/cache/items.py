@@ -49,14 +49,14 @@ class Items:
         known = self._queues.queues.cluster_queues.get(queue)
         if known is None:
             return None, queue_not_found(f"ClusterQueue {queue[:253]} does not exist")
-        due_ms = entry.retry_ms
-        if isinstance(state, Pending):
-            due_ms = max(due_ms, state.due_ms)
-            if promised.backoff_limit is not None and state.tries > promised.backoff_limit:
-                return None, never_fits(
-                    f"it did not start {state.tries} times, more often than its ServiceClass allows "
-                    f"({state.because}); to have it tried again, remove annotation {REQUEUE} of its binding"
-                )
+        due_ms = max(entry.retry_ms, state.due_ms)
+        limit = promised.backoff_limit
+        # What runs already goes on trying to grow.
+        if isinstance(state, Pending) and limit is not None and state.tries > limit:
+            return None, never_fits(
+                f"it did not start {state.tries} times, more often than its ServiceClass allows "
+                f"({state.because}); to have it tried again, remove annotation {REQUEUE} of its binding"
+            )
         item = Item(
             id=binding.uid,
             name=f"{binding.workload.namespace}/{binding.workload.name}".lstrip("/"),

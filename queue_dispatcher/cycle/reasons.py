@@ -12,6 +12,7 @@ Kind = Literal[
     "QueueStopped",
     "NamespaceNotAllowed",
     "Unreadable",
+    "ForeignScheduler",
     "NeverFits",
     "WaitingForQuota",
     "WaitingForBorrowing",
@@ -68,6 +69,17 @@ def unreadable(problem: str) -> Reason:
     """The binding, its template or its class says what cannot be understood; ``problem`` by field."""
     return Reason(
         "Unreadable", problem, "correct the field; the workload is looked at again as soon as it changes"
+    )
+
+
+def foreign_scheduler(name: str) -> Reason:
+    """The policy has another scheduler than Karmada's place the workload."""
+    return Reason(
+        "ForeignScheduler",
+        f"its policy names scheduler {name[:63]} (spec.schedulerName), which is not Karmada's: nobody would "
+        "place it if it were released",
+        "the policy names no scheduler; or, if that one places bindings as Karmada's does, an administrator "
+        "names it to the dispatcher with --scheduler-name",
     )
 
 
@@ -144,8 +156,9 @@ def behind_head(head: str, because: str, namespace: str = "") -> Reason:
 
 def waiting_for_gang_members(group: str, present: int, wanted: int) -> Reason:
     """Workloads of its group have not been created yet."""
-    text = f"{present} of the {wanted} workloads of group {group} are there"
-    return Reason("WaitingForGangMembers", text, f"the other workloads of group {group} are created")
+    text = f"{present} of the {wanted} workloads of group {group} are there and can be released"
+    ends = f"the other workloads of group {group} are created, or what holds them is mended"
+    return Reason("WaitingForGangMembers", text, ends)
 
 
 def backing_off(until: str, times: int, because: str) -> Reason:

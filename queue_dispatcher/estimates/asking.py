@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -87,15 +88,17 @@ class Asking:
             return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
         verdicts: list[Verdict] = []
         assumed = self._estimates.assumed(self._elapsed_ms())
+        counted = self._estimates.counted(probing.clusters, self._elapsed_ms())
         unknown: tuple[str, ...] = ()
         for question in questions:
             rooms = await self._ask(question.clusters, question.gang, assumed)
             verdict, unknown = verdict_of(question, rooms)
             if verdict is None:
                 break
-            verdicts.append(verdict)
             if verdict.fits <= 0:
+                verdicts.append(replace(verdict, reasons=(*verdict.reasons, *counted)))
                 break
+            verdicts.append(verdict)
             # Of a group, the next is asked about beside those before.
             for cluster in _taking(question, rooms):
                 assumed.setdefault(cluster, []).append(question.gang)

@@ -1,25 +1,28 @@
 """What the estimators have said, what they are being asked, and what is on its way to the clusters. Pure.
 
 What we have released and the estimators cannot see yet is told them as on its way: to every cluster that it
-may go to until Karmada has placed it, and to its own for a few seconds more, in which its pods come up.
+may go to, but no longer than Karmada takes to place things, and to its own until its pods are reported there,
+or for a few times as long as that takes others. What Karmada has put aside, or does not look at, is not on
+its way anywhere.
 
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
 room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
 then, as it does where there are no estimators.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.questions import Question
 from queue_dispatcher.estimates.verdicts import Verdicts
 
-SETTLES_MS = 5_000
-"""How long the pods of a placed workload may take to show in the estimators' numbers."""
+SETTLES_MS = 15_000
+"""How long the pods of a placed workload may take to be reported, before that has been seen of any."""
+LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
+"""Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
 
 
@@ -67,9 +70,11 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class _OnItsWay:
+    probe: str
     gang: pb.Gang
     clusters: frozenset[str]
-    until_ms: int | None
+    until_ms: int
+    placed_ms: int | None = None
 
 
 class Estimates:
@@ -82,10 +87,10 @@ class Estimates:
         self._unanswered_ms: dict[str, int] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
+        self._reported_ms = 0.0
 
-    def ask(self, item: Item, subjects: Iterable[Subject]) -> Probing | None:
-        """What to ask to learn whether the item fits; None if that is being asked already."""
-        probe = item.shape.probe
+    def ask(self, probe: str, subjects: Iterable[Subject]) -> Probing | None:
+        """What to ask to learn whether a workload of that question fits; None if that is being asked."""
         if probe in self._open:
             return None
         self._open.add(probe)
@@ -114,8 +119,8 @@ class Estimates:
         """What is being asked has no answer any more."""
         self._open.clear()
 
-    def released(self, probe: str, members: Mapping[str, str]) -> None:
-        """A workload that was asked about is released; its pods are on their way.
+    def released(self, probe: str, members: Mapping[str, str], until_ms: int) -> None:
+        """A workload that was asked about is released; its pods are on their way, until then at the latest.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
@@ -125,31 +130,81 @@ class Estimates:
             gang = pb.Gang()
             gang.CopyFrom(question.gang)
             gang.name = name
-            self._on_its_way[uid] = _OnItsWay(gang, frozenset(question.clusters), None)
+            self._on_its_way[uid] = _OnItsWay(probe, gang, frozenset(question.clusters), until_ms)
 
     def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
         """Karmada placed it; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
-            self._on_its_way[uid] = _OnItsWay(known.gang, frozenset(clusters), elapsed_ms + SETTLES_MS)
+            until_ms = elapsed_ms + self.settles_ms
+            self._on_its_way[uid] = replace(
+                known, clusters=frozenset(clusters), until_ms=until_ms, placed_ms=elapsed_ms
+            )
 
-    def retain(self, uids: Iterable[str], elapsed_ms: int) -> None:
-        """Of what has been released only these are still to be placed."""
-        kept = set(uids)
-        self._on_its_way = {
-            uid: way
-            for uid, way in self._on_its_way.items()
-            if (uid in kept if way.until_ms is None else way.until_ms > elapsed_ms)
-        }
+    @property
+    def settles_ms(self) -> int:
+        """How long the pods of what is placed may take to be reported."""
+        if not self._reported_ms:
+            return SETTLES_MS
+        return min(MOST_SETTLES_MS, max(LEAST_SETTLES_MS, 4 * int(self._reported_ms)))
+
+    def settling(self) -> list[str]:
+        """The uids of what is placed and whose pods have not been reported; not of growth, see `released`."""
+        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None and way.gang.name]
+
+    def reported(self, uid: str, unseen: frozenset[str], elapsed_ms: int) -> None:
+        """Of what is placed, all clusters but the ``unseen`` report pods."""
+        way = self._on_its_way[uid]
+        if way.placed_ms is None:
+            return
+        left = way.clusters & unseen
+        if left:
+            self._on_its_way[uid] = replace(way, clusters=left)
+            return
+        took_ms = max(1, elapsed_ms - way.placed_ms)
+        self._reported_ms += (took_ms - self._reported_ms) / 8 if self._reported_ms else took_ms
+        del self._on_its_way[uid]
+
+    def kicked(self, uid: str, until_ms: int) -> None:
+        """Karmada is given it once more; it is on its way again, until then at the latest."""
+        known = self._on_its_way.get(uid)
+        if known is not None:
+            self._on_its_way[uid] = replace(known, until_ms=until_ms)
+
+    def retain(self, in_flight: Collection[str], put_aside: Collection[str], elapsed_ms: int) -> None:
+        """Of what has been released these are still to be placed, and those are not being placed for now.
+
+        On whose word that was released is not to be trusted any more.
+        """
+        for uid, way in list(self._on_its_way.items()):
+            if way.placed_ms is not None:
+                is_kept = way.until_ms > elapsed_ms
+            else:
+                is_kept = uid in in_flight or uid in put_aside
+                if uid in put_aside and way.until_ms:
+                    self._on_its_way[uid] = replace(way, until_ms=0)
+                    self.verdicts.drop(way.probe)
+            if not is_kept:
+                del self._on_its_way[uid]
 
     def assumed(self, elapsed_ms: int) -> dict[str, list[pb.Gang]]:
         """By cluster, what the estimators do not see yet."""
         assumed: dict[str, list[pb.Gang]] = {}
         for way in self._on_its_way.values():
-            if way.until_ms is None or way.until_ms > elapsed_ms:
+            if way.until_ms > elapsed_ms:
                 for cluster in way.clusters:
                     assumed.setdefault(cluster, []).append(way.gang)
         return assumed
+
+    def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
+        """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere."""
+        count = sum(
+            way.placed_ms is None and way.until_ms > elapsed_ms and not way.clusters.isdisjoint(clusters)
+            for way in self._on_its_way.values()
+        )
+        if not count:
+            return ()
+        return (f"{count} released before and not placed yet are counted as if they went there",)
 
     def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters

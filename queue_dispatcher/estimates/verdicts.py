@@ -69,6 +69,10 @@ class Verdicts:
             del self._known[probe]
         self.room_taken(known.verdict.clusters, but=probe)
 
+    def drop(self, probe: str) -> None:
+        """The answer has proved wrong."""
+        self._known.pop(probe, None)
+
     def room_taken(self, clusters: Collection[str], *, but: str = "") -> None:
         """Something goes to one of the clusters: what was to fit there may not any more."""
         taken = frozenset(clusters)

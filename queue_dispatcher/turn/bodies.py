@@ -1,9 +1,11 @@
 """What is written for each purpose, and whether the binding still calls for it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
+from queue_dispatcher.bindings.phase import Moment, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
@@ -18,12 +20,14 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.overdue import why_overdue
+from queue_dispatcher.cache.running import is_placed
+from queue_dispatcher.turn.overdue import why_never_ready, why_overdue
+from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
-def body_of(cache: Cache, entry: Entry, purpose: Purpose, day_ms: int) -> Mapping[str, object] | None:
+def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Now) -> Mapping[str, object] | None:
     """The patch for the entry as it is known now; None if it does not call for it, or no more."""
     binding, state = entry.binding, entry.state
     match purpose:
@@ -36,11 +40,15 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, day_ms: int) -> Mappin
         case Purpose.REASSERT if isinstance(state, Reassert):
             return patches.clear(binding)
         case Purpose.ADOPT if isinstance(state, Adopted) and state.restore:
-            return _adoption(cache, entry, state, day_ms)
+            return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted):
-            return _take_back(entry, state, day_ms)
-        case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.parked:
-            return None if binding.placed else patches.hold(binding)
+            return _take_back(entry, state, now)
+        case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
+            return _take_back_growth(entry, state, now)
+        case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
+            return patches.started(binding, replace(state.record, tries=0))
+        case Purpose.KICK if isinstance(state, Admitted) and entry.uid in cache.running.parked:
+            return patches.hold(binding)
         case _:
             return None
 
@@ -60,16 +68,37 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     return patches.admit(entry.binding, record)
 
 
-def _take_back(entry: Entry, state: Admitted, day_ms: int) -> Mapping[str, object] | None:
+def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
     promised = promised_to(entry)
-    reason = why_overdue(entry.binding, state, promised.start_timeout_ms, day_ms)
-    if reason is None:
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, moment)
+    never_ready = why_never_ready(entry.binding, entry.seen, state, promised, moment)
+    if never_ready is None and (reason is None or entry.binding.placed):
+        return None
+    count, again = state.record.tries + 1, never_ready or reason or ""
+    not_before_ms = now.day_ms + promised.backoff_ms(count)
+    requeue = RequeueRecord(count, not_before_ms, state.record.enqueued_ms, again)
+    if never_ready is not None:
+        return patches.stop(entry.binding, requeue)
+    return patches.take_back(entry.binding, requeue)
+
+
+def _take_back_growth(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
+    binding, promised = entry.binding, promised_to(entry)
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    reason = why_overdue(binding, entry.seen, state, promised.start_timeout_ms, moment)
+    if reason is None or not binding.placed:
         return None
     count = state.record.tries + 1
-    return patches.take_back(
-        entry.binding,
-        RequeueRecord(count, day_ms + promised.backoff_ms(count), state.record.enqueued_ms, reason),
+    placed = replace(
+        state.record,
+        replicas=placed_replicas(binding),
+        copies=binding.copies(1),
+        requests=binding.demand.held(binding.placed),
+        tries=count,
+        not_before_ms=now.day_ms + promised.backoff_ms(count),
     )
+    return patches.take_back_growth(binding, placed)
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

@@ -3,14 +3,17 @@
 What is being written, and what failed a moment ago, is left alone.
 """
 
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.state import Admitted, Adopted, HeldWithin, Reassert, Shrinking
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.kicks import Parked, due_kicks
-from queue_dispatcher.turn.overdue import due_ms, is_quietly_parked, why_overdue
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.overdue import due_ms, why_never_ready, why_overdue
+from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose, Write
+
+STARTED_MS = 60_000
+"""What has been placed for so long has started."""
 
 _PURPOSES = {
     HeldWithin: Purpose.CLEAR_HOLD,
@@ -25,13 +28,38 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
     writes = []
     for uid in sorted(cache.forward):
         entry = cache.entries[uid]
-        if entry.record is not None and _may_write(entry, day_ms):
+        if entry.record is not None and may_write(entry, day_ms):
             writes.append(begin(entry, Purpose.ADMIT, entry.record.queue))
     for uid in sorted(cache.duties):
         entry = cache.entries[uid]
         purpose = _PURPOSES.get(type(entry.state))
-        if purpose is not None and _may_write(entry, day_ms):
+        if purpose is not None and may_write(entry, day_ms):
             writes.append(begin(entry, purpose, uid))
+    return writes
+
+
+def started(cache: Cache, now: Now) -> list[Write]:
+    """The writes that forget tries in vain, of what has run for a while since: the next loss begins anew."""
+    return [
+        begin(entry, Purpose.STARTED, uid)
+        for uid in sorted(cache.running.retried)
+        if now.elapsed_ms - (entry := cache.entries[uid]).seen.since_ms >= STARTED_MS
+        and may_write(entry, now.day_ms)
+    ]
+
+
+def never_ready(cache: Cache, now: Now) -> list[Write]:
+    """The writes that take back what is placed and whose pods do not run in the time that its class gives."""
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    writes = []
+    for uid in sorted(cache.running.starting):
+        entry = cache.entries[uid]
+        if (
+            isinstance(entry.state, Admitted)
+            and may_write(entry, now.day_ms)
+            and why_never_ready(entry.binding, entry.seen, entry.state, promised_to(entry), moment)
+        ):
+            writes.append(begin(entry, Purpose.TAKE_BACK, uid))
     return writes
 
 
@@ -45,40 +73,26 @@ def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
     return min(due, default=None)
 
 
-def overdue(cache: Cache, day_ms: int) -> tuple[list[Write], int | None]:
+def overdue(cache: Cache, now: Now) -> tuple[list[Write], int | None]:
     """The writes that take back what should have started; when the next one is due."""
     writes: list[Write] = []
     next_ms: int | None = None
-    for uid in (*cache.in_flight, *cache.parked):
+    moment = Moment(now.day_ms, now.elapsed_ms)
+    for uid in (*cache.running.in_flight, *cache.running.parked):
         entry = cache.entries[uid]
         state = entry.state
         if entry.record is not None or not isinstance(state, Admitted):
             continue
-        if is_quietly_parked(entry.binding, day_ms - state.record.admitted_ms):
-            cache.park(uid)
-        timeout_ms = promised_to(entry).start_timeout_ms
-        if why_overdue(entry.binding, state, timeout_ms, day_ms) is not None:
-            if _may_write(entry, day_ms):
-                writes.append(begin(entry, Purpose.TAKE_BACK, uid))
+        binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
+        if why_overdue(binding, seen, state, timeout_ms, moment) is not None:
+            if may_write(entry, now.day_ms):
+                purpose = Purpose.TAKE_BACK_GROWTH if binding.placed else Purpose.TAKE_BACK
+                writes.append(begin(entry, purpose, uid))
             continue
-        at_ms = due_ms(state, timeout_ms)
-        if at_ms > day_ms and (next_ms is None or at_ms < next_ms):
+        at_ms = due_ms(binding, seen, timeout_ms, moment)
+        if at_ms > now.day_ms and (next_ms is None or at_ms < next_ms):
             next_ms = at_ms
     return writes, next_ms
-
-
-def kicks(state: TurnState, now: Now) -> list[Write]:
-    """The writes that have Karmada look again at what it put aside, where room has appeared since."""
-    cache = state.cache
-    parked = [
-        _parked(state, entry, now.elapsed_ms)
-        for uid in cache.parked
-        if not (entry := cache.entries[uid]).binding.placed and not entry.is_writing
-    ]
-    uids, _ = due_kicks(parked, now.elapsed_ms, state.window.size - len(cache.in_flight))
-    return [
-        begin(entry, Purpose.KICK, uid) for uid in uids if _may_write(entry := cache.entries[uid], now.day_ms)
-    ]
 
 
 def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:
@@ -87,22 +101,6 @@ def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:
     return Write(entry.uid, sequence, purpose)
 
 
-def _may_write(entry: Entry, day_ms: int) -> bool:
+def may_write(entry: Entry, day_ms: int) -> bool:
+    """Whether a write of the entry may be begun."""
     return not entry.is_writing and entry.retry_ms <= day_ms
-
-
-def _parked(state: TurnState, entry: Entry, elapsed_ms: int) -> Parked:
-    binding, record = entry.binding, entry.binding.record
-    fleet = state.cache.fleet
-    clusters = fleet.permitted(binding.placement) if binding.placement is not None else ()
-    if not entry.parked_ms:
-        entry.parked_ms = elapsed_ms
-    order = (-record.priority, record.enqueued_ms) if record is not None else (0, 0)
-    return Parked(
-        uid=entry.uid,
-        since_ms=entry.parked_ms,
-        room_ms=max((state.room_ms.get(cluster, 0) for cluster in clusters), default=0),
-        order=(*order, entry.uid),
-        kicked_ms=entry.kicked_ms,
-        kicks=entry.kicks,
-    )

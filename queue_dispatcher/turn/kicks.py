@@ -7,7 +7,7 @@ kicked in vain is kicked less often.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 FIRST_PAUSE_MS: Final = 2_000
@@ -19,8 +19,8 @@ class Parked:
     """One released workload that Karmada found unschedulable.
 
     ``since_ms``: since when it is parked. ``kicked_ms``: when it was last kicked, 0 for never, ``kicks`` how
-    often. ``room_ms``: when room last appeared where it may go, 0 for never. ``fits``: what the estimators
-    say, None where nobody knows. ``order``: the smaller the sooner.
+    often. ``room_ms``: when room last appeared where it may go, 0 for never. ``fits``: the estimators say
+    so, which is news whatever was noticed of the room. ``order``: the smaller the sooner.
     """
 
     uid: str
@@ -29,19 +29,24 @@ class Parked:
     order: tuple[int, int, str]
     kicked_ms: int = 0
     kicks: int = 0
-    fits: bool | None = None
+    fits: bool = False
 
-    def due_ms(self) -> int | None:
-        """When it may be kicked; None while nothing gives hope."""
-        if self.fits is False:
-            return None
-        seen_ms = max(self.since_ms, self.kicked_ms)
-        # An estimator that says it fits is news, whatever was noticed of the room.
-        if not self.fits and self.room_ms <= seen_ms:
-            return None
+    def fitting(self) -> "Parked":
+        """The same, now that the estimators say that it fits."""
+        return replace(self, fits=True)
+
+    @property
+    def pause_ends_ms(self) -> int:
+        """Before then it is not kicked, whatever there is to hope."""
         if self.kicks == 0:
             return self.since_ms
         return self.kicked_ms + min(MAX_PAUSE_MS, FIRST_PAUSE_MS << min(self.kicks - 1, 30))
+
+    def due_ms(self) -> int | None:
+        """When it may be kicked; None while nothing gives hope."""
+        if not self.fits and self.room_ms <= max(self.since_ms, self.kicked_ms):
+            return None
+        return self.pause_ends_ms
 
 
 def due_kicks(parked: Iterable[Parked], now_ms: int, limit: int) -> tuple[tuple[str, ...], int | None]:

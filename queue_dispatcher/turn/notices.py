@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
-from queue_dispatcher.cache.entry import Entry, FinishedNotice
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
 from queue_dispatcher.turn.writes import Purpose
 
 
@@ -66,6 +66,7 @@ Notice = (
     AdmittedNotice
     | StartedNotice
     | FinishedNotice
+    | RestartedNotice
     | TakenBackNotice
     | RefusedNotice
     | StaleNotice

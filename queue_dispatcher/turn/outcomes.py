@@ -1,5 +1,6 @@
 """What an event changes: `hear`. Writes that were made, refused or lost; answers; who leads."""
 
+from queue_dispatcher.bindings.phase import released
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
@@ -89,20 +90,26 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Now) -> None
         case Purpose.ADMIT:
             if entry.admission is not None:
                 entry.admission.released.add(entry.uid)
-            entry.released_ms = now.elapsed_ms
             state.cache.forget(entry)
             record = entry.binding.record
             if record is not None:
+                entry.seen = released(record, now.elapsed_ms)
                 waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
                 state.notices.append(AdmittedNotice(entry, record, waited_ms))
         case Purpose.KICK:
-            entry.kicked_ms = now.elapsed_ms
-            entry.kicks += 1
+            entry.seen = entry.seen.kicked(now.elapsed_ms)
+            if state.estimates is not None:
+                state.estimates.kicked(entry.uid, now.elapsed_ms + state.window.expected_ms)
         case Purpose.TAKE_BACK:
             requeue = entry.binding.requeue
-            entry.released_ms = entry.kicks = entry.kicked_ms = 0
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(TakenBackNotice(entry, queue_name(entry), requeue))
+        case Purpose.TAKE_BACK_GROWTH:
+            record, scheduled = entry.binding.record, entry.binding.scheduled
+            if record is not None:
+                why = f"all of it: {scheduled.reason}" if scheduled is not None else "all of it"
+                again = RequeueRecord(record.tries, record.not_before_ms, record.enqueued_ms, why)
+                state.notices.append(TakenBackNotice(entry, record.queue, again))
         case _:
             pass
 

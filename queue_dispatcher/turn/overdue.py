@@ -1,38 +1,53 @@
-"""When a released workload that did not start is to be taken back. Pure.
+"""When a released workload that did not start, or did not start to grow, is to be taken back. Pure.
 
 Karmada's scheduler takes a binding through its own queue whatever is written on it meanwhile, so a released
 one may be touched only while it is known to have looked: it has dealt with this very generation, or it said
 that it found no place. What it has not looked at yet stays released, however long that takes.
 """
 
+from queue_dispatcher.api.service_class import ServiceClass, StartsWhen
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.state import Admitted, Placed, Unplaced
 
 MAX_MESSAGE = 200
-QUIET_MS = 10_000
-"""After so long, what Karmada said of an earlier try counts for this one too."""
 
 
-def is_quietly_parked(binding: Binding, waited_ms: int) -> bool:
-    """Whether a workload that was released so long ago is to be taken for parked."""
-    return waited_ms >= QUIET_MS and not binding.placed and binding.is_refused
+def due_ms(binding: Binding, seen: Seen, start_timeout_ms: int, now: Moment) -> int:
+    """When the workload should have started at the latest, epoch milliseconds.
+
+    One that has lost its clusters has as long to start anew as it had at first.
+    """
+    return since_day_ms(binding, seen, now) + start_timeout_ms
 
 
-def due_ms(state: Admitted, start_timeout_ms: int) -> int:
-    """When the workload should have started at the latest, epoch milliseconds."""
-    return state.record.admitted_ms + start_timeout_ms
-
-
-def why_overdue(binding: Binding, state: Admitted, start_timeout_ms: int, now_ms: int) -> str | None:
-    """Why the workload is to be taken back now; None if it is not."""
-    if binding.placed or binding.is_held or isinstance(state.phase, Placed):
+def why_overdue(
+    binding: Binding, seen: Seen, state: Admitted, start_timeout_ms: int, now: Moment
+) -> str | None:
+    """Why what is not placed of the workload is to be taken back now; None if it is not."""
+    if binding.is_held or isinstance(state.phase, Placed):
         return None
-    if now_ms < due_ms(state, start_timeout_ms):
+    if now.day_ms < due_ms(binding, seen, start_timeout_ms, now):
         return None
     if isinstance(state.phase, Unplaced):
         return f"{state.phase.reason}: {state.phase.message}"[:MAX_MESSAGE].rstrip(": ")
-    if binding.scheduled is not None and binding.is_refused:
-        return f"{binding.scheduled.reason}: {binding.scheduled.message}"[:MAX_MESSAGE].rstrip(": ")
     if binding.is_settled:
         return f"no cluster took it within {start_timeout_ms // 1000} s"
     return None
+
+
+def why_never_ready(
+    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, now: Moment
+) -> str | None:
+    """Why all of a workload that is placed, and of which pods do not run, is to be taken back now.
+
+    None if it is not: where its class does not ask for that, and where pods would be left behind.
+    """
+    phase = state.phase
+    if promised.starts_when is not StartsWhen.READY or binding.is_held or binding.is_preserved:
+        return None
+    if not isinstance(phase, Placed) or not phase.starting or not binding.is_settled:
+        return None
+    if now.elapsed_ms - seen.since_ms < promised.start_timeout_ms:
+        return None
+    return f"{phase.starting} of its pods did not run within {promised.start_timeout_ms // 1000} s"

@@ -25,7 +25,7 @@ def prepare(state: TurnState, write: Write, now: Now) -> Prepared | None:
         # An earlier try had no answer, and was applied.
         hear(state, Wrote(write, Fate.APPLIED), now)
         return None
-    body = body_of(cache, entry, write.purpose, now.day_ms)
+    body = body_of(cache, entry, write.purpose, now)
     if body is None:
         written(cache, entry)
         if write.purpose is Purpose.ADMIT:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.decide import AdmissionCycles
@@ -59,8 +60,9 @@ class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
     ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
-    appeared there, monotonic. ``turns``: who has had how much of the release window. ``cycles``: what still
-    holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
+    appeared there, monotonic. ``overtaken_ms``: when the latest of the releases was made that Karmada has
+    placed, likewise. ``turns``: who has had how much of the release window. ``cycles``: what still holds of
+    one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
     ``notices``: what there is to tell; whoever tells it empties it.
     """
 
@@ -71,8 +73,13 @@ class TurnState:
         self.is_leading = False
         self.leader = ""
         self.room_ms: dict[str, int] = {}
+        self.overtaken_ms = 0
         self.view = View()
         self.decided: Decided | None = None
         self.turns = NO_TURNS
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
+
+    def advance(self, now: Now) -> None:
+        """It is ``now``, for all that time alone changes."""
+        self.cache.advance(Moment(now.day_ms, now.elapsed_ms, self.overtaken_ms))

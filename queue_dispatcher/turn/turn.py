@@ -19,12 +19,13 @@ from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.estimates.estimates import Probing, Subject
 from queue_dispatcher.turn.admissions import admissions
-from queue_dispatcher.turn.duties import duties, kicks, next_retry_ms, overdue
+from queue_dispatcher.turn.duties import duties, never_ready, next_retry_ms, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.state import Basis, Decided, Now, TurnState, View
+from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 
 FLOOR_MS = 1_000
@@ -54,20 +55,20 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     for event in events:
         hear(state, event, now)
     cache = state.cache
-    cache.day_ms = now.day_ms
+    state.advance(now)
     cache.settle()
     _take_notices(state, now)
-    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
+    state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     if not state.is_leading:
         return _followed(state, now)
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
     writes = duties(cache, now.day_ms)
     retry_ms = next_retry_ms(cache, now.day_ms)
-    taken_back, overdue_ms = overdue(cache, now.day_ms)
-    writes += taken_back
-    writes += kicks(state, now)
-    probings: tuple[Probing, ...] = ()
+    taken_back, overdue_ms = overdue(cache, now)
+    writes += taken_back + never_ready(cache, now) + started(cache, now)
+    kicked, probings = kicks(state, now)
+    writes += kicked
     last = _last_decision(state, now)
     if last is not None:
         decided_ms = last.next_due_ms
@@ -77,11 +78,17 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         admitted = admissions(cache, decision.actions, now.day_ms)
         writes += admitted
         state.turns = decision.turns
-        probings = _probings(state, decision, now)
+        probings += _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
-    state.window.under_way(len(cache.in_flight), now.elapsed_ms)
-    due = [at for at in (retry_ms, overdue_ms, decided_ms) if at is not None]
-    return Turned(tuple(writes), probings, min(due, default=None), has_decided=last is None)
+    state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
+    due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
+    return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
+
+
+def _try_due_ms(state: TurnState, now: Now) -> int | None:
+    """When a full window is to be tried out, epoch milliseconds; None if it is not."""
+    at_ms = state.window.try_due_ms(len(state.cache.running.in_flight))
+    return now.day_ms + at_ms - now.elapsed_ms if at_ms is not None and at_ms > now.elapsed_ms else None
 
 
 def snapshot(state: TurnState, now: Now) -> Snapshot:
@@ -101,13 +108,13 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
                 priority=queue.priority,
                 stopped=_stopped(state, queue),
             )
-    in_flight = len(cache.in_flight)
+    in_flight = len(cache.running.in_flight)
     return Snapshot(
         ledger=cache.charges.ledger,
         queues=states,
         envelope=cache.envelope(),
         verdicts=_verdicts(state, now),
-        tokens=max(0, state.window.size - in_flight),
+        tokens=state.window.tokens(in_flight, now.elapsed_ms),
         in_flight=in_flight,
         elsewhere=None if state.is_leading else asked_by(state.leader),
         turns=state.turns,
@@ -156,7 +163,7 @@ def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
 
 def _basis(state: TurnState, now: Now, *, is_full: bool) -> Basis:
     cache = state.cache
-    tokens = max(0, state.window.size - len(cache.in_flight)) if is_full else None
+    tokens = state.window.tokens(len(cache.running.in_flight), now.elapsed_ms) if is_full else None
     return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
 
 
@@ -178,14 +185,24 @@ def _take_notices(state: TurnState, now: Now) -> None:
         if not isinstance(notice, PlacedNotice):
             state.notices.append(notice)
             continue
-        if notice.released_ms:
-            took_ms = now.elapsed_ms - notice.released_ms
+        seen = notice.seen
+        if seen.is_ours:
+            state.overtaken_ms = max(state.overtaken_ms, seen.tried_ms)
+            took_ms = now.elapsed_ms - seen.tried_ms if notice.was_in_flight else None
             state.window.placed(took_ms, now.elapsed_ms)
-            state.notices.append(StartedNotice(notice.queue, took_ms))
+            if not seen.was_placed:
+                state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
             clusters = [share.cluster for share in entry.binding.placed]
             estimates.placed(notice.uid, clusters, now.elapsed_ms)
+    if estimates is not None:
+        for uid in estimates.settling():
+            if uid in cache.entries:
+                unseen = cache.entries[uid].binding.progress.unseen
+                estimates.reported(uid, unseen, now.elapsed_ms)
+        running = cache.running
+        estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
     if cache.room:
         room, cache.room = cache.room, set()
         for cluster in room:
@@ -194,12 +211,12 @@ def _take_notices(state: TurnState, now: Now) -> None:
             estimates.verdicts.room_given(room)
 
 
-def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, ...]:
+def _probings(state: TurnState, decision: Decision, now: Now) -> list[Probing]:
     """What to ask the estimators; they are told as well what has been released on their word."""
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
-        return ()
-    estimates.retain(state.cache.in_flight | state.cache.parked, now.elapsed_ms)
+        return []
+    until_ms = now.elapsed_ms + state.window.expected_ms
     probings = []
     for action in decision.actions:
         match action:
@@ -208,14 +225,14 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
                 names = {
                     uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
                 }
-                estimates.released(item.shape.probe, names)
+                estimates.released(item.shape.probe, names, until_ms)
             case Probe(item=item):
-                probing = estimates.ask(item, _subjects(state, item))
+                probing = estimates.ask(item.shape.probe, _subjects(state, item))
                 if probing is not None:
                     probings.append(probing)
             case _:
                 pass
-    return tuple(probings)
+    return probings
 
 
 def _subjects(state: TurnState, item: Item) -> list[Subject]:

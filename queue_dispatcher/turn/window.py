@@ -7,6 +7,10 @@ in two seconds of work. That is how a sender finds the room of a network, with t
 acknowledgement.
 
 The rate counts only time in which something was under way, so that a quiet night does not close the window.
+
+When nothing is placed any more, either Karmada is down or what is under way is not looked at, whatever the
+reason. One more release now and then tells the two apart: if that one is placed, those before it are
+overtaken and no longer count. The tries become rarer with each one in vain.
 """
 
 from collections import deque
@@ -18,6 +22,11 @@ CEILING: Final = 4096
 
 QUICK_MS: Final = 1_000
 SLOW_MS: Final = 2_000
+PATIENCE_MS: Final = 5_000
+"""After so long without a placement a full window is tried out with one more release; then double that."""
+_MOST_TRIES: Final = 20
+_EXPECTED_MS: Final = 5_000
+
 # The rate is that of the last placements, and of no less work than this: a handful placed at once is no rate.
 _SAMPLES: Final = 256
 _RATE_FROM: Final = 8
@@ -33,6 +42,8 @@ class ReleaseWindow:
         self._ceiling = ceiling
         self._busy_ms = 0
         self._busy_since_ms: int | None = None
+        self._placed_ms = 0
+        self._took_ms = 0.0
         # Busy time at which each of the last placements came.
         self._placements: deque[int] = deque(maxlen=_SAMPLES)
 
@@ -40,6 +51,26 @@ class ReleaseWindow:
     def size(self) -> int:
         """How many may be under way at once."""
         return int(self._size)
+
+    @property
+    def expected_ms(self) -> int:
+        """Within what time a release is placed, if it is placed at all."""
+        return max(_EXPECTED_MS, 2 * int(self._took_ms))
+
+    def tokens(self, in_flight: int, now_ms: int) -> int:
+        """How many more may be released."""
+        left = self.size - in_flight
+        if left > 0:
+            return left
+        due_ms = self.try_due_ms(in_flight)
+        return int(due_ms is not None and due_ms <= now_ms)
+
+    def try_due_ms(self, in_flight: int) -> int | None:
+        """When a full window is to be tried out; None if it is not."""
+        tries = in_flight - self.size
+        if not 0 <= tries <= _MOST_TRIES or self._busy_since_ms is None:
+            return None
+        return max(self._busy_since_ms, self._placed_ms) + (PATIENCE_MS << tries)
 
     def rate(self, now_ms: int) -> float | None:
         """Placements a second of work, lately; None before there is enough to tell it from."""
@@ -58,9 +89,16 @@ class ReleaseWindow:
             self._busy_ms = self._busy_at(now_ms)
             self._busy_since_ms = None
 
-    def placed(self, took_ms: int, now_ms: int) -> None:
-        """Karmada placed one, so long after its release. To be called before `under_way` counts it out."""
+    def placed(self, took_ms: int | None, now_ms: int) -> None:
+        """Karmada placed one, so long after it was given it; None where it had put it aside meanwhile.
+
+        To be called before `under_way` counts it out.
+        """
         self._placements.append(self._busy_at(now_ms))
+        self._placed_ms = now_ms
+        if took_ms is None:
+            return
+        self._took_ms += (took_ms - self._took_ms) / 8 if self._took_ms else took_ms
         if took_ms < QUICK_MS:
             self._size += 1.0
         elif took_ms > SLOW_MS:

@@ -16,12 +16,17 @@ from queue_dispatcher.bindings.state import (
     HeldWithin,
     Placed,
     Shrinking,
+    Unobserved,
     Unplaced,
 )
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.reasons import Reason, left_alone
 from queue_dispatcher.workloads.queue_of import Resolved
 
+UNOBSERVED = (
+    "Karmada's scheduler has not looked at it since it was released, and has placed others released later; "
+    "it stays charged, and is not waited for: see the log of karmada-scheduler"
+)
 SOON_MS = 30_000
 """How long pods may take to run after the admission before that is told."""
 _RECORDED = (Admitted, Growing, Shrinking)
@@ -57,11 +62,20 @@ def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
         yield entry.note
     if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
         yield f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}"
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unobserved):
+        yield UNOBSERVED
     if isinstance(state, Foreign):
         yield from _left_alone(entry, state)
     elif not isinstance(state, Finished):
         yield from _moved(entry)
         yield from _not_running(entry, now_ms)
+    if isinstance(state, Admitted):
+        copies = binding.copies(state.copies)
+        if copies > state.record.copies:
+            yield (
+                f"it goes to {copies} clusters by now and was admitted for {state.record.copies}: what runs "
+                "on those that joined is charged, without having waited"
+            )
     if isinstance(state, Adopted) and binding.let_go_by and not _is_skipped(entry):
         yield f"no queue admitted it: its hold was cleared by {binding.let_go_by}"
     yield from entry.priority.notes

@@ -228,7 +228,7 @@ class VisibilityServer:
         views = await self._views(request)
         return await _document(
             views.queues(
-                in_flight=len(dispatcher.cache.in_flight),
+                in_flight=len(dispatcher.cache.running.in_flight),
                 window=dispatcher.window.size,
                 is_leader=dispatcher.controller.is_leading,
                 observes=dispatcher.observes,

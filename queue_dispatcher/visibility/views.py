@@ -30,6 +30,7 @@ from queue_dispatcher.bindings.state import (
     Placed,
     Reassert,
     Shrinking,
+    Unobserved,
     Unresolved,
 )
 from queue_dispatcher.bindings.timestamp import format_ms
@@ -332,8 +333,12 @@ def state_name(entry: Entry) -> str:
             return "Held" if entry.waits is not None else "Pending"
         case Growing():
             return "Growing"
-        case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
+        case Admitted(phase=Placed(starting=starting)) | Shrinking(phase=Placed(starting=starting)):
+            return "Starting" if starting else "Placed"
+        case HeldWithin():
             return "Placed"
+        case Admitted(phase=Unobserved()) | Shrinking(phase=Unobserved()):
+            return "Unobserved"
         case Admitted() | Shrinking():
             return "Admitted"
         case Adopted():

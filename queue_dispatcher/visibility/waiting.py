@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from queue_dispatcher.api.ageing import Ageing
-from queue_dispatcher.bindings.state import Pending
+from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
@@ -38,7 +38,7 @@ def _backing_off(entry: Entry, due_ms: int) -> Reason:
     state = entry.state
     if entry.note:
         return backing_off(until, entry.failures, entry.note[:200])
-    if isinstance(state, Pending) and state.tries:
+    if isinstance(state, Pending | Growing) and state.tries:
         return backing_off(until, state.tries, state.because)
     return backing_off(until, 1, "another of its group was taken back")
 

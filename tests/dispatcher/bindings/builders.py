@@ -7,9 +7,11 @@ import msgspec
 from fairway.names import ADMISSION, REQUEUE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.phase import UNSEEN, Moment, follow, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
+from queue_dispatcher.bindings.state import Phase
 from queue_dispatcher.bindings.timestamp import format_ms
 from tests.dispatcher.workloads.builders import GPU
 
@@ -83,6 +85,11 @@ def read(obj: Object) -> Binding:
 def binding(**of: object) -> Binding:
     """`rb`, read."""
     return read(rb(**of))  # type: ignore[arg-type]  # the arguments of rb
+
+
+def phase_of(one: Binding, after_ms: int = 1_000) -> Phase:
+    """What has become of its release, to a process that sees it for the first time so long after it."""
+    return phase(one, follow(UNSEEN, one, 0), Moment(ADMITTED_MS + after_ms))
 
 
 def record(

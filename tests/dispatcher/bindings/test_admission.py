@@ -22,7 +22,7 @@ from queue_dispatcher.workloads.charge import NOWHERE, charge_of
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS
-from tests.dispatcher.bindings.builders import ADMITTED_MS, CREATED_MS, binding, record, requeue
+from tests.dispatcher.bindings.builders import ADMITTED_MS, CREATED_MS, binding, phase_of, record, requeue
 from tests.dispatcher.workloads.builders import GPU, LAW, is_accelerator, queue, reach
 
 TEAM = queue(((GPU,), ("h100", "a100", "spot")), name="research")
@@ -30,9 +30,8 @@ REACHES: Reaches = {"h100": reach("a"), "a100": reach("a", "c"), "spot": reach("
 
 
 def state(one: Binding) -> State:
-    return read_state(
-        one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1, seen_ms=CREATED_MS
-    )
+    team = Resolved("research", "team")
+    return read_state(one, NO_FACTS, team, in_scope=True, copies=1, phase=phase_of(one), seen_ms=CREATED_MS)
 
 
 def alternatives(

@@ -33,6 +33,7 @@ from tests.dispatcher.bindings.builders import (
     CREATED_MS,
     aggregated,
     binding,
+    phase_of,
     rb,
     read,
     record,
@@ -58,7 +59,8 @@ def state(
     copies: int = 1,
     seen_ms: int = SEEN_MS,
 ) -> State:
-    return read_state(of, template, queue, in_scope=in_scope, copies=copies, seen_ms=seen_ms)
+    phase = phase_of(of)
+    return read_state(of, template, queue, in_scope=in_scope, copies=copies, phase=phase, seen_ms=seen_ms)
 
 
 def gpus(amount: int) -> tuple[tuple[str, int], ...]:

@@ -31,7 +31,15 @@ from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
-from tests.dispatcher.bindings.builders import CREATED_MS, aggregated, binding, record, requeue, scheduled
+from tests.dispatcher.bindings.builders import (
+    CREATED_MS,
+    aggregated,
+    binding,
+    phase_of,
+    record,
+    requeue,
+    scheduled,
+)
 from tests.dispatcher.workloads.builders import GPU, LAW, queue, reach
 
 TEAM = queue(((GPU,), ("h100", "spot")), name="research")
@@ -127,7 +135,8 @@ SEEN_MS = CREATED_MS + 5
 def _state(
     one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> State:
-    return read_state(one, template, to, in_scope=in_scope, copies=2, seen_ms=SEEN_MS)
+    phase = phase_of(one)
+    return read_state(one, template, to, in_scope=in_scope, copies=2, phase=phase, seen_ms=SEEN_MS)
 
 
 @LAW

@@ -17,7 +17,17 @@ from queue_dispatcher.bindings.requeue import write_requeue
 from queue_dispatcher.bindings.state import Admitted, Growing, HeldWithin, Pending, Reassert, Shrinking, State
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS
-from tests.dispatcher.bindings.builders import CREATED_MS, UID, Object, binding, rb, read, record, requeue
+from tests.dispatcher.bindings.builders import (
+    CREATED_MS,
+    UID,
+    Object,
+    binding,
+    phase_of,
+    rb,
+    read,
+    record,
+    requeue,
+)
 from tests.dispatcher.workloads.builders import LAW
 
 ALL: dict[str, Callable[[Binding], Patch]] = {
@@ -52,9 +62,8 @@ def applied(obj: Object, patch: Patch) -> Object:
 
 
 def state(one: Binding) -> State:
-    return read_state(
-        one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1, seen_ms=CREATED_MS
-    )
+    team = Resolved("research", "team")
+    return read_state(one, NO_FACTS, team, in_scope=True, copies=1, phase=phase_of(one), seen_ms=CREATED_MS)
 
 
 @pytest.mark.parametrize("name", ALL)

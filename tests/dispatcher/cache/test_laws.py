@@ -73,7 +73,13 @@ class Feed:
                 )
                 for queue, line in cache.pending.queues.items()
             },
-            "sets": [sorted(s) for s in (cache.in_flight, cache.parked, cache.duties, cache.forward)],
+            "sets": [
+                sorted(s)
+                for s in (cache.running.in_flight, cache.running.parked, cache.duties, cache.forward)
+            ],
+            "running": {
+                one.uid: (one.phase, one.clusters, one.since_ms, one.priority) for one in cache.running
+            },
         }
 
 

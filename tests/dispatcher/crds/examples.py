@@ -439,6 +439,8 @@ CLASSES = (
     Example(
         "tries below zero", "ServiceClass", {"requeue": {"backoffLimit": -1}}, "should be", "spec.requeue"
     ),
+    Example("a start when pods run", "ServiceClass", {"startsWhen": "Ready"}),
+    Example("another start", "ServiceClass", {"startsWhen": "Soon"}, "Unsupported value", "spec.startsWhen"),
     Example("run times", "ServiceClass", {"minRuntime": "10m", "maxRuntime": "600s"}),
     Example(
         "run times that cross",

@@ -13,7 +13,7 @@ async def parked(world: World) -> str:
     world.queue("main", {"m1": 8})
     await world.start()
     key = world.submit("large", gpus=4)
-    await world.until(lambda: bool(world.dispatcher.cache.parked))
+    await world.until(lambda: bool(world.dispatcher.cache.running.parked))
     await world.passes(1)
     return key
 
@@ -73,7 +73,7 @@ def test_a_workload_that_ends_wakes_it() -> None:
         first = world.submit("first", gpus=4)
         await world.until(lambda: world.is_placed(first))
         second = world.submit("second", gpus=4)
-        await world.until(lambda: bool(world.dispatcher.cache.parked))
+        await world.until(lambda: bool(world.dispatcher.cache.running.parked))
         await world.passes(3)
         world.karmada.finish([first])
         await world.until(lambda: world.is_placed(second), within_s=3)
@@ -106,7 +106,7 @@ def test_parked_workloads_do_not_fill_the_window() -> None:
         world.queue("main", {"m1": 100, "m2": 100})
         await world.start()
         stuck = [world.submit(f"stuck{number}", gpus=2, clusters=("m1",)) for number in range(12)]
-        await world.until(lambda: len(world.dispatcher.cache.parked) == 12)
+        await world.until(lambda: len(world.dispatcher.cache.running.parked) == 12)
         free = [world.submit(f"free{number}", gpus=1, clusters=("m2",)) for number in range(12)]
         await world.until(lambda: all(map(world.is_placed, free)))
         assert world.released(stuck) == stuck

@@ -345,7 +345,7 @@ def test_who_exceeds_karmadas_own_quota_gives_ours_back() -> None:
         hasty(world)
         await world.start()
         key = world.submit("large", gpus=8, said={"fairway.dev/class": "hasty"})
-        await world.until(lambda: bool(world.dispatcher.cache.parked))
+        await world.until(lambda: bool(world.dispatcher.cache.running.parked))
         world.edit(key, lambda obj: obj["status"]["conditions"][0].update(reason="QuotaExceeded"))
         other = world.submit("other", gpus=1)
         await world.passes(25)

@@ -61,7 +61,7 @@ def test_the_release_window_stays_open(count: int) -> None:
         await world.passes(8)
         assert all(world.is_placed(key) for key in keys)
         assert charged(world) == count
-        assert not world.dispatcher.cache.in_flight
+        assert not world.dispatcher.cache.running.in_flight
 
     run(scenario)
 
@@ -75,7 +75,7 @@ def test_what_somebody_really_holds_stays_and_takes_up_no_release() -> None:
         await world.passes(3)
         assert world.is_held(held)
         assert charged(world) == 0
-        assert not world.dispatcher.cache.in_flight
+        assert not world.dispatcher.cache.running.in_flight
         world.delete(held)
         await world.passes(1)
         assert not world.dispatcher.cache.entries

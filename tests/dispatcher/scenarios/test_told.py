@@ -260,19 +260,22 @@ def placed(**more: object) -> Callable[[Obj | None], Progress]:
     return of
 
 
+A, B = frozenset("a"), frozenset("b")
+
+
 @pytest.mark.parametrize(
     ("of", "status", "progress"),
     [
-        (placed(), None, Progress(3, 2)),
-        (placed(), {"a": {"ready": 2}}, Progress(1, 1)),
+        (placed(), None, Progress(3, 2, unseen=A | B)),
+        (placed(), {"a": {"ready": 2}}, Progress(1, 1, unseen=B)),
         (placed(), {"a": {"ready": 2}, "b": {"succeeded": 1}}, Progress()),
-        (placed(), {"a": {"ready": 9}, "b": {"ready": -3}}, Progress(1)),
+        (placed(), {"a": {"ready": 9}, "b": {"ready": -3}}, Progress(1, unseen=B, starting=3)),
         (placed(), {"a": "odd", "b": {"ready": 1}}, Progress()),
-        (placed(suspension={"dispatching": True}), {"a": {"ready": 2}}, Progress(1, 1, ("a", "b"))),
+        (placed(suspension={"dispatching": True}), {"a": {"ready": 2}}, Progress(1, 1, ("a", "b"), unseen=B)),
         (
             placed(suspension={"dispatchingOnClusters": {"clusterNames": ["b", "c"]}}),
             {"a": {"ready": 2}},
-            Progress(1, 1, ("b",)),
+            Progress(1, 1, ("b",), unseen=B),
         ),
     ],
 )

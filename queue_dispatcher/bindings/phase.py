@@ -1,0 +1,140 @@
+"""What has become of a workload that was released: `phase`, the one place where that is told. Pure.
+
+It follows from what is written on the binding and from what this process has seen of it (`Seen`), so that a
+process that takes over comes to the same, at the latest after the time for which its forerunner had waited.
+Durations count from what is written or from when it was first seen, whichever is the earlier moment: the
+clock of whoever released it, an hour ahead or behind, delays nothing.
+
+Karmada writes down success each time, but a refusal only once: the condition of a second try in vain is the
+same as that of the first. So a refusal counts for a try if it is not older than the try, or if the try has
+brought nothing for a while.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.state import InFlight, Phase, Placed, Unobserved, Unplaced
+
+CLOCK_SKEW_MS: Final = 30_000
+"""How far apart our clock and Karmada's may be; half of the shortest pause between two tries."""
+QUIET_MS: Final = 10_000
+"""After so long, what Karmada said of an earlier try counts for this one too."""
+KICKED_MS: Final = 2_000
+"""The same after a kick, for which Karmada has nothing to wait."""
+OVERTAKEN_MS: Final = 10_000
+"""After so long, what others released later have overtaken is no longer expected to be looked at."""
+
+
+class Moment(NamedTuple):
+    """A moment, as far as phases depend on it. ``day_ms``: since the epoch; ``elapsed_ms``: monotonic.
+
+    ``overtaken_ms``: when the latest of all releases was made that Karmada has placed, monotonic; 0 for none.
+    """
+
+    day_ms: int = 0
+    elapsed_ms: int = 0
+    overtaken_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one process has seen of a binding's present release. Times are monotonic milliseconds.
+
+    ``release``: which one, by the time of its record, 0 for none; growth is a release of its own.
+    ``is_ours``: whether this process made it. ``since_ms``: since when it lacks what it lacks: since the
+    release, or since it lost a cluster; once nothing is lacking, since when that is so. ``was_placed``: it
+    was seen placed as a whole; ``has_run``: and all of its pods running since. ``kicked_ms``: when it was
+    last kicked since, 0 for never; ``kicks``: how often.
+    """
+
+    release: int = 0
+    is_ours: bool = False
+    since_ms: int = 0
+    is_lacking: bool = True
+    was_placed: bool = False
+    has_run: bool = False
+    kicked_ms: int = 0
+    kicks: int = 0
+
+    @property
+    def tried_ms(self) -> int:
+        """Since when Karmada has had it to place: since the release, the loss or the last kick."""
+        return max(self.since_ms, self.kicked_ms)
+
+    def kicked(self, elapsed_ms: int) -> "Seen":
+        """It is kicked now."""
+        return replace(self, kicked_ms=elapsed_ms, kicks=self.kicks + 1)
+
+
+UNSEEN: Final = Seen()
+
+
+def released(record: AdmissionRecord, elapsed_ms: int) -> Seen:
+    """What is seen of a release that this process makes now."""
+    return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms)
+
+
+def follow(seen: Seen, binding: Binding, elapsed_ms: int) -> Seen:
+    """What has been seen when the binding is as it is."""
+    record = binding.record
+    if record is None:
+        return UNSEEN
+    is_lacking = lacks_replicas(binding)
+    progress = binding.progress
+    runs = not (is_lacking or progress.starting or progress.silent)
+    if seen.release != record.admitted_ms:
+        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs)
+    if is_lacking == seen.is_lacking:
+        return replace(seen, has_run=True) if runs and not seen.has_run else seen
+    return Seen(seen.release, seen.is_ours, elapsed_ms, is_lacking, was_placed=True, has_run=runs)
+
+
+def phase(binding: Binding, seen: Seen, now: Moment) -> Phase:
+    """What has become of the release, for a binding with a record."""
+    if not lacks_replicas(binding):
+        return Placed(0 if seen.has_run else binding.progress.starting)
+    scheduled = binding.scheduled
+    if scheduled is not None and not scheduled.is_scheduled and _is_of_this_try(binding, seen, now):
+        return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)
+    is_overtaken = seen.tried_ms < now.overtaken_ms and now.elapsed_ms - seen.tried_ms >= OVERTAKEN_MS
+    return Unobserved() if is_overtaken and not binding.is_settled else InFlight()
+
+
+def since_day_ms(binding: Binding, seen: Seen, now: Moment) -> int:
+    """Since when the workload lacks what it lacks, epoch milliseconds; never in the future.
+
+    What was seen placed counts from its loss. What was not may have been placed before this process was
+    there, but then Karmada's refusal to place it anew is younger than the release.
+    """
+    first_seen_ms = now.day_ms - max(0, now.elapsed_ms - seen.since_ms)
+    record = binding.record
+    if record is None or seen.was_placed:
+        return first_seen_ms
+    refused_ms = binding.scheduled.changed_ms if binding.scheduled is not None and binding.is_refused else 0
+    return min(first_seen_ms, max(record.admitted_ms, refused_ms))
+
+
+def lacks_replicas(binding: Binding) -> bool:
+    """Whether fewer replicas are placed than wanted."""
+    if binding.demand.is_set or not binding.placed:
+        return not binding.placed and binding.demand.replicas > 0
+    return placed_replicas(binding) < binding.demand.replicas
+
+
+def placed_replicas(binding: Binding) -> int:
+    """How many of the wanted replicas are placed; where each cluster gets all of them, the least of any."""
+    replicas = [share.replicas for share in binding.placed]
+    if binding.placement is not None and binding.placement.is_duplicated:
+        return min(replicas, default=0)
+    return sum(replicas)
+
+
+def _is_of_this_try(binding: Binding, seen: Seen, now: Moment) -> bool:
+    """Whether the last refusal is one of the present try."""
+    if seen.kicks:
+        return now.elapsed_ms - seen.kicked_ms >= KICKED_MS
+    since_ms = since_day_ms(binding, seen, now)
+    refused_ms = binding.scheduled.changed_ms if binding.scheduled is not None else 0
+    return refused_ms + CLOCK_SKEW_MS >= since_ms or now.day_ms - since_ms >= QUIET_MS

@@ -1,0 +1,127 @@
+"""RunningSet: all that holds anything, beside the queues of what waits for it.
+
+What was admitted or adopted, where it is, since when and until when at the latest, what it is charged, and
+whether it may be displaced. Release window, kicks, start timeouts and views read from here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    HeldWithin,
+    InFlight,
+    Phase,
+    Placed,
+    Shrinking,
+    Unobserved,
+    Unplaced,
+)
+from queue_dispatcher.cache.charges import BindingCharge
+from queue_dispatcher.cache.entry import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One binding that is charged.
+
+    ``phase``: None for what was not released by a record, or is held where it is. ``clusters``: where it is.
+    ``since_ms``: when it was admitted, or created if it was adopted; ``ends_ms``: when it ends at the latest,
+    None where nothing bounds that; both epoch milliseconds.
+    """
+
+    uid: str
+    charged: BindingCharge
+    phase: Phase | None
+    priority: int
+    clusters: tuple[str, ...]
+    since_ms: int
+    ends_ms: int | None
+    preemptible: Preemptible
+
+
+class RunningSet:
+    """All of them by uid, and those whose start is not over by what has become of it."""
+
+    def __init__(self) -> None:
+        self.in_flight: set[str] = set()
+        """Released, or about to be, and to be placed by Karmada any moment."""
+        self.parked: set[str] = set()
+        """Released, and put aside by Karmada as unschedulable."""
+        self.unobserved: set[str] = set()
+        """Released, and overtaken by what was released later."""
+        self.retried: set[str] = set()
+        """Placed, after tries in vain that its record still counts."""
+        self.starting: set[str] = set()
+        """Placed, and pods of it do not run yet."""
+        self._running: dict[str, Running] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(self._running.values())
+
+    def get(self, uid: str) -> Running | None:
+        """What is known of one; None if it is charged nothing."""
+        return self._running.get(uid)
+
+    def is_starting(self, uid: str) -> bool:
+        """Whether it is released and lacks a place."""
+        return uid in self.in_flight or uid in self.parked or uid in self.unobserved
+
+    def put(self, entry: Entry, charged: BindingCharge | None, promised: ServiceClass) -> None:
+        """The entry is as it is, charged so."""
+        uid, is_assumed = entry.uid, entry.record is not None
+        phase = phase_of(entry)
+        # What is held for a kick is about to be let go.
+        is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
+        _keep(self.in_flight, uid, is_assumed or is_kicked or isinstance(phase, InFlight))
+        _keep(self.parked, uid, isinstance(phase, Unplaced))
+        _keep(self.unobserved, uid, isinstance(phase, Unobserved))
+        record = entry.effective_record
+        has_started = isinstance(phase, Placed) and not phase.starting
+        _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
+        _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
+        if charged is None:
+            self._running.pop(uid, None)
+            return
+        binding = entry.binding
+        since_ms = record.admitted_ms if record is not None else binding.created_ms
+        self._running[uid] = Running(
+            uid,
+            charged,
+            phase,
+            record.priority if record is not None else entry.priority.value,
+            tuple(share.cluster for share in binding.placed),
+            since_ms,
+            None if promised.max_runtime_ms is None else since_ms + promised.max_runtime_ms,
+            promised.preemptible,
+        )
+
+    def drop(self, uid: str) -> None:
+        """The binding is gone."""
+        for uids in (self.in_flight, self.parked, self.unobserved, self.retried, self.starting):
+            uids.discard(uid)
+        self._running.pop(uid, None)
+
+
+def phase_of(entry: Entry) -> Phase | None:
+    """What has become of what was released; None for all else, and while it is being released."""
+    state = entry.state
+    if entry.record is not None or not isinstance(state, Admitted | Shrinking):
+        return None
+    return state.phase
+
+
+def is_placed(entry: Entry) -> bool:
+    """Whether all of what was released is placed."""
+    return isinstance(phase_of(entry), Placed)
+
+
+def _keep(uids: set[str], uid: str, is_in: bool) -> None:
+    if is_in:
+        uids.add(uid)
+    else:
+        uids.discard(uid)

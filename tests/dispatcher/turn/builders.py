@@ -1,0 +1,292 @@
+"""A plane for turns alone: bindings in, what a turn writes is applied to them, in virtual time.
+
+No API server and no event loop: Karmada is what the test says it does (`Plane.place`, `Plane.refuse`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Unpack
+
+import msgspec
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.kube.resource import ResourceKind
+from fairway.names import ADMISSION, REQUEUE
+from fairway.scope import Scope
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.timestamp import format_ms
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.objects import TemplateObject
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
+from queue_dispatcher.estimates.questions import growth_question_of, question_of
+from queue_dispatcher.turn.events import Led, Saw, Wrote
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.preparation import prepare
+from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.writes import Fate, Write
+from queue_dispatcher.visibility.waiting import waiting_of
+from sandbox.fakeapi.patching import merge_patch
+from tests.dispatcher.scenarios import objects
+from tests.dispatcher.scenarios.objects import Obj, Options
+
+EPOCH_MS = 1_800_000_000_000
+JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
+SCOPE = Scope(builtin_catalogue())
+HUNDRED = {"m1": 100}
+
+
+class Plane:
+    """A dispatcher's state, and the bindings that it is about by the names of their workloads.
+
+    Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
+    ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
+    """
+
+    def __init__(
+        self, gpus: Mapping[str, int] = HUNDRED, *, estimator: Callable[[str], int] | None = None
+    ) -> None:
+        self.elapsed_ms = 1_000_000
+        self.skew_ms = 0
+        self.bindings: dict[str, Obj] = {}
+        self.writes: list[Write] = []
+        self.asked: list[str] = []
+        self.estimator = estimator
+        self._fed: list[tuple[ResourceKind[Any], Obj]] = []
+        self._version = 0
+        self.restart()
+        for name, count in gpus.items():
+            self.feed(CLUSTERS, objects.cluster(name, count))
+            self.feed(RESOURCE_FLAVORS, objects.flavor(name, name))
+        self.queue("main", gpus)
+
+    @property
+    def now(self) -> Now:
+        """As this process's clocks tell it; its day is ``skew_ms`` off."""
+        return Now(EPOCH_MS + self.elapsed_ms + self.skew_ms, self.elapsed_ms)
+
+    # Objects.
+
+    def restart(self) -> None:
+        """Another process takes over, that knows what is written."""
+        estimates = Estimates(60) if self.estimator is not None else None
+        self.cache = Cache(SCOPE, lambda: None, probes=estimates is not None)
+        self.state = TurnState(self.cache, estimates)
+        jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
+        queues = self.cache.queues
+        self._sinks: dict[str, Any] = {
+            CLUSTERS.name: self.cache.clusters,
+            RESOURCE_FLAVORS.name: self.cache.flavors,
+            CLUSTER_QUEUES.name: queues.cluster_queues,
+            LOCAL_QUEUES.name: queues.local_queues,
+            SERVICE_CLASSES.name: queues.service_classes,
+            JOBS.name: jobs,
+        }
+        for kind, obj in self._fed:
+            self._sinks[kind.name].upsert(_as(kind, obj))
+        for name in self.bindings:
+            self.cache.bindings.upsert(self._stated(name))
+        hear(self.state, Led(True), self.now)
+
+    def feed(self, kind: ResourceKind[Any], obj: Obj) -> None:
+        """The object exists."""
+        self._version += 1
+        obj["metadata"].setdefault("uid", f"{kind.name}/{obj['metadata']['name']}")
+        obj["metadata"]["resourceVersion"] = str(self._version)
+        self._fed.append((kind, obj))
+        self._sinks[kind.name].upsert(_as(kind, obj))
+
+    def queue(self, name: str, quotas: Mapping[str, int]) -> None:
+        """A ClusterQueue and a LocalQueue that leads to it."""
+        self.feed(CLUSTER_QUEUES, objects.cluster_queue(name, quotas))
+        local = objects.local_queue(name, name)
+        local["metadata"]["namespace"] = "team"
+        self.feed(LOCAL_QUEUES, local)
+
+    def submit(
+        self,
+        name: str,
+        queue: str = "main",
+        *,
+        said: dict[str, str] | None = None,
+        **options: Unpack[Options],
+    ) -> str:
+        """A Job and its held binding."""
+        job = objects.job(name, {"fairway.dev/queue": queue} | (said or {}), gpus=options.get("gpus", 1))
+        job["metadata"]["namespace"] = "team"
+        self.feed(JOBS, job)
+        made = objects.binding(name, **options)
+        made["metadata"] |= {"namespace": "team", "uid": name, "generation": 0}
+        made["metadata"]["creationTimestamp"] = format_ms(EPOCH_MS + self.elapsed_ms)
+        self.bindings[name] = made
+        self.edit(name, lambda obj: None)
+        return name
+
+    def edit(self, name: str, change: Callable[[Obj], object]) -> None:
+        """Somebody changes the binding, and the watch tells."""
+        self._change(name, change)
+        self.cache.bindings.upsert(self._stated(name))
+
+    def delete(self, name: str) -> None:
+        """The binding is gone."""
+        key = "/".join((self.bindings[name]["metadata"][field]) for field in ("namespace", "name"))
+        del self.bindings[name]
+        self.cache.bindings.delete(key)
+
+    def _change(self, name: str, change: Callable[[Obj], object]) -> None:
+        obj = self.bindings[name]
+        before = msgspec.json.encode(obj["spec"])
+        change(obj)
+        self._version += 1
+        obj["metadata"]["resourceVersion"] = str(self._version)
+        if obj["metadata"]["generation"] == 0 or msgspec.json.encode(obj["spec"]) != before:
+            obj["metadata"]["generation"] += 1
+
+    def _stated(self, name: str) -> ResourceBinding:
+        return msgspec.json.decode(msgspec.json.encode(self.bindings[name]), type=ResourceBinding)
+
+    # Karmada.
+
+    def place(self, name: str, **clusters: int) -> None:
+        """Karmada places it there."""
+
+        def placed(obj: Obj) -> None:
+            obj["spec"]["clusters"] = [{"name": cluster, "replicas": n} for cluster, n in clusters.items()]
+
+        self._change(name, placed)
+        self._judged(name, "True", "Success", "")
+        obj = self.bindings[name]
+        obj["status"]["schedulerObservedGeneration"] = obj["metadata"]["generation"]
+        self.edit(name, lambda obj: None)
+
+    def refuse(self, name: str, message: str = "0 clusters have room") -> None:
+        """Karmada finds no place for it, or for more of it."""
+        self._judged(name, "False", "Unschedulable", message)
+        self.edit(name, lambda obj: None)
+
+    def lose(self, name: str, **left: int) -> None:
+        """Karmada takes it off its clusters, but for those ``left``."""
+
+        def lost(obj: Obj) -> None:
+            obj["spec"]["clusters"] = [{"name": cluster, "replicas": n} for cluster, n in left.items()]
+
+        self.edit(name, lost)
+
+    def room_appears(self, cluster: str) -> None:
+        """Something that is none of ours ends there."""
+        self.cache.room.add(cluster)
+
+    def report(self, name: str, **statuses: Obj) -> None:
+        """Members' statuses of the workload, by cluster."""
+
+        def reported(obj: Obj) -> None:
+            items = [{"clusterName": cluster, "status": of} for cluster, of in statuses.items()]
+            obj.setdefault("status", {})["aggregatedStatus"] = items
+
+        self.edit(name, reported)
+
+    def _judged(self, name: str, status: str, reason: str, message: str) -> None:
+        of = self.bindings[name].setdefault("status", {})
+        before = next(iter(of.get("conditions", ())), None)
+        same = before is not None and before["status"] == status
+        # Whole seconds, and only renewed when the status changes, as Kubernetes does.
+        at_ms = (EPOCH_MS + self.elapsed_ms) // 1000 * 1000
+        since = before["lastTransitionTime"] if before is not None and same else format_ms(at_ms)
+        condition = {"type": "Scheduled", "status": status, "reason": reason, "message": message}
+        of["conditions"] = [{**condition, "lastTransitionTime": since}]
+
+    # Turns.
+
+    def passes(self, seconds: float, *, step_s: float = 1.0) -> None:
+        """Turns are taken for so long."""
+        end_ms = self.elapsed_ms + int(seconds * 1000)
+        while self.elapsed_ms < end_ms:
+            self.elapsed_ms = min(end_ms, self.elapsed_ms + int(step_s * 1000))
+            self.turn()
+
+    def turn(self, most: int = 20) -> None:
+        """Turns until nothing is written any more; what is written is applied at once."""
+        for _ in range(most):
+            turned = turn(self.state, (), self.now)
+            for write in turned.writes:
+                self._write(write)
+            for probing in turned.probings:
+                hear(self.state, self._answer(probing), self.now)
+            if not turned.writes and not turned.probings:
+                return
+
+    def _write(self, write: Write) -> None:
+        prepared = prepare(self.state, write, self.now)
+        if prepared is None:
+            return
+        self.writes.append(write)
+
+        def patched(obj: Obj) -> None:
+            new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
+            obj.clear()
+            obj.update(new)
+
+        self._change(write.uid, patched)
+        hear(self.state, Saw(self._stated(write.uid)), self.now)
+        hear(self.state, Wrote(write, Fate.APPLIED), self.now)
+
+    def _answer(self, probing: Probing) -> Answered:
+        assert self.estimator is not None
+        verdicts, questions = [], []
+        for subject in probing.subjects:
+            name = subject.binding.workload.name
+            self.asked.append(name)
+            template = next(
+                obj for kind, obj in self._fed if kind is JOBS and obj["metadata"]["name"] == name
+            )
+            source = msgspec.json.encode({"apiVersion": "batch/v1", "kind": "Job", **template})
+            ask = growth_question_of if subject.is_growth else question_of
+            question = ask(subject.binding, subject.permitted, subject.copies, source)
+            assert question is not None
+            questions.append(question)
+            fits = self.estimator(name)
+            verdicts.append(Verdict(fits, subject.permitted if fits else frozenset(), ("no room",)))
+        return Answered(probing, tuple(questions), tuple(verdicts))
+
+    # What is to be seen.
+
+    def entry(self, name: str) -> Entry:
+        return self.cache.entries[name]
+
+    def is_held(self, name: str) -> bool:
+        return bool((self.bindings[name]["spec"].get("suspension") or {}).get("scheduling"))
+
+    def released(self) -> list[str]:
+        """Those that are not held, sorted."""
+        return sorted(name for name in self.bindings if not self.is_held(name))
+
+    def record(self, name: str) -> Obj | None:
+        return self._annotation(name, ADMISSION)
+
+    def requeue(self, name: str) -> Obj | None:
+        return self._annotation(name, REQUEUE)
+
+    def _annotation(self, name: str, annotation: str) -> Obj | None:
+        text = (self.bindings[name]["metadata"].get("annotations") or {}).get(annotation)
+        return None if text is None else msgspec.json.decode(text)
+
+    def reason(self, name: str) -> Reason | None:
+        """Why it waits."""
+        return waiting_of(self.cache, self.state.view, self.entry(name), self.now.day_ms)
+
+    def charged(self) -> int:
+        """GPUs that are charged, in all."""
+        return sum(self.cache.charges.ledger.totals.values())
+
+    def clusters(self, name: str) -> Iterator[str]:
+        for share in self.bindings[name]["spec"].get("clusters") or ():
+            yield f"{share['name']}:{share['replicas']}"
+
+
+def _as(kind: ResourceKind[Any], obj: Obj) -> object:
+    return msgspec.json.decode(msgspec.json.encode(obj), type=kind.type)

@@ -1,0 +1,450 @@
+"""What happens after a release: looked at or not, refused, placed, lost, and by whose clock."""
+
+import pytest
+
+from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
+from queue_dispatcher.cache.entry import RestartedNotice
+from queue_dispatcher.turn.window import START
+from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.visibility.views import Views, state_name
+from tests.dispatcher.scenarios.objects import GPU, cluster, service_class
+from tests.dispatcher.turn.builders import Plane
+
+HOUR_MS = 3_600_000
+
+
+def phases(made: Plane) -> set[type]:
+    return {
+        type(entry.state.phase) for entry in made.cache.entries.values() if isinstance(entry.state, Admitted)
+    }
+
+
+@pytest.mark.parametrize("skew_ms", [HOUR_MS, -HOUR_MS, 0], ids=["ahead", "behind", "right"])
+def test_the_clock_of_the_former_leader_jams_nothing(skew_ms: int) -> None:
+    made = Plane()
+    for number in range(START):
+        made.submit(f"t{number}")
+    made.skew_ms = skew_ms
+    made.turn()
+    for name in made.released():
+        made.refuse(name)
+    made.skew_ms = 0
+    made.elapsed_ms += 5_000
+    made.restart()
+    made.submit("next")
+    made.passes(15)
+    assert phases(made) == {Unplaced, InFlight}
+    assert not made.is_held("next")
+    assert made.requeue("t0") is None
+    made.passes(300)
+    assert (made.requeue("t0") or {})["count"] == 1
+
+
+def test_a_failover_has_as_long_to_start_as_a_start() -> None:
+    made = Plane({"m1": 4, "m2": 4})
+    made.submit("train", gpus=4)
+    made.turn()
+    made.place("train", m1=1)
+    made.passes(3600, step_s=60)
+    made.lose("train")
+    made.turn()
+    made.refuse("train")
+    made.passes(290)
+    assert not made.is_held("train")
+    made.restart()
+    made.passes(20)
+    assert (made.requeue("train") or {})["count"] == 1
+
+
+def test_the_time_from_a_kick_is_what_karmada_took() -> None:
+    made = Plane()
+    for number in range(40):
+        made.submit(f"t{number}")
+    for _ in range(8):
+        made.passes(1)
+        for name in made.released():
+            made.refuse(name)
+    made.passes(60)
+    window = made.state.window.size
+    assert len(made.cache.running.parked) == 40
+    made.room_appears("m1")
+    for _ in range(100):
+        made.turn()
+        for name in list(made.cache.running.in_flight):
+            made.place(name, m1=1)
+        made.elapsed_ms += 20
+        if not made.cache.running.parked and not made.cache.running.in_flight:
+            break
+    assert len(list(made.cache.running)) == 40
+    assert made.state.window.size >= window
+
+
+def test_no_more_are_kicked_at_once_than_the_window_holds() -> None:
+    made = Plane()
+    for number in range(40):
+        made.submit(f"t{number}")
+    for _ in range(8):
+        made.passes(1)
+        for name in made.released():
+            made.refuse(name)
+    made.passes(20)
+    made.room_appears("m1")
+    made.turn()
+    assert len(made.cache.running.in_flight) == made.state.window.size
+
+
+def test_what_names_a_foreign_scheduler_is_not_released() -> None:
+    made = Plane()
+    made.submit("theirs", more={"schedulerName": "mine"})
+    made.submit("ours", more={"schedulerName": "default-scheduler"})
+    made.passes(5)
+    assert made.released() == ["ours"]
+    reason = made.reason("theirs")
+    assert reason is not None
+    assert reason.kind == "ForeignScheduler"
+    assert "mine" in reason.text
+    assert made.charged() == 1
+
+
+def test_what_karmada_never_looks_at_stops_nobody_for_long() -> None:
+    """It names Karmada's scheduler, or did when it was released."""
+    made = Plane()
+    made.queue("other", {"m1": 100})
+    for number in range(START):
+        made.submit(f"unseen{number}")
+    made.turn()
+    stuck = made.released()
+    assert len(stuck) == START
+    made.submit("innocent", "other")
+    made.submit("next", "other")
+    for _ in range(60):
+        made.passes(1)
+        for name in made.released():
+            if name not in stuck:
+                made.place(name, m1=1)
+    assert not made.is_held("innocent")
+    assert not made.is_held("next")
+    assert {state_name(made.entry(name)) for name in stuck} == {"Unobserved"}
+    assert made.cache.running.unobserved == set(stuck)
+    assert made.charged() == START + 2
+    made.place(stuck[0], m1=1)
+    made.turn()
+    assert state_name(made.entry(stuck[0])) == "Placed"
+
+
+def test_while_karmada_is_down_hardly_more_is_released() -> None:
+    made = Plane()
+    for number in range(40):
+        made.submit(f"t{number}")
+    made.passes(3600)
+    assert START < len(made.released()) <= START + 10
+    assert not made.cache.running.unobserved
+    assert made.requeue("t0") is None
+    for name in made.released():
+        made.place(name, m1=1)
+    made.turn()
+    assert len(made.released()) > START + 10
+
+
+def test_what_is_not_placed_is_counted_where_it_may_go_for_a_while_only() -> None:
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: 1)
+    made.submit("stuck", gpus=8)
+    made.turn()
+    assert made.released() == ["stuck"]
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
+    (told,) = estimates.counted({"m1"}, made.elapsed_ms)
+    assert told.startswith("1 released before")
+    made.passes(6)
+    assert estimates.assumed(made.elapsed_ms) == {}
+    assert estimates.counted({"m1"}, made.elapsed_ms) == ()
+
+
+def test_what_is_parked_is_kicked_when_the_estimators_say_that_it_fits() -> None:
+    fits = 1
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: fits)
+    made.submit("large", gpus=8)
+    made.turn()
+    fits = 0
+    made.refuse("large")
+    made.passes(2)
+    made.room_appears("m1")
+    made.passes(120)
+    assert Purpose.KICK not in {write.purpose for write in made.writes}
+    # Not into clusters that are known to be full; and asked about less and less often.
+    asked = len(made.asked)
+    assert asked < 12
+    fits = 1
+    made.room_appears("m1")
+    made.turn()
+    assert [write.purpose for write in made.writes[-2:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
+    assert len(made.asked) == asked + 1
+
+
+def test_no_more_are_kicked_than_the_estimators_have_room_for() -> None:
+    fits = 6
+    made = Plane(estimator=lambda name: fits)
+    for number in range(6):
+        made.submit(f"t{number}", gpus=8)
+    made.turn()
+    assert len(made.released()) == 6
+    fits = 0
+    for name in made.released():
+        made.refuse(name)
+    made.passes(5)
+    fits = 2
+    made.room_appears("m1")
+    made.turn(1)
+    made.turn(1)
+    assert [write.purpose for write in made.writes].count(Purpose.KICK) == 2
+
+
+def test_growth_is_kicked_when_the_estimators_say_that_the_difference_fits() -> None:
+    fits = 1
+    made = Plane({"m1": 8}, estimator=lambda name: fits)
+    web = grown(made, 8)
+    fits = 0
+    made.refuse(web)
+    made.passes(20)
+    made.room_appears("m1")
+    made.passes(1)
+    assert Purpose.KICK not in {write.purpose for write in made.writes}
+    fits = 1
+    made.room_appears("m1")
+    made.passes(1)
+    assert Purpose.KICK in {write.purpose for write in made.writes}
+
+
+def test_what_karmada_has_put_aside_is_counted_again_when_it_is_kicked() -> None:
+    fits = 1
+    made = Plane({"m1": 8, "m2": 8}, estimator=lambda name: fits)
+    made.submit("large", gpus=8)
+    made.turn()
+    fits = 0
+    made.refuse("large")
+    made.passes(1)
+    estimates = made.state.estimates
+    assert estimates is not None
+    assert estimates.assumed(made.elapsed_ms) == {}
+    fits = 1
+    made.room_appears("m1")
+    made.turn()
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m1", "m2"}
+    made.place("large", m2=1)
+    made.turn()
+    assert set(estimates.assumed(made.elapsed_ms)) == {"m2"}
+
+
+def test_tries_before_a_start_do_not_count_against_the_next_one() -> None:
+    """Two tries in vain of three, then it ran: the loss of a cluster is the first failure of a new start."""
+    made = Plane({"m1": 4, "m2": 4})
+    made.feed(SERVICE_CLASSES, service_class("c", requeue={"backoffLimit": 2}))
+    made.submit("train", said={"fairway.dev/class": "c"}, gpus=4)
+    for _ in range(2):
+        while made.is_held("train"):
+            made.passes(10, step_s=10)
+        made.refuse("train")
+        while not made.is_held("train"):
+            made.passes(10, step_s=10)
+    while made.is_held("train"):
+        made.passes(10, step_s=10)
+    assert (made.record("train") or {})["tries"] == 2
+    made.place("train", m1=1)
+    made.passes(50)
+    assert (made.record("train") or {})["tries"] == 2
+    made.passes(20)
+    assert "tries" not in (made.record("train") or {})
+    made.restart()
+    made.lose("train")
+    made.refuse("train")
+    made.passes(310)
+    assert (made.requeue("train") or {})["count"] == 1
+    made.passes(70)
+    assert not made.is_held("train")
+
+
+def grown(made: Plane, replicas: int) -> str:
+    """A service of four replicas that runs and was admitted to grow."""
+    made.submit("web", replicas=4)
+    made.turn()
+    made.place("web", m1=4)
+    made.passes(70)
+    made.edit("web", lambda obj: obj["spec"].update(replicas=replicas, suspension={"scheduling": True}))
+    made.turn()
+    assert not made.is_held("web")
+    assert made.charged() == replicas
+    return "web"
+
+
+def test_growth_that_karmada_cannot_place_goes_back_in_line() -> None:
+    made = Plane({"m1": 8})
+    web = grown(made, 8)
+    made.refuse(web)
+    made.submit("other", gpus=4)
+    made.passes(250)
+    assert made.charged() == 8
+    made.passes(60)
+    assert made.is_held(web)
+    assert list(made.clusters(web)) == ["m1:4"]
+    assert not made.is_held("other")
+    record = made.record(web) or {}
+    assert (record["replicas"], record["requests"], record["tries"]) == (4, {GPU: 4}, 1)
+    reason = made.reason(web)
+    assert reason is not None
+    assert (reason.kind, "0 clusters" in reason.text) == ("BackingOff", True)
+    made.restart()
+    made.delete("other")
+    made.passes(20)
+    assert made.is_held(web)
+    made.passes(60)
+    assert not made.is_held(web)
+    assert "notBefore" not in (made.record(web) or {})
+    made.place(web, m1=8)
+    made.passes(70)
+    assert "tries" not in (made.record(web) or {})
+
+
+def test_growth_is_kicked_when_room_appears() -> None:
+    made = Plane({"m1": 8})
+    web = grown(made, 8)
+    made.refuse(web)
+    made.passes(20)
+    writes = len(made.writes)
+    made.room_appears("m1")
+    made.turn()
+    assert [write.purpose for write in made.writes[writes:]] == [Purpose.KICK, Purpose.CLEAR_HOLD]
+    assert list(made.clusters(web)) == ["m1:4"]
+
+
+def test_what_lost_a_part_and_finds_no_place_for_it_waits_for_that_part() -> None:
+    made = Plane({"m1": 8, "m2": 8})
+    made.submit("web", replicas=8)
+    made.turn()
+    made.place("web", m1=4, m2=4)
+    made.passes(3600, step_s=60)
+    made.lose("web", m1=4)
+    made.refuse("web")
+    made.passes(290)
+    assert not made.is_held("web")
+    made.passes(20)
+    assert made.is_held("web")
+    assert made.charged() == 4
+    made.edit("web", lambda obj: obj["spec"].update(replicas=4))
+    made.turn()
+    assert not made.is_held("web")
+    assert "notBefore" not in (made.record("web") or {})
+
+
+def test_what_is_placed_is_counted_until_its_pods_are_reported() -> None:
+    made = Plane(estimator=lambda name: 1)
+    estimates = made.state.estimates
+    assert estimates is not None
+    for name, seconds in (("slow", 10), ("lost", 1)):
+        made.submit(name, gpus=8)
+        made.turn()
+        made.place(name, m1=1)
+        made.passes(seconds)
+        assert set(estimates.assumed(made.elapsed_ms)) == {"m1"}, name
+        if name == "slow":
+            made.report(name, m1={"active": 0, "startTime": None})
+            made.passes(1)
+            assert set(estimates.assumed(made.elapsed_ms)) == {"m1"}
+            made.report(name, m1={"active": 1})
+            made.passes(1)
+            assert estimates.assumed(made.elapsed_ms) == {}
+    # Of what is never reported, no longer than a few times what it took others.
+    made.passes(30)
+    assert estimates.assumed(made.elapsed_ms)
+    made.passes(20)
+    assert estimates.assumed(made.elapsed_ms) == {}
+
+
+def test_pods_that_do_not_run_are_told_and_not_taken_back() -> None:
+    made = Plane()
+    made.submit("noimage", replicas=2)
+    made.turn()
+    made.place("noimage", m1=2)
+    made.turn()
+    assert state_name(made.entry("noimage")) == "Placed"
+    made.report("noimage", m1={"active": 2, "ready": 0})
+    made.passes(3600, step_s=60)
+    assert state_name(made.entry("noimage")) == "Starting"
+    assert not made.is_held("noimage")
+    assert made.charged() == 2
+    made.report("noimage", m1={"active": 2, "ready": 2})
+    made.turn()
+    made.report("noimage", m1={"active": 2, "ready": 1, "failed": 1})
+    made.turn()
+    assert state_name(made.entry("noimage")) == "Placed"
+
+
+def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None:
+    made = Plane()
+    made.feed(SERVICE_CLASSES, service_class("strict", startTimeout="100s", startsWhen="Ready"))
+    for name in ("noimage", "late", "kept"):
+        more = {"preserveResourcesOnDeletion": True} if name == "kept" else {}
+        made.submit(name, said={"fairway.dev/class": "strict"}, replicas=2, more=more)
+    made.turn()
+    for name in ("noimage", "late", "kept"):
+        made.place(name, m1=2)
+        made.report(name, m1={"active": 2, "ready": 0})
+    made.passes(50)
+    made.report("late", m1={"active": 2, "ready": 2})
+    made.turn()
+    made.report("late", m1={"active": 2, "ready": 1})
+    made.passes(45)
+    assert made.released() == ["kept", "late", "noimage"]
+    made.passes(10)
+    assert made.released() == ["kept", "late"]
+    assert list(made.clusters("noimage")) == []
+    assert made.charged() == 4
+    assert "did not run within 100 s" in (made.requeue("noimage") or {})["reason"]
+    # Karmada's own queue may place it once more.
+    made.place("noimage", m1=2)
+    made.turn()
+    assert list(made.clusters("noimage")) == []
+    made.passes(70)
+    assert not made.is_held("noimage")
+
+
+def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:
+    made = Plane()
+    made.submit("train", replicas=2)
+    made.turn()
+    made.place("train", m1=2)
+    made.report("train", m1={"active": 2})
+    made.turn()
+    assert state_name(made.entry("train")) == "Placed"
+
+
+def test_what_karmada_starts_anew_after_its_end_is_told() -> None:
+    made = Plane({"m1": 8, "m2": 8})
+    made.submit("train", gpus=4)
+    made.turn()
+    made.place("train", m1=1)
+    made.report("train", m1={"conditions": [{"type": "Complete", "status": "True"}]})
+    made.turn()
+    assert made.charged() == 0
+    made.state.notices.clear()
+    made.lose("train")
+    made.report("train")
+    made.place("train", m2=1)
+    made.turn()
+    assert [type(notice) for notice in made.state.notices].count(RestartedNotice) == 1
+    assert made.charged() == 4
+
+
+def test_what_goes_to_clusters_that_joined_is_told() -> None:
+    made = Plane({"m1": 8})
+    made.submit("copied", gpus=2, duplicated=True)
+    made.turn()
+    made.place("copied", m1=1)
+    made.turn()
+    made.feed(CLUSTERS, cluster("m2", 8))
+    made.place("copied", m1=1, m2=1)
+    made.turn()
+    view = Views(made.cache, made.state.view, made.now.day_ms).workload(made.entry("copied"))
+    assert "2 clusters by now and was admitted for 1" in view.note
