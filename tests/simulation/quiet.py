@@ -57,6 +57,7 @@ class Quiet(Known):
             "QueueNotFound": ("queue",),
             "QueueStopped": ("stopped",),
             "NeverFits": ("never", "impossible"),
+            "ForeignScheduler": ("impossible",),
             "WaitingForQuota": ("quota",),
             "WaitingForBorrowing": ("quota",),
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
@@ -67,7 +68,9 @@ class Quiet(Known):
             left_ms = self._backs_off_until_ms(binding) - self.world.timeline.now_ms
             return "" if left_ms < _BACKOFF_MS else f"for {left_ms // 1000} s more"
         if kind == "WaitingForGangMembers":
-            there = sum(self._in_group(one, line) for one in self._bindings())
+            found = [one for one in self._bindings() if self._in_group(one, line)]
+            # What another scheduler is to place has a reason of its own, and is not waited for in vain.
+            there = sum(not (of := self._line(one)) or not of.scheduler for one in found)
             return "" if there < line.group_size else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])

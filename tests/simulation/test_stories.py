@@ -139,14 +139,9 @@ STORIES = {
 }
 
 BROKEN = {
-    "nobody looks at what another scheduler is to place": "reasons are true",
     "the head of a strict queue can never run": "reasons are true",
     "half of a group finds no room": "groups start whole or not at all",
-    "a cluster is lost and comes back": "reasons are true",
-    "growth finds no room": "quota is for what runs",
-    "a former leader's clock was ahead": "reasons are true",
     "a group that fits in two clusters, not in one": "reasons are true",
-    "what nobody looks at hides no room": "reasons are true",
     "pods never become ready": "quota is for what runs",
     "a group changes while half of it is released": "nobody is busy with nothing",
 }
