@@ -16,6 +16,8 @@ Gate = Callable[[Seen], Awaitable[None]]
 """What lets through, now or later, what is to be told to whoever asked this."""
 
 _BATCH = 500
+_BOOKMARK_BEFORE_END_S = 2.0
+"""As apiserver/pkg/storage/cacher (cacheWatcher.nextBookmarkTime)."""
 
 
 class Watches:
@@ -120,11 +122,13 @@ class Watches:
             if lines := b"".join(answers.change(collection, form, wanted, event) for event in events):
                 yield lines
             left_s = deadline_s - loop.time()
+            before_end_s = left_s - _BOOKMARK_BEFORE_END_S
+            pause_s = min(before_end_s if before_end_s > 0 else left_s, self._bookmark_every_s)
             try:
-                async with asyncio.timeout(max(0.0, min(left_s, self._bookmark_every_s))):
+                async with asyncio.timeout(max(0.0, pause_s)):
                     await wakeup.wait()
             except TimeoutError:
                 if params.get("allowWatchBookmarks") in TRUE:
                     yield answers.bookmark(collection, form, self._store.version)
-                if left_s <= self._bookmark_every_s:
+                if left_s <= pause_s:
                     return

@@ -139,7 +139,6 @@ STORIES = {
 }
 
 BROKEN = {
-    "the head of a strict queue can never run": "reasons are true",
     "half of a group finds no room": "groups start whole or not at all",
     "a group that fits in two clusters, not in one": "reasons are true",
     "pods never become ready": "quota is for what runs",

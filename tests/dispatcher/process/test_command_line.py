@@ -101,7 +101,9 @@ def test_a_kubeconfig_that_cannot_be_used_yet_is_told_and_read_again_once_it_can
             late = json.loads(file.read_text())
             late["users"][0]["user"] = {"tokenFile": "token-that-comes-later"}
             file.write_text(json.dumps(late))
-            child = await Interpreters().start((f"--kubeconfig={file}", *ALONE), tmp_path / "late.log")
+            child = await Interpreters().start(
+                (f"--kubeconfig={file}", "--hold-namespaces=all", *ALONE), tmp_path / "late.log"
+            )
             plane.children.append(child)
             await said(child, f"kubeconfig {file}")
             plane.submit(one := workload("one"))

@@ -119,7 +119,9 @@ def test_a_leader_that_was_cut_off_goes_on_with_what_it_had_begun(tmp_path: Path
     async def run() -> None:
         async with control_plane(tmp_path) as plane:
             child = await plane.start(*ELECTED)
-            await until(plane.leases, lambda: bool(plane.holder))
+            # It writes from now on: its term has begun, and it has caught up.
+            plane.submit(zero := workload("zero"))
+            await plane.admitted(zero)
             asked = len(plane.api.seen)
             plane.api.part(lambda seen: seen.is_write)
             plane.submit(one := workload("one"), two := workload("two"))
@@ -130,7 +132,7 @@ def test_a_leader_that_was_cut_off_goes_on_with_what_it_had_begun(tmp_path: Path
             plane.api.heal()
             await plane.admitted(one, two)
             # Nothing of before may stand in the way of what comes now.
-            plane.submit(three := workload("three", gpus=QUOTA - 2))
+            plane.submit(three := workload("three", gpus=QUOTA - 3))
             await plane.admitted(three)
 
     asyncio.run(run())
