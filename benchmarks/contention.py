@@ -1,0 +1,272 @@
+"""What does an event cost a dispatcher whose fleet is busy?
+
+1,000 and 5,000 ClusterQueues, each a share of one flavor on 500 clusters; 100,000 workloads wait and 50,000
+are placed. Each case is one thing that happens all the time, from the object as it is read to the cache being
+up to date again, or one thing that people ask for. No process is started, and time is processor time of one
+thread: what is measured is for how long the event loop is held.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from benchmarks.report import Case, Figure, Result, Target
+from benchmarks.sides import Setting
+from fairway.accelerators.builtin import builtin_catalogue
+from queue_dispatcher.api.objects import ClusterQueueObject, LocalQueueObject, ResourceFlavorObject
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.cluster import ClusterObject
+from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import TemplateObject
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.pending import PendingQueue
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
+from queue_dispatcher.turn.state import View
+from queue_dispatcher.visibility.views import Views
+
+CLUSTERS = 500
+GPUS = 1_000
+"""Of each cluster."""
+GPU = "nvidia.com/gpu"
+NOW_MS = 1_800_000_000_000
+CLASSES = 10
+"""Of each queue, in the cases of a cycle."""
+T = TypeVar("T")
+Obj = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much there is of everything."""
+
+    queues: int
+    pending: int
+    placed: int
+    rounds: int
+
+
+def measure(setting: Setting) -> Result:
+    """Figures for each kind of event."""
+    is_quick = setting.seconds <= 1.0
+    cases: list[Case] = []
+    for queues in (100, 500) if is_quick else (1_000, 5_000):
+        amount = 10_000 if is_quick else 100_000
+        scale = Scale(queues, amount, amount // 2, 10 if is_quick else 30)
+        cases += _cycles(scale)
+        cases += _events(scale)
+    return Result("contention", "What an event costs on a busy fleet", cases)
+
+
+def _case(scale: Scale, label: str, took_ms: Iterable[float], target_ms: float | None) -> Case:
+    took = sorted(took_ms)
+    target = Target(target_ms) if target_ms is not None else None
+    figures = [
+        Figure("p50", took[len(took) // 2], "ms"),
+        Figure("p99", took[min(len(took) - 1, len(took) * 99 // 100)], "ms", target),
+    ]
+    return Case(f"{scale.queues:,} queues: {label}", figures)
+
+
+def _took_ms(scale: Scale, act: Callable[[int], object]) -> list[float]:
+    took = []
+    for number in range(scale.rounds):
+        began_s = time.process_time()
+        act(number)
+        took.append(1e3 * (time.process_time() - began_s))
+    return took
+
+
+# Cycles.
+
+
+def _cycles(scale: Scale) -> list[Case]:
+    is_small = scale.queues <= 1_000
+    three, ten = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
+    return [
+        _case(
+            scale,
+            "cycle, three classes fit",
+            _took_ms(scale, lambda _: decide(three, NOW_MS)),
+            20.0 if is_small else 60.0,
+        ),
+        _case(
+            scale,
+            "cycle, 10 tokens and plenty of quota",
+            _took_ms(scale, lambda _: decide(ten, NOW_MS)),
+            10.0 if is_small else 30.0,
+        ),
+    ]
+
+
+def _snapshot(scale: Scale, free: int) -> Snapshot:
+    """A tree whose root has so much left; 8 GPUs and a little more memory for each class of a queue."""
+    table = CellTable()
+    gpu, memory = table.cell("f", GPU), table.cell("f", "memory")
+    nodes = [QuotaNode("org", quotas={gpu: CellQuota(free), memory: CellQuota(1 << 60)})]
+    names = [f"q{number}" for number in range(scale.queues)]
+    nodes += [QuotaNode(name, "org") for name in names]
+    queues = {}
+    for name in names:
+        pending = PendingQueue(name)
+        for number in range(CLASSES):
+            shape = Shape(f"{name}/{number}", (), (Alternative((), ((gpu, 8), (memory, 1000 + number))),))
+            for place in range(scale.pending // scale.queues // CLASSES):
+                uid = f"{name}-{number}-{place}"
+                pending.add(Item(uid, f"ns/{uid}", (uid,), name, "main", shape, 0, NOW_MS - place))
+        queues[name] = QueueState(name, pending)
+    return Snapshot(Ledger(QuotaTree(nodes, table)), queues, tokens=10)
+
+
+# Events.
+
+
+def _events(scale: Scale) -> list[Case]:
+    fleet = _Fleet(scale)
+    cache = fleet.cache
+    cases = [
+        _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
+        _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), 20.0),
+        _case(scale, "label of a cluster", _took_ms(scale, fleet.labelled), 50.0),
+        _case(scale, "taint of a cluster that holds work", _took_ms(scale, fleet.tainted), 50.0),
+    ]
+    fleet.put_cluster(7, is_ready=False)
+    fleet.settled()
+    cases.append(
+        _case(scale, "envelope, a cluster is lost", _took_ms(scale, lambda _: cache.envelope()), 1.0)
+    )
+    fleet.put_cluster(7)
+    fleet.settled()
+    views = Views(cache, View(), NOW_MS)
+    first = next(iter(cache.pending.queues))
+    cases.append(
+        _case(
+            scale,
+            f"page of 100 positions among {len(cache.pending.queues[first]):,}",
+            _took_ms(scale, lambda _: views.queue(first, 1_000, 100)),
+            50.0,
+        )
+    )
+    return cases
+
+
+class _Fleet:
+    """A cache with everything in it; half of what waits is in the first queue."""
+
+    def __init__(self, scale: Scale) -> None:
+        catalogue = builtin_catalogue()
+        self._scale = scale
+        self.cache = Cache(
+            lambda name: (known := catalogue.lookup(name)) is not None and known.is_accelerator, lambda: None
+        )
+        jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
+        for number in range(CLUSTERS):
+            self.put_cluster(number)
+        names = [f"m{number}" for number in range(CLUSTERS)]
+        flavor = {"metadata": {"name": "f"}, "spec": {"clusterNames": names}}
+        self.cache.flavors.upsert(_decoded(flavor, ResourceFlavorObject))
+        share = f"{100 / scale.queues:.3f}%"
+        for number in range(scale.queues):
+            self._put_queue(f"q{number}", share)
+        for number in range(scale.placed):
+            self._put_binding(number, number % scale.queues, f"m{number % CLUSTERS}")
+        for number in range(scale.placed, scale.placed + scale.pending):
+            queue = 0 if number % 2 else number % scale.queues
+            self._put_binding(number, queue)
+            template = {"metadata": {"name": f"w{number}", "namespace": f"team-{queue}"}, "spec": {}}
+            jobs.upsert(_decoded(template, TemplateObject))
+        self.settled()
+
+    def settled(self) -> None:
+        """Bring all up to date."""
+        self.cache.settle()
+
+    def heartbeat(self, number: int) -> None:
+        """A cluster reports, as each does every ten seconds."""
+        self.put_cluster(9, allocated=number % 7)
+        self.settled()
+        self.cache.envelope()
+
+    def node_added(self, number: int) -> None:
+        """A node came or went."""
+        self.put_cluster(9, gpus=GPUS + 8 * (number % 2 + 1))
+        self.settled()
+
+    def labelled(self, number: int) -> None:
+        """A label that nobody selects by."""
+        self.put_cluster(9, labels={"x": str(number)})
+        self.settled()
+
+    def tainted(self, number: int) -> None:
+        """A taint that nobody tolerates comes or goes."""
+        self.put_cluster(9, taints=["maintenance"] if number % 2 == 0 else [])
+        self.settled()
+
+    def put_cluster(
+        self,
+        number: int,
+        *,
+        gpus: int = GPUS,
+        allocated: int = 0,
+        is_ready: bool = True,
+        labels: dict[str, str] | None = None,
+        taints: Iterable[str] = (),
+    ) -> None:
+        """A cluster as it is from now on."""
+        status = {
+            "conditions": [{"type": "Ready", "status": str(is_ready)}],
+            "resourceSummary": {
+                "allocatable": {GPU: str(gpus), "cpu": "64000"},
+                "allocated": {"cpu": str(allocated)},
+            },
+        }
+        spec = {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints]}
+        name = f"m{number}"
+        stated = {"metadata": {"name": name, "uid": name, "labels": labels or {}}, "spec": spec}
+        self.cache.clusters.upsert(_decoded(stated | {"status": status}, ClusterObject))
+
+    def _put_queue(self, name: str, share: str) -> None:
+        quota = {"name": GPU, "nominalQuota": share}
+        group = {"coveredResources": [GPU], "flavors": [{"name": "f", "resources": [quota]}]}
+        queue = {"metadata": {"name": name}, "spec": {"resourceGroups": [group]}}
+        self.cache.queues.cluster_queues.upsert(_decoded(queue, ClusterQueueObject))
+        namespace = name.replace("q", "team-")
+        local = {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": name}}
+        self.cache.queues.local_queues.upsert(_decoded(local, LocalQueueObject))
+
+    def _put_binding(self, number: int, queue: int, cluster: str = "") -> None:
+        namespace, at_s = f"team-{queue}", number % 86_400
+        clock = f"{at_s // 3600:02}:{at_s // 60 % 60:02}:{at_s % 60:02}"
+        held = {} if cluster else {"suspension": {"scheduling": True}}
+        workload = {"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": f"w{number}"}
+        stated = {
+            "metadata": {
+                "name": f"w{number}-job",
+                "namespace": namespace,
+                "uid": f"u{number}",
+                "resourceVersion": str(number + 1),
+                "generation": 1,
+                "creationTimestamp": f"2026-11-01T{clock}Z",
+                "labels": {"fairway.dev/queue": "main"},
+            },
+            "spec": {
+                "resource": workload,
+                "replicas": 1,
+                "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}},
+                "replicaRequirements": {"resourceRequest": {GPU: str(1 + number % 3)}},
+                "clusters": [{"name": cluster, "replicas": 1}] if cluster else [],
+                **held,
+            },
+        }
+        self.cache.bindings.upsert(_decoded(stated, ResourceBinding))
+
+
+def _decoded(stated: Obj, type: type[T]) -> T:
+    return msgspec.json.decode(msgspec.json.encode(stated), type=type)
