@@ -7,7 +7,7 @@ thread: what is measured is for how long the event loop is held.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ NOW_MS = 1_800_000_000_000
 CLASSES = 10
 """Of each queue, in the cases of a cycle."""
 T = TypeVar("T")
-Obj = dict[str, object]
+Obj = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class _Fleet:
         spec = {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints]}
         name = f"m{number}"
         stated = {"metadata": {"name": name, "uid": name, "labels": labels or {}}, "spec": spec}
-        self.cache.clusters.upsert(_decoded(stated | {"status": status}, ClusterObject))
+        self.cache.clusters.upsert(_decoded({**stated, "status": status}, ClusterObject))
 
     def _put_queue(self, name: str, share: str) -> None:
         quota = {"name": GPU, "nominalQuota": share}

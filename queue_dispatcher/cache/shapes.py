@@ -7,7 +7,7 @@ out anew, and stays the same object where nothing came of the change.
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
@@ -73,9 +73,16 @@ class Shapes:
         # With the objects whose identities are in the key, so that those stay theirs.
         self._alike: dict[tuple[object, ...], tuple[Shape, Demand, Placement | None]] = {}
         self._together: dict[tuple[Shape, ...], Together] = {}
+        self.read: list[Shape] = []
+        """What `of` has answered since somebody emptied it."""
 
     def of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
         """The shape of what waits in ``queue``."""
+        shape = self._known(state, binding, queue, question)
+        self.read.append(shape)
+        return shape
+
+    def _known(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
         if not isinstance(state, Pending):
             return self._of(state, binding, queue, question)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
@@ -134,8 +141,16 @@ class Shapes:
             known = self._together[key] = Together(shape, split)
         return known
 
+    def doubt(self, placements: Collection[Placement]) -> list[Shape]:
+        """These placements permit other clusters than before; the shapes that may be others therefore."""
+        doubted = {wanted: shape for wanted, shape in self._shapes.items() if wanted.placement in placements}
+        self._current -= doubted.keys()
+        shapes = set(doubted.values())
+        self._alike = {alike: found for alike, found in self._alike.items() if found[0] not in shapes}
+        return list(doubted.values())
+
     def forget_places(self) -> None:
-        """Where workloads may land has changed."""
+        """What flavors mean has changed."""
         self._current.clear()
         self._alike.clear()
 

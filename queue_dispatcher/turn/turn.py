@@ -55,6 +55,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     for event in events:
         hear(state, event, now)
     cache = state.cache
+    cache.advance(now.day_ms)
     cache.settle()
     _take_notices(state, now)
     state.window.under_way(len(cache.in_flight), now.elapsed_ms)
@@ -185,7 +186,7 @@ def _take_notices(state: TurnState, now: Now) -> None:
             clusters = [share.cluster for share in entry.binding.placed]
             estimates.placed(notice.uid, clusters, now.elapsed_ms)
     if cache.room:
-        room, cache.room = cache.room, set()
+        room, cache.room = cache.room, {}
         for cluster in room:
             state.room_ms[cluster] = now.elapsed_ms
         if estimates is not None:

@@ -29,7 +29,7 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
-from queue_dispatcher.visibility.views import Views
+from queue_dispatcher.visibility.views import Views, still_counted
 from queue_dispatcher.workloads.queue_of import Resolved
 
 logger = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class QueueStatuses:
                     ClusterQueueStatus(
                         pending=tally.pending[name],
                         admitted=tally.admitted[name],
-                        conditions=(self._active(path, stopped),),
+                        conditions=(self._active(path, stopped, still_counted(cache, queue)),),
                         flavors_usage=tuple(
                             FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
                             for flavor, of in usage.items()
@@ -183,12 +183,12 @@ class QueueStatuses:
             )
         return found
 
-    def _active(self, path: str, stopped: str) -> QueueCondition:
+    def _active(self, path: str, stopped: str, note: str = "") -> QueueCondition:
         before: Sequence[QueueCondition] = ()
         written = self._written.get(path)
         if written is not None:
             before = written.conditions
-        message = stopped or "the queue admits workloads"
+        message = stopped or "; ".join(filter(None, ("the queue admits workloads", note)))
         now = format_ms(self._clock.now_ms())
         generation = next((one.observed_generation for one in before), 0)
         reason = "Stopped" if stopped else "Ready"

@@ -36,6 +36,7 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.fleet import GRACE_MS
 from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
@@ -45,6 +46,8 @@ from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
+MAX_LOST = 3
+"""Clusters that are not Ready and are named."""
 NO_LIMIT = -1
 
 
@@ -200,7 +203,7 @@ class Views:
             strategy="" if name in self._cache.resolved.inner else queue.strategy,
             weight_milli=queue.weight_milli,
             stopped=self._cache.resolved.stopped.get(name, ""),
-            problems=[str(problem) for problem in problems],
+            problems=[*map(str, problems), *filter(None, (still_counted(self._cache, queue),))],
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
@@ -321,6 +324,15 @@ class Views:
         if isinstance(state, Pending):
             return state.queue.local_queue
         return state.local_queue if isinstance(state, Growing) else ""
+
+
+def still_counted(cache: Cache, queue: ClusterQueue) -> str:
+    """What to know of a queue whose percentages count clusters that are not Ready; empty if none do."""
+    lost = cache.counted_though_lost(queue)
+    if not lost:
+        return ""
+    named = ", ".join([*lost[:MAX_LOST], *([f"{len(lost) - MAX_LOST} more"] if len(lost) > MAX_LOST else [])])
+    return f"percentages still count what is not Ready, for {GRACE_MS // 60_000} minutes each: {named}"
 
 
 def state_name(entry: Entry) -> str:

@@ -21,6 +21,8 @@ from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
 CATALOGUE = builtin_catalogue()
+NOW_MS = 1_800_000_000_000
+JUST_NOW, LONG_AGO = "2027-01-15T07:58:00Z", "2027-01-15T07:50:00Z"
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
 
 
@@ -33,7 +35,7 @@ class Feed:
     """Feeds one cache with objects, as reflectors do."""
 
     def __init__(self) -> None:
-        self.cache = Cache(is_accelerator, lambda: None)
+        self.cache = Cache(is_accelerator, lambda: None, probes=True)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
@@ -57,6 +59,7 @@ class Feed:
     def summary(self) -> dict[str, object]:
         """All that follows, as two of them can be compared: cells are numbered as they come up."""
         cache = self.cache
+        cache.advance(NOW_MS)
         while not cache.settle(7):
             pass
         name = cache.table.name
@@ -70,6 +73,22 @@ class Feed:
             "charges": {uid: (entry.queue, named(entry.charge)) for uid, entry in cache.charges},
             "ledger": {q: named(charge) for q, charge in cache.charges.ledger.charges().items()},
             "recomputed": {q: named(charge) for q, charge in cache.charges.recomputed().charges().items()},
+            "on clusters": {
+                cluster: named(tuple(cache.charges.on(cluster).items())) for cluster in ("m0", "m1", "m2")
+            },
+            "envelope": {
+                name(cell): left
+                for cell, left in cache.envelope().items()
+                if cache.charges.ledger.totals.get(cell)
+            },
+            "owned": {name: cache.fleet.owned(name) for name in cache.fleet.flavors},
+            "nominal": {
+                (node.name, *name(cell)): cache.resolved.tree.limits(cell).nominal[number]
+                for number, node in enumerate(cache.resolved.tree.nodes)
+                for cell in range(len(cache.table))
+                if cache.resolved.tree.limits(cell).nominal[number]
+            },
+            "never": {uid: e.item.shape.never for uid, e in cache.entries.items() if e.item is not None},
             "lines": {
                 queue: sorted(
                     (item.id, item.members, item.priority, item.enqueued_ms, item.due_ms, item.shape.key)
@@ -99,6 +118,14 @@ def binding(chance: random.Random, number: int, version: int) -> Obj:
         duplicated=chance.random() < 0.2,
         more={"clusters": [{"name": "m0", "replicas": 1}]} if chance.random() < 0.3 else None,
     )
+    if chance.random() < 0.3:
+        tier = {"labelSelector": {"matchLabels": {"tier": chance.choice("ab")}}}
+        made["spec"]["placement"]["clusterAffinities"] = [
+            {"affinityName": "first", **tier},
+            {"affinityName": "then", "clusterNames": ["m0", "m9"]},
+        ]
+    if chance.random() < 0.3:
+        made["spec"]["placement"]["clusterTolerations"] = [{"operator": "Exists"}]
     meta(made, f"w{number}-job", "team", version)
     if chance.random() < 0.4:
         record = AdmissionRecord(
@@ -149,10 +176,15 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
         case CLUSTERS.name:
             ready, tier = chance.random() < 0.8, {"tier": chance.choice("ab")}
             made = objects.cluster(f"m{number}", chance.choice((4, 8)), ready=ready, labels=tier)
+            if chance.random() < 0.3:
+                made["spec"]["taints"] = [{"key": "out", "effect": "NoSchedule"}]
+            if not ready:
+                made["status"]["conditions"][0]["lastTransitionTime"] = chance.choice((JUST_NOW, LONG_AGO))
             obj = meta(made, f"m{number}", "", version)
         case RESOURCE_FLAVORS.name:
             number %= 2
-            made = objects.flavor(f"f{number}", *chance.sample(("m0", "m1", "m2"), 2))
+            spec: Obj = {"clusterSelector": {"matchLabels": {"tier": "a"}}} if chance.random() < 0.3 else {}
+            made = objects.flavor(f"f{number}", *chance.sample(("m0", "m1", "m2"), 2), **spec)
             obj = meta(made, f"f{number}", "", version)
         case CLUSTER_QUEUES.name:
             quotas = {

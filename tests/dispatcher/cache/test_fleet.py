@@ -1,0 +1,134 @@
+"""What clusters report, and whom it concerns."""
+
+import pytest
+
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.visibility.views import still_counted
+from queue_dispatcher.workloads.fleet import ANYTHING, Cluster, grown
+from tests.dispatcher.cache.test_laws import Feed, meta
+from tests.dispatcher.scenarios import objects
+from tests.dispatcher.scenarios.objects import GPU, Obj
+
+LOST_MS = 1_768_896_000_000
+LOST_AT = "2026-01-20T08:00:00Z"
+MINUTE_MS = 60_000
+
+
+def cluster(name: str, gpus: int = 8, *, ready: bool = True, allocated: str = "0", **labels: str) -> Obj:
+    made = objects.cluster(name, gpus, ready=ready, labels=labels)
+    made["status"]["resourceSummary"]["allocated"] = {"cpu": allocated}
+    if not ready:
+        made["status"]["conditions"][0]["lastTransitionTime"] = LOST_AT
+    return made
+
+
+def fed(quota: str | int = "50%") -> Feed:
+    feed = Feed()
+    for name in ("m1", "m2"):
+        feed.put(CLUSTERS.name, cluster(name))
+    feed.put(RESOURCE_FLAVORS.name, objects.flavor("f", "m1", "m2"))
+    feed.put(CLUSTER_QUEUES.name, objects.cluster_queue("q", {"f": quota}))
+    feed.cache.settle()
+    return feed
+
+
+def nominal(cache: Cache) -> int:
+    cache.settle()
+    return cache.resolved.tree.limits(cache.table.cell("f", GPU)).nominal[0]
+
+
+def free(cache: Cache) -> int:
+    return cache.envelope()[cache.table.cell("f", GPU)]
+
+
+def test_a_cluster_that_is_not_ready_for_a_moment_takes_nobodys_quota() -> None:
+    feed = fed()
+    cache = feed.cache
+    assert (nominal(cache), free(cache)) == (8, 16)
+    feed.put(CLUSTERS.name, cluster("m2", ready=False))
+    cache.advance(LOST_MS + MINUTE_MS)
+    assert (nominal(cache), free(cache)) == (8, 8)
+    queue = cache.queues.queues.cluster_queues["q"]
+    assert still_counted(cache, queue).endswith("for 5 minutes each: m2")
+    cache.advance(LOST_MS + 5 * MINUTE_MS)
+    assert (nominal(cache), free(cache)) == (4, 8)
+    assert still_counted(cache, queue) == ""
+    # Whoever takes over meanwhile finds the same.
+    cache.advance(LOST_MS + MINUTE_MS)
+    assert nominal(cache) == 8
+    feed.put(CLUSTERS.name, cluster("m2"))
+    assert (nominal(cache), free(cache)) == (8, 16)
+    feed.delete(CLUSTERS.name, "m2")
+    assert (nominal(cache), free(cache)) == (4, 8)
+
+
+@pytest.mark.parametrize(
+    ("quota", "report", "is_new"),
+    [
+        ("50%", {"allocated": "7"}, False),
+        ("50%", {"zone": "a"}, False),
+        ("50%", {"gpus": 16}, True),
+        (4, {"gpus": 16}, False),
+    ],
+)
+def test_quotas_are_worked_out_anew_only_where_an_amount_has_changed(
+    quota: str | int, report: Obj, is_new: bool
+) -> None:
+    feed = fed(quota)
+    before = feed.cache.resolved
+    feed.put(CLUSTERS.name, cluster("m1", **report))
+    feed.cache.settle()
+    assert (feed.cache.resolved is not before) == is_new
+
+
+def test_what_a_removed_binding_held_counts_until_the_cache_is_settled() -> None:
+
+    feed = fed(8)
+    cache = feed.cache
+    made = meta(
+        objects.binding(
+            "w",
+            held=False,
+            labels={"fairway.dev/queue": "q"},
+            more={"clusters": [{"name": "m1", "replicas": 1}]},
+        ),
+        "w-job",
+        "team",
+        1,
+    )
+    feed.put(RESOURCE_BINDINGS.name, made)
+    cache.settle()
+    assert free(cache) == 15
+    changes = cache.changes
+    feed.delete(RESOURCE_BINDINGS.name, "team/w-job")
+    assert (free(cache), cache.changes) == (15, changes)
+    assert cache.present("team/w") is None
+    # One of the same uid comes before anybody looked.
+    feed.put(RESOURCE_BINDINGS.name, made)
+    cache.settle()
+    assert free(cache) == 15
+    feed.delete(RESOURCE_BINDINGS.name, "team/w-job")
+    cache.settle()
+    assert (free(cache), len(cache.entries)) == (16, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, Cluster("m"), {ANYTHING: 1}),
+        (Cluster("m", is_ready=False), Cluster("m"), {ANYTHING: 1}),
+        (Cluster("m", labels={"a": "b"}), Cluster("m"), {ANYTHING: 1}),
+        (Cluster("m"), Cluster("m", is_ready=False, allocatable={GPU: 8}), {}),
+        (Cluster("m", allocatable={GPU: 8}), Cluster("m", allocatable={GPU: 16}), {GPU: 8}),
+        (
+            Cluster("m", allocatable={GPU: 8, "cpu": 9}, free={GPU: 8, "cpu": 1}),
+            Cluster("m", allocatable={GPU: 8, "cpu": 9}, free={GPU: 7, "cpu": 2}),
+            {"cpu": 1},
+        ),
+    ],
+)
+def test_room_that_appears(before: Cluster | None, after: Cluster, expected: dict[str, int]) -> None:
+    assert grown(before, after) == expected
