@@ -9,10 +9,12 @@ thread: what is measured is for how long the event loop is held.
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
+from benchmarks.cycle import collecting_as_the_dispatcher
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from fairway.accelerators.builtin import builtin_catalogue
@@ -22,6 +24,7 @@ from queue_dispatcher.bindings.cluster import ClusterObject
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import TemplateObject
+from queue_dispatcher.controller import SLICE
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
@@ -60,7 +63,10 @@ def measure(setting: Setting) -> Result:
     for queues in (100, 500) if is_quick else (1_000, 5_000):
         amount = 10_000 if is_quick else 100_000
         scale = Scale(queues, amount, amount // 2, 10 if is_quick else 30)
-        cases += _cycles(scale)
+        snapshots = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
+        with collecting_as_the_dispatcher():
+            cases += _cycles(scale, *snapshots)
+        del snapshots
         cases += _events(scale)
     return Result("contention", "What an event costs on a busy fleet", cases)
 
@@ -87,9 +93,8 @@ def _took_ms(scale: Scale, act: Callable[[int], object]) -> list[float]:
 # Cycles.
 
 
-def _cycles(scale: Scale) -> list[Case]:
+def _cycles(scale: Scale, three: Snapshot, ten: Snapshot) -> list[Case]:
     is_small = scale.queues <= 1_000
-    three, ten = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
     return [
         _case(
             scale,
@@ -130,12 +135,18 @@ def _snapshot(scale: Scale, free: int) -> Snapshot:
 
 def _events(scale: Scale) -> list[Case]:
     fleet = _Fleet(scale)
+    with collecting_as_the_dispatcher():
+        return _cases(scale, fleet)
+
+
+def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     cache = fleet.cache
     cases = [
         _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
         _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), 20.0),
         _case(scale, "label of a cluster", _took_ms(scale, fleet.labelled), 50.0),
-        _case(scale, "taint of a cluster that holds work", _took_ms(scale, fleet.tainted), 50.0),
+        _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), None),
+        _case(scale, "taint of a cluster, one slice of it", fleet.slices_ms, 20.0),
     ]
     fleet.put_cluster(7, is_ready=False)
     fleet.settled()
@@ -145,16 +156,17 @@ def _events(scale: Scale) -> list[Case]:
     fleet.put_cluster(7)
     fleet.settled()
     views = Views(cache, View(), NOW_MS)
-    first = next(iter(cache.pending.queues))
-    cases.append(
-        _case(
-            scale,
-            f"page of 100 positions among {len(cache.pending.queues[first]):,}",
-            _took_ms(scale, lambda _: views.queue(first, 1_000, 100)),
-            50.0,
-        )
-    )
+    waiting = len(cache.pending.queues["q0"])
+    for place, offset in (("first", 0), ("last", waiting - 100)):
+        pages = _took_ms(scale, partial(_page, views, offset))
+        cases.append(_case(scale, f"{place} 100 positions of {waiting:,}", pages, 50.0))
+    took = _took_ms(scale, lambda number: views.workloads("team-0", f"w{scale.placed + 2 * number + 1}"))
+    cases.append(_case(scale, "one workload and its position", took, 50.0))
     return cases
+
+
+def _page(views: Views, offset: int, _: int) -> None:
+    views.queue("q0", offset, 100)
 
 
 class _Fleet:
@@ -162,7 +174,7 @@ class _Fleet:
 
     def __init__(self, scale: Scale) -> None:
         catalogue = builtin_catalogue()
-        self._scale = scale
+        self.slices_ms: list[float] = []
         self.cache = Cache(
             lambda name: (known := catalogue.lookup(name)) is not None and known.is_accelerator, lambda: None
         )
@@ -207,7 +219,11 @@ class _Fleet:
     def tainted(self, number: int) -> None:
         """A taint that nobody tolerates comes or goes."""
         self.put_cluster(9, taints=["maintenance"] if number % 2 == 0 else [])
-        self.settled()
+        is_settled = False
+        while not is_settled:
+            began_s = time.process_time()
+            is_settled = self.cache.settle(SLICE)
+            self.slices_ms.append(1e3 * (time.process_time() - began_s))
 
     def put_cluster(
         self,

@@ -63,7 +63,7 @@ def measure(setting: Setting) -> Result:
 
 def _case(kind: Kind) -> Case:
     fleet = _Fleet(kind)
-    with _collecting_as_the_dispatcher():
+    with collecting_as_the_dispatcher():
         cold, cold_took_s = _timed(fleet.snapshot(fleet.ledger(has_quota=True)), _COLD_CYCLES)
         saturated, took_s = _timed(fleet.snapshot(fleet.ledger(has_quota=False)), _SATURATED_CYCLES)
     admitted = sum(isinstance(action, Admit) for action in cold.actions)
@@ -89,7 +89,8 @@ def _timed(snapshot: Snapshot, cycles: int) -> tuple[Decision, list[float]]:
 
 
 @contextmanager
-def _collecting_as_the_dispatcher() -> Iterator[None]:
+def collecting_as_the_dispatcher() -> Iterator[None]:
+    """What there is already is not looked through for garbage, and what comes is as rarely as there."""
     thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()

@@ -7,7 +7,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.objects import ResourceFlavorObject
@@ -388,6 +388,23 @@ class Cache:
     def changes(self) -> int:
         """Grows whenever who waits, what is charged, or what the queues allow has changed."""
         return self._changes + self.pending.changes
+
+    def in_namespace(self, namespace: str) -> Iterator[Entry]:
+        """The entries of a namespace; of cluster-scoped bindings those of none."""
+        return (self.entries[uid] for uid in self._indexes.in_namespace(namespace))
+
+    def namespaces(self) -> Collection[str]:
+        """Where there are bindings; empty for the cluster-scoped ones."""
+        return self._indexes.namespaces()
+
+    def named(self, namespace: str, name: str) -> list[Entry]:
+        """Those about a workload of that name there, or whose binding has it."""
+        found = dict.fromkeys(self._indexes.of_workload(namespace, name))
+        table = self.bindings if namespace else self.cluster_bindings
+        entry = table.entries.get(f"{namespace}/{name}" if namespace else name)
+        if entry is not None and entry.binding.workload.namespace == namespace:
+            found[entry.uid] = None
+        return [entry for uid in found if (entry := self.present(uid)) is not None]
 
     def counted_though_lost(self, queue: ClusterQueue) -> list[str]:
         """The clusters that are not Ready and that the queue's percentages count for a while all the same."""

@@ -1,6 +1,6 @@
 """Which bindings an event concerns: by namespace, by template, by the ClusterQueue that they lead to."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 from queue_dispatcher.cache.entry import Entry
@@ -20,6 +20,7 @@ class Indexes:
     def __init__(self) -> None:
         self._namespaces: dict[str, set[str]] = {}
         self._templates: dict[tuple[Kind, str], set[str]] = {}
+        self._kinds: set[Kind] = set()
         self._queues: dict[str, set[str]] = {}
         self._queue_of: dict[str, tuple[str, ...]] = {}
         self._placements: dict[Placement, set[str]] = {}
@@ -29,7 +30,9 @@ class Indexes:
     def add(self, entry: Entry) -> None:
         """The entry is there."""
         self._namespaces.setdefault(entry.binding.namespace, set()).add(entry.uid)
-        self._templates.setdefault(_template(entry), set()).add(entry.uid)
+        template = _template(entry)
+        self._kinds.add(template[0])
+        self._templates.setdefault(template, set()).add(entry.uid)
 
     def remove(self, entry: Entry) -> tuple[Shape, ...]:
         """The entry goes; which shapes it depended on."""
@@ -86,6 +89,16 @@ class Indexes:
     def in_namespace(self, namespace: str) -> Collection[str]:
         """Those of a namespace; empty for the cluster-scoped ones."""
         return self._namespaces.get(namespace, _NONE)
+
+    def namespaces(self) -> Collection[str]:
+        """The namespaces of bindings; empty for the cluster-scoped ones."""
+        return self._namespaces.keys()
+
+    def of_workload(self, namespace: str, name: str) -> Iterator[str]:
+        """Those about a workload of any kind."""
+        key = f"{namespace}/{name}" if namespace else name
+        for kind in self._kinds:
+            yield from self.of_template(kind, key)
 
     def of_template(self, kind: Kind, key: str) -> Collection[str]:
         """Those about a template."""

@@ -6,6 +6,7 @@ and positions are true for everybody, and nothing is named.
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,6 +50,15 @@ MAX_UNRESOLVED = 1_000
 MAX_LOST = 3
 """Clusters that are not Ready and are named."""
 NO_LIMIT = -1
+
+
+class _Row(NamedTuple):
+    """One workload and where it stands, from 1; ``others_before``: items that the viewer does not see."""
+
+    entry: Entry
+    position: int
+    local_position: int
+    others_before: int
 
 
 class Views:
@@ -106,13 +116,13 @@ class Views:
             return None
         entries = [
             entry
-            for entry in self._cache.entries.values()
-            if entry.binding.namespace == namespace and self._local_queue(entry) == name and self._sees(entry)
+            for entry in self._cache.in_namespace(namespace)
+            if self._local_queue(entry) == name and self._sees(entry)
         ]
         pending = [entry for entry in entries if self._waits(entry)]
         queue = queues.cluster_queues.get(local.cluster_queue)
         wanted = {entry.uid for entry in pending}
-        standing = (each for each in self._standing(local.cluster_queue) if each[0].uid in wanted)
+        standing = (row for row in self._rows(local.cluster_queue) if row.entry.uid in wanted)
         stopped = "its ClusterQueue does not exist"
         if queue is not None:
             stopped = self._cache.resolved.refusal(queue.name)
@@ -126,39 +136,34 @@ class Views:
             problems=[str(problem) for problem in local.problems],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
-            workloads=[
-                self.workload(entry, before) for entry, before in islice(standing, offset, offset + limit)
-            ],
+            workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],
         )
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
         """All workloads of that name; ``name`` may be the workload's or its binding's."""
-        found = [entry for entry in self._named(name) if entry.binding.workload.namespace == namespace]
+        found = list(self._named(namespace, name))
         found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
         return WorkloadList(workloads=[self.workload(entry) for entry in found])
 
     def namespaces_of(self, name: str) -> list[str]:
         """Where there are workloads of that name, sorted."""
-        return sorted({entry.binding.workload.namespace for entry in self._named(name)} - {""})
+        namespaces = set(self._cache.namespaces()) - {""}
+        return sorted(one for one in namespaces if next(self._named(one, name), None) is not None)
 
-    def _named(self, name: str) -> Iterator[Entry]:
-        for entry in self._cache.entries.values():
-            names = (entry.binding.workload.name, entry.binding.name)
-            if name in names and not isinstance(entry.state, Foreign) and self._sees(entry):
+    def _named(self, namespace: str, name: str) -> Iterator[Entry]:
+        for entry in self._cache.named(namespace, name):
+            if not isinstance(entry.state, Foreign) and self._sees(entry):
                 yield entry
 
-    def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
-        """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""
+    def workload(self, entry: Entry, row: _Row | None = None) -> WorkloadView:
+        """One workload, which the viewer sees; where it stands is worked out where it is not known."""
         binding, state = entry.binding, entry.state
         record = entry.record or binding.record
         reason = waiting_of(self._cache, self._view, entry, self._now_ms)
         if reason is not None:
             reason = told_to(self._viewer.sees, reason)
-        item = self._cache.pending.item_of(entry)
-        position, local_position = positions(self._cache, item, self._now_ms) if item else (0, 0)
-        before = others_before
-        if before is None:
-            before = self._others_before(entry, item.queue) if item is not None and position else 0
+        if row is None:
+            row = self._row(entry)
         enqueued_ms = binding.created_ms
         if isinstance(state, Pending | Growing | Unresolved):
             enqueued_ms = state.enqueued_ms
@@ -175,8 +180,8 @@ class Views:
             cluster_queue=charged_name(entry) or queue_name(entry),
             service_class=service_class.name if service_class is not None else "",
             priority=record.priority if record is not None else entry.priority.value,
-            position_in_cluster_queue=position,
-            position_in_local_queue=local_position,
+            position_in_cluster_queue=row.position,
+            position_in_local_queue=row.local_position,
             enqueued_at=format_ms(enqueued_ms) if enqueued_ms else "",
             admitted_at=format_ms(record.admitted_ms) if record is not None else "",
             request=dict(record.requests if record is not None else binding.demand.total(_copies(entry))),
@@ -184,7 +189,7 @@ class Views:
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
             note=_note(entry),
-            others_before=before,
+            others_before=row.others_before,
         )
 
     def _queue(
@@ -233,23 +238,31 @@ class Views:
                     )
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
-        standing = islice(self._standing(name), offset, offset + limit)
-        return [self.workload(entry, before) for entry, before in standing]
+        return [self.workload(row.entry, row) for row in islice(self._rows(name), offset, offset + limit)]
 
-    def _standing(self, name: str) -> Iterator[tuple[Entry, int]]:
-        """What the viewer sees of the queue's line, in order, and how many others are before each."""
+    def _rows(self, name: str) -> Iterator[_Row]:
+        """What the viewer sees of the queue's line, in order."""
         line = self._cache.pending.queues.get(name)
         queue = self._cache.queues.queues.cluster_queues.get(name)
+        if line is None or queue is None:
+            return
         others = 0
-        for item in (
-            line.ordered(self._now_ms, queue.ageing) if line is not None and queue is not None else ()
-        ):
-            if not self._sees_item(item):
+        local: dict[tuple[str, str], int] = {}
+        for position, item in enumerate(line.ordered(self._now_ms, queue.ageing), 1):
+            own = (item.namespace, item.local_queue)
+            local[own] = local_position = local.get(own, 0) + 1
+            seen = [entry for uid in item.members if self._sees(entry := self._cache.entries[uid])]
+            if not seen:
                 others += 1
-            for uid in item.members:
-                entry = self._cache.entries[uid]
-                if self._sees(entry):
-                    yield entry, others
+            for entry in seen:
+                yield _Row(entry, position, local_position, others)
+
+    def _row(self, entry: Entry) -> _Row:
+        """Where one entry stands."""
+        item = self._cache.pending.item_of(entry)
+        position, local_position = positions(self._cache, item, self._now_ms) if item else (0, 0)
+        before = self._others_before(entry, item.queue) if item is not None and position else 0
+        return _Row(entry, position, local_position, before)
 
     def _sees(self, entry: Entry) -> bool:
         """Whether the viewer may read of the binding, and of the workload that it says it is about."""
@@ -293,7 +306,7 @@ class Views:
     def _others_before(self, entry: Entry, queue: str) -> int:
         if self._viewer.sees_all:
             return 0
-        return next((before for found, before in self._standing(queue) if found is entry), 0)
+        return next((row.others_before for row in self._rows(queue) if row.entry is entry), 0)
 
     def _admitted(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 
-from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.pending_queues import own_line
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.order import rank
 from queue_dispatcher.cycle.reasons import Reason, backing_off
 from queue_dispatcher.turn.state import View
 
@@ -50,22 +49,11 @@ def positions(cache: Cache, item: Item, now_ms: int) -> tuple[int, int]:
     if line is None or queue is None:
         return 0, 0
     position = line.position(item.id, now_ms, queue.ageing)
-    if not position:
-        return 0, 0
-    own = _standing(item, queue.ageing, now_ms)
-    ahead = sum(
-        other.local_queue == item.local_queue
-        and other.namespace == item.namespace
-        and _standing(other, queue.ageing, now_ms) < own
-        for other in line
-    )
-    return position, ahead + 1
-
-
-def _standing(item: Item, ageing: Ageing, now_ms: int) -> tuple[int, int, tuple[int, int, str]]:
-    """Compares as the line is ordered: what is due first, the rest by when it is."""
-    is_later = item.due_ms > now_ms
-    return (int(is_later), item.due_ms if is_later else 0, rank(item, ageing, now_ms))
+    own = cache.pending.own_lines.get(own_line(item))
+    if not position or own is None:
+        return position, 0
+    own.advance(now_ms)
+    return position, own.position(item.id, now_ms, queue.ageing)
 
 
 def counts(cache: Cache, view: View, now_ms: int) -> Iterator[tuple[str, str, int]]:
