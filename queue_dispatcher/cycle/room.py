@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fairway.resources import format_amount
+from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.items import Alternative, Shape
 from queue_dispatcher.cycle.reasons import (
     Reason,
@@ -19,7 +20,7 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_estimate,
     waiting_for_quota,
 )
-from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Availability
 from queue_dispatcher.ledger.tree import UNLIMITED
@@ -43,8 +44,9 @@ class Room:
         self.capacity = {cell: free + totals.get(cell, 0) for cell, free in snapshot.envelope.items()}
         """By cell, what may be charged in all, wherever that is bounded by what is there."""
         self._verdicts = dict(snapshot.verdicts)
-        self._left: dict[str, int] = {}
-        self._taken: dict[str, set[str]] = {}
+        # What was admitted on the word of the estimators, and how much of it each answer has been told.
+        self._taken: list[tuple[str, Verdict]] = []
+        self._told: dict[str, tuple[int, int]] = {}
 
     def estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         """The fit of a shape with a probe, quota and capacity; None if the estimators find no room."""
@@ -53,10 +55,8 @@ class Room:
             return Fit(alternative, is_known=False)
         if verdict.fits <= 0:
             return None
-        # A count used up, and room that others may have taken, are questions to ask again, not refusals.
-        is_left = self._left.get(shape.probe, verdict.fits) > 0
-        is_shared = any(self._taken.get(cluster, _NOBODY) - {shape.probe} for cluster in verdict.clusters)
-        return Fit(alternative, is_known=is_left and not is_shared)
+        # Room that is used up, by alike workloads or by others, is a question to ask again, not a refusal.
+        return Fit(alternative, is_known=self._left(shape.probe, verdict) > 0)
 
     def unestimated(self, shape: Shape) -> Reason:
         """Why the estimators find no room for it, or cannot tell."""
@@ -71,10 +71,18 @@ class Room:
         self.changes += 1
         self.ledger.charge(queue, fit.alternative.charge)
         if shape.probe and fit.is_known:
-            verdict = self._verdicts[shape.probe]
-            self._left[shape.probe] = self._left.get(shape.probe, verdict.fits) - 1
-            for cluster in verdict.clusters:
-                self._taken.setdefault(cluster, set()).add(shape.probe)
+            self._taken.append((shape.probe, self._verdicts[shape.probe]))
+
+    def _left(self, probe: str, verdict: Verdict) -> int:
+        told, lost = self._told.get(probe, (0, 0))
+        if told < len(self._taken):
+            for by, taken in self._taken[told:]:
+                if by == probe:
+                    lost += verdict.per
+                elif not taken.clusters.isdisjoint(verdict.clusters):
+                    lost += displaced(taken.pods, verdict.pods)
+            self._told[probe] = (len(self._taken), lost)
+        return verdict.left(lost)
 
 
 _UNSEEN = Availability(UNLIMITED, -1)
@@ -207,5 +215,4 @@ class QueueRoom:
         return never_fits(f"{asked}, which has {format_amount(resource, capacity)} in all")
 
 
-_NOBODY: frozenset[str] = frozenset()
 _NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")

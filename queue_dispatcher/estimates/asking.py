@@ -83,7 +83,7 @@ class Asking:
         except KubeError as error:
             return Answered(probing, unknown=(str(error),), ends="karmada-apiserver answers")
         verdicts: list[Verdict] = []
-        assumed = self._estimates.assumed(self._elapsed_ms())
+        assumed, releases = self._estimates.assumed(self._elapsed_ms()), self._estimates.releases
         unknown: tuple[str, ...] = ()
         for question in questions:
             rooms = await self._ask(question.clusters, question.gang, assumed)
@@ -98,7 +98,8 @@ class Asking:
                 assumed.setdefault(cluster, []).append(question.gang)
         ends = "that estimator answers" if len(unknown) == 1 else "one of those estimators answers"
         took_ms = self._elapsed_ms() - started_ms
-        return Answered(probing, questions, tuple(verdicts), unknown, ends if unknown else "", took_ms)
+        ends = ends if unknown else ""
+        return Answered(probing, questions, tuple(verdicts), unknown, ends, took_ms, releases)
 
     async def _questions_of(self, probing: Probing) -> tuple[Question, ...]:
         known = self._estimates.questions(probing.probe)

@@ -9,13 +9,14 @@ then, as it does where there are no estimators.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.estimates.questions import Question
+from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
 
 SETTLES_MS = 5_000
@@ -48,13 +49,19 @@ class Probing:
         """All clusters that any of it may go to."""
         return frozenset().union(*(subject.permitted for subject in self.subjects))
 
+    @property
+    def pods(self) -> Pods:
+        """All pods of it, those of growth that run already included."""
+        return tuple(pods for subject in self.subjects for pods in pods_of(subject.binding, subject.copies))
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What came of it. ``questions``: as they were asked; None where they could not be made.
 
     ``verdicts``: of each question, up to the first that was refused. ``unknown``: why nobody can tell, empty
-    where the verdicts do; ``ends``: what would end that.
+    where the verdicts do; ``ends``: what would end that. ``releases``: how many the estimators knew of, by
+    `Estimates.releases`, when they were asked.
     """
 
     probing: Probing
@@ -63,6 +70,7 @@ class Answered:
     unknown: tuple[str, ...] = ()
     ends: str = ""
     took_ms: int = 0
+    releases: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +114,20 @@ class Estimates:
         if event.unknown:
             return self._unanswered(event, elapsed_ms)
         self._unanswered_ms.pop(probe, None)
-        verdict = _together(event.verdicts)
-        self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms)
+        verdict = replace(_together(event.verdicts), pods=event.probing.pods)
+        since = self.verdicts.releases if event.releases is None else event.releases
+        self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
         return "fits" if verdict.fits > 0 else "waits"
+
+    @property
+    def releases(self) -> int:
+        """How many workloads have been released; the next question tells the estimators of all of them."""
+        return self.verdicts.releases
+
+    def passed(self, subjects: Iterable[Subject]) -> None:
+        """Workloads that need no estimate are released; their pods take room all the same."""
+        for subject in subjects:
+            self.verdicts.room_taken(subject.permitted, pods_of(subject.binding, subject.copies))
 
     def abandon(self) -> None:
         """What is being asked has no answer any more."""
@@ -156,11 +175,13 @@ class Estimates:
         since_ms = self._unanswered_ms.setdefault(probe, elapsed_ms)
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
         if left_ms <= 0:
-            self.verdicts.put(probe, Verdict(1, clusters), clusters, elapsed_ms)
+            verdict = Verdict(1, clusters, pods=event.probing.pods)
+            self.verdicts.put(probe, verdict, clusters, elapsed_ms)
             return "without"
         why = "; ".join(event.unknown[:2])
         told = f"whether it fits is not known ({why}); goes without in {left_ms // 1000} s"
-        self.verdicts.put(probe, Verdict(0, reasons=(told,), unanswered=event.ends), clusters, elapsed_ms)
+        verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
+        self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"
 
 

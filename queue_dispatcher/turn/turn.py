@@ -208,12 +208,12 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, 
                     uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
                 }
                 estimates.released(item.shape.probe, names)
+            case Admit(item=item):
+                estimates.passed(_subjects(state, item))
             case Probe(item=item):
                 probing = estimates.ask(item, _subjects(state, item))
                 if probing is not None:
                     probings.append(probing)
-            case _:
-                pass
     return tuple(probings)
 
 
