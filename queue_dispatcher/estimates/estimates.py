@@ -16,6 +16,8 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.answers import Answers
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
 
@@ -61,7 +63,8 @@ class Answered:
 
     ``verdicts``: of each question, up to the first that was refused. ``unknown``: why nobody can tell, empty
     where the verdicts do; ``ends``: what would end that. ``releases``: how many the estimators knew of, by
-    `Estimates.releases`, when they were asked.
+    `Estimates.releases`, when they were asked. ``rooms``: of a single question, what those clusters
+    said that were asked; to those ``busy`` something was on its way.
     """
 
     probing: Probing
@@ -71,6 +74,8 @@ class Answered:
     ends: str = ""
     took_ms: int = 0
     releases: int | None = None
+    rooms: tuple[ClusterRoom, ...] = ()
+    busy: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,10 @@ class Estimates:
 
     def __init__(self, wait_s: float) -> None:
         self.verdicts = Verdicts()
+        self.answers = Answers()
         self._wait_ms = int(wait_s * 1000)
-        self._open: set[str] = set()
+        # The questions that are being asked, and where room has appeared since.
+        self._open: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         self._unanswered_ms: dict[str, int] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
@@ -96,7 +103,7 @@ class Estimates:
         probe = item.shape.probe
         if probe in self._open:
             return None
-        self._open.add(probe)
+        self._open[probe] = []
         return Probing(probe, tuple(subjects))
 
     def questions(self, probe: str) -> tuple[Question, ...] | None:
@@ -106,11 +113,20 @@ class Estimates:
     def answered(self, event: Answered, elapsed_ms: int) -> str:
         """Take in what was said; ``fits``, ``waits``, ``unknown``, or ``without`` if it goes without."""
         probe = event.probing.probe
-        self._open.discard(probe)
+        answer = self._take_in(event, elapsed_ms)
+        for room in self._open.pop(probe, ()):
+            self.answers.room_given(room, only=probe)
+            self.verdicts.room_given(room, only=probe)
+        return answer
+
+    def _take_in(self, event: Answered, elapsed_ms: int) -> str:
+        probe = event.probing.probe
         if event.questions is not None:
             if len(self._questions) >= MAX_QUESTIONS:
                 self._questions.clear()
             self._questions[probe] = event.questions
+        if event.rooms:
+            self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
             return self._unanswered(event, elapsed_ms)
         self._unanswered_ms.pop(probe, None)
@@ -128,6 +144,13 @@ class Estimates:
         """Workloads that need no estimate are released; their pods take room all the same."""
         for subject in subjects:
             self.verdicts.room_taken(subject.permitted, pods_of(subject.binding, subject.copies))
+
+    def room_given(self, room: Mapping[str, Mapping[str, int]]) -> None:
+        """By cluster, what more may fit there, as of `grown`."""
+        for since in self._open.values():
+            since.append(room)
+        self.answers.room_given(room)
+        self.verdicts.room_given(room)
 
     def abandon(self) -> None:
         """What is being asked has no answer any more."""

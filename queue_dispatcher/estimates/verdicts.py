@@ -111,10 +111,13 @@ class Verdicts:
             if probe != but:
                 self._keep(probe, _less(known, taken, pods))
 
-    def room_given(self, room: Mapping[str, Mapping[str, int]]) -> None:
-        """By cluster, what more may fit there, as of `grown`: what did not fit may fit now."""
+    def room_given(self, room: Mapping[str, Mapping[str, int]], *, only: str = "") -> None:
+        """By cluster, what more may fit there, as of `grown`: what did not fit may fit now.
+
+        ``only``: if not empty, the question that is meant.
+        """
         for probe, known in list(self._known.items()):
-            if known.verdict.fits > 0:
+            if known.verdict.fits > 0 or (only and probe != only):
                 continue
             if any(is_room(room[cluster], known.verdict.pods) for cluster in known.asked & room.keys()):
                 del self._known[probe]

@@ -190,7 +190,7 @@ def _take_notices(state: TurnState, now: Now) -> None:
         for cluster in room:
             state.room_ms[cluster] = now.elapsed_ms
         if estimates is not None:
-            estimates.verdicts.room_given(room)
+            estimates.room_given(room)
 
 
 def _probings(state: TurnState, decision: Decision, now: Now) -> tuple[Probing, ...]:
