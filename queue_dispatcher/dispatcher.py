@@ -82,7 +82,8 @@ class Estimation:
 class Dispatcher:
     """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
-    ``is_synced`` tells whether all sinks have been fed completely once.
+    ``is_synced`` tells whether all sinks have been fed completely once; ``caught_up`` returns once they have
+    been fed with all that there was when it was called.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Dispatcher:
         metrics: DispatcherMetrics,
         clock: SteadyClock,
         is_synced: Callable[[], bool],
+        caught_up: Callable[[], Awaitable[None]],
         *,
         estimation: Estimation | None = None,
         teller: Teller | None = None,
@@ -100,6 +102,7 @@ class Dispatcher:
         rng: random.Random | None = None,
     ) -> None:
         self._api = api
+        self._caught_up = caught_up
         self._metrics = metrics
         self._clock = clock
         self._sleep = sleep
@@ -134,6 +137,7 @@ class Dispatcher:
 
     async def lead(self, may_write: Callable[[], bool]) -> None:
         """Write, until cancelled, what is decided; ``may_write`` is asked before each write."""
+        await self._caught_up()
         executor = self.executor = Executor(
             self._api,
             self.controller,

@@ -134,6 +134,7 @@ class _Parts:
             metrics,
             clock,
             lambda: self.sources.is_synced,
+            lambda: self.sources.catch_up(),
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import KubeError, NotFound
+from fairway.kube.errors import Forbidden, KubeError, NotFound
 from fairway.kube.objects import KubeStruct
 from fairway.kube.observation import ReflectorMetrics, ReflectorState
 from fairway.kube.optional_kind import LOOK_AGAIN_S, OptionalKind, Standing
@@ -41,6 +41,7 @@ from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 
 RETRY_S = 2.0
+logger = logging.getLogger(__name__)
 O = TypeVar("O", bound=KubeObjectLike)  # noqa: E741 - an object
 
 
@@ -139,6 +140,31 @@ class Sources:
             while True:
                 kind = await self._kinds.get()
                 group.create_task(self._template(kind), name=f"{kind.kind} templates")
+
+    async def catch_up(self) -> None:
+        """Return once all that decides about quota is known as it was when this was called.
+
+        To be waited for before the first write of a term: a watch that is half-open or lags hides what the
+        last leader has written, and each write guards its own binding only, not the sum of them all.
+        """
+        async with asyncio.TaskGroup() as group:
+            for one in (*self.needed, *self.forgone):
+                group.create_task(self._catch_up(one), name=f"catching up on {one.name}")
+
+    async def _catch_up(self, one: "Followed") -> None:
+        while True:
+            try:
+                await one.catch_up()
+            except (Forbidden, NotFound) as error:
+                if one in self.forgone:
+                    return
+                logger.warning("not leading yet: %s", error)
+                await self._sleep(RETRY_S)
+            except KubeError as error:
+                logger.warning("not leading yet: how far %s are is not known: %s", one.name, error)
+                await self._sleep(RETRY_S)
+            else:
+                return
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
         """What a question to the estimators is made of; see `queue_dispatcher.estimates.asking.Source`."""
@@ -270,6 +296,9 @@ class Followed(Protocol):
     @property
     def state(self) -> ReflectorState:
         """How its reflector is doing."""
+
+    async def catch_up(self) -> None:
+        """Return once what there was of it when this was called is known. Raises KubeError."""
 
     async def run(self) -> None:
         """Follow it until cancelled, whenever it is served."""

@@ -104,6 +104,11 @@ class OptionalKind(Generic[_T]):
         held, error = len(self._sink.keys()), self.problem or None
         return ReflectorState(self.name, Phase.CONNECTING, False, self._since_s, None, error, "", held)
 
+    async def catch_up(self) -> None:
+        """See `Reflector.catch_up`; at once where it is not followed. Raises KubeError."""
+        if self._followed is not None:
+            await self._followed.reflector.catch_up()
+
     async def run(self) -> None:
         """Follow it until cancelled, whenever it is served."""
         try:

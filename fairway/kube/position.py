@@ -28,6 +28,13 @@ class Position:
             self._number = number
         return True
 
+    def is_at(self, resource_version: str) -> bool:
+        """Whether all is known up to there; where versions are not integers, only of that very one."""
+        number = _number(resource_version)
+        if number is None or self._number is None:
+            return self.resource_version == resource_version
+        return self._number >= number
+
 
 def _number(resource_version: str) -> int | None:
     return int(resource_version) if resource_version.isdecimal() else None

@@ -39,6 +39,10 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 PAGE_SIZE = 500
 IDLE_TIMEOUT_S = 90.0
+CATCH_UP_S = 5
+"""How long a watch may take to catch up before all is listed anew."""
+_HURRIED_S = 3
+"""A server sends a bookmark two seconds before a watch ends (apiserver, cacher.nextBookmarkTime)."""
 _WATCH_S = (300, 600)
 _ABRUPT_S = 1.0
 _STABLE_S = 10.0
@@ -100,6 +104,9 @@ class Reflector(Generic[T]):
         self._last_contact_s: float | None = None
         self._last_error: str | None = None
         self._is_forbidden = False
+        self._following: asyncio.Task[None] | None = None
+        self._hurries = False
+        self._moved = asyncio.Event()
 
     @property
     def state(self) -> ReflectorState:
@@ -119,8 +126,14 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """Follow the resource until cancelled; every failure is reported, waited out and tried again."""
         while True:
+            self._following = asyncio.create_task(self._follow())
             try:
-                await self._follow()
+                await self._following
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling() or not self._following.cancelled():
+                    raise
+                # Begun anew by `catch_up`.
             except KubeError as error:
                 await self._sleep(self._failed(error))
             except Exception as error:
@@ -130,6 +143,38 @@ class Reflector(Generic[T]):
                 self._give_up_position("internal")
                 self._disconnected(f"{type(error).__name__}: {error}")
                 await self._sleep(self._backoff.next_s())
+
+    async def catch_up(self) -> None:
+        """Return once the sink has all that the server had when this was called, as a consistent read tells.
+
+        A stream can be half-open, or lag behind, without any sign of it. So what is not known yet is fetched
+        by a new stream from where the old one stood; if that does not get there soon, by a list. Raises
+        KubeError where the server does not say how far it is.
+        """
+        params = {**self._resource.params, "limit": "1"}
+        page = await self._client.get_json(self._resource.path, ListPage, params, accept=METADATA_LIST)
+        version = page.metadata.resource_version
+        if self._position.is_at(version):
+            return
+        self._begin_anew()
+        try:
+            async with asyncio.timeout(CATCH_UP_S):
+                await self._reached(version)
+        except TimeoutError:
+            self._give_up_position("behind")
+            self._begin_anew()
+            await self._reached(version)
+
+    def _begin_anew(self) -> None:
+        """End the stream there is; the next one is short, so that it soon tells how far it is."""
+        self._hurries = True
+        if self._phase is not Phase.LISTING and self._following is not None:
+            self._following.cancel()
+
+    async def _reached(self, resource_version: str) -> None:
+        while not self._position.is_at(resource_version):
+            self._moved.clear()
+            await self._moved.wait()
 
     async def _follow(self) -> None:
         # Many may begin at once, and each opens a connection.
@@ -244,6 +289,9 @@ class Reflector(Generic[T]):
             # Spread, so that not all watches of a server end in the same second.
             "timeoutSeconds": str(self._rng.randint(*_WATCH_S)),
         }
+        if self._hurries and not with_initial_list:
+            self._hurries = False
+            params["timeoutSeconds"] = str(_HURRIED_S)
         if with_initial_list:
             return params | {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         return params | {"resourceVersion": self._position.resource_version}
@@ -276,6 +324,7 @@ class Reflector(Generic[T]):
             case Bookmark():
                 # Often repeats the last version, which is no duplicate of anything.
                 self._position.advance(change.resource_version)
+                self._moved.set()
                 self._metrics.event(self._resource.name, "BOOKMARK")
             case Broken():
                 self._skip(change, set())
@@ -284,6 +333,7 @@ class Reflector(Generic[T]):
 
     def _is_new(self, resource_version: str) -> bool:
         is_new = self._position.advance(resource_version)
+        self._moved.set()
         if not is_new:
             self._metrics.dropped(self._resource.name)
         return is_new
@@ -305,6 +355,7 @@ class Reflector(Generic[T]):
                 self._sink.delete(key)
                 deleted += 1
         self._position.restart(resource_version)
+        self._moved.set()
         self._metrics.listed(self._resource.name, len(seen), deleted, self._clock() - started_s)
         self._synced_once = True
         self._notify()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,11 @@ class Decision:
     ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
     ``window_full``: the classes whose next item has room and waits for the release window alone. Reasons are
     worked out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
+    ``turns``: what the next snapshot is to be given if the actions are carried out.
     """
 
     actions: tuple[Action, ...]
     waits: Mapping[ClassKey, Reason]
     next_due_ms: int | None = None
     window_full: tuple[ClassKey, ...] = ()
+    turns: Turns = NO_TURNS

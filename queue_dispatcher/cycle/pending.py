@@ -41,6 +41,8 @@ class PendingQueue:
         self._later: list[Item] = []
         self._advanced_ms = 0
         self._least: tuple[Charge, ...] | None = None
+        self.backlog: dict[Cell, int] = {}
+        """What all items could be charged of each cell, whichever way each is admitted."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -57,6 +59,7 @@ class PendingQueue:
         """Put an item in its place in the line; it replaces one of the same id."""
         self.remove(item.id)
         self._items[item.id] = item
+        self._count(item.shape, 1)
         if item.due_ms > self._advanced_ms:
             insort(self._later, item, key=_due)
         else:
@@ -67,6 +70,7 @@ class PendingQueue:
         item = self._items.pop(item_id, None)
         if item is None:
             return None
+        self._count(item.shape, -1)
         if item.due_ms > self._advanced_ms:
             del self._later[bisect_left(self._later, _due(item), key=_due)]
             return item
@@ -141,6 +145,14 @@ class PendingQueue:
             for found in self.classes(now_ms)
         )
 
+    def _count(self, shape: Shape, sign: int) -> None:
+        for cell, amount in most_of(shape):
+            left = self.backlog.get(cell, 0) + sign * amount
+            if left:
+                self.backlog[cell] = left
+            else:
+                del self.backlog[cell]
+
     def _due_by(self, now_ms: int) -> int:
         """How many of those held apart are due."""
         if not self._later or self._later[0].due_ms > now_ms:
@@ -161,6 +173,19 @@ class PendingQueue:
 
 def _line(item: Item) -> tuple[Shape, int, Ageing | None]:
     return (item.shape, item.priority, item.ageing)
+
+
+def most_of(shape: Shape) -> Charge:
+    """What a workload of the shape may be charged of each cell, whichever way it is admitted."""
+    if shape.never is not None:
+        return ()
+    if len(shape.alternatives) == 1:
+        return shape.alternatives[0].charge
+    most: dict[Cell, int] = {}
+    for alternative in shape.alternatives:
+        for cell, amount in alternative.charge:
+            most[cell] = max(amount, most.get(cell, 0))
+    return tuple(most.items())
 
 
 def _least(shapes: Iterable[Shape]) -> tuple[Charge, ...]:

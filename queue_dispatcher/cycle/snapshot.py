@@ -8,6 +8,7 @@ from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.turns import NO_TURNS, Turns
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -61,7 +62,8 @@ class Snapshot:
     answered, or no longer holds. ``tokens``: how many bindings may be released now. ``in_flight``: how many
     have been released and not been placed yet. ``max_probes``: how many questions one cycle may raise.
     ``elsewhere``: where another process asks the estimators, what those wait for whose answer it knows alone.
-    Nothing is kept free for them, as it is not known whether they fit.
+    Nothing is kept free for them, as it is not known whether they fit. ``turns``: as the last decision that
+    was carried out left them.
     """
 
     ledger: Ledger
@@ -72,3 +74,4 @@ class Snapshot:
     in_flight: int = 0
     max_probes: int = 16
     elsewhere: Reason | None = None
+    turns: Turns = NO_TURNS

@@ -168,6 +168,24 @@ class Ledger:
                 kept += balance - lending[node]
         return Availability(amount, bound_by)
 
+    def bounds(self, queue: str, cell: Cell) -> list[int]:
+        """By node of the queue's path: what more the queue may be charged as far as that node goes."""
+        balances, _, borrowing, lending = self._columns[cell]
+        found, kept = [], 0
+        for node in self.tree.paths.get(queue, ()):
+            balance = balances[node]
+            found.append(kept + max(0, balance + borrowing[node]))
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return found
+
+    def headroom(self, queue: str, cell: Cell) -> int:
+        """What more the queue could be charged itself if nothing else ran; never below 0."""
+        path = self.tree.paths.get(queue)
+        if path is None:
+            return 0
+        return max(0, self.tree.limits(cell).most[path[0]] - self._columns[cell].charged[path[0]])
+
     def fits(self, queue: str, charge: Charge) -> Shortage | None:
         """None if the charge may be made; otherwise what is short, of the first cell that is."""
         for cell, amount in charge:

@@ -8,6 +8,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.turn.following import NOT_DECIDED
@@ -57,7 +58,8 @@ class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
     ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
-    appeared there, monotonic. ``decided``: the last decision, while to decide anew would find the same.
+    appeared there, monotonic. ``turns``: who has had how much of
+    the release window. ``decided``: the last decision, while to decide anew would find the same.
     ``notices``: what there is to tell; whoever tells it empties it.
     """
 
@@ -70,4 +72,5 @@ class TurnState:
         self.room_ms: dict[str, int] = {}
         self.view = View()
         self.decided: Decided | None = None
+        self.turns = NO_TURNS
         self.notices: list[Notice] = []

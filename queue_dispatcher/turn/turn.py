@@ -77,6 +77,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         decided_ms = decision.next_due_ms
         admitted = admissions(cache, decision.actions, now.day_ms)
         writes += admitted
+        state.turns = decision.turns
         probings = _probings(state, decision, now)
         _note(state, decision, len(admitted), now)
     state.window.under_way(len(cache.in_flight), now.elapsed_ms)
@@ -110,6 +111,7 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
         tokens=max(0, state.window.size - in_flight),
         in_flight=in_flight,
         elsewhere=None if state.is_leading else asked_by(state.leader),
+        turns=state.turns,
     )
 
 

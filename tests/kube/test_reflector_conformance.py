@@ -183,3 +183,25 @@ def test_a_server_that_crashed_is_listed_again_only_if_needed(server: ApiServer,
             assert ("delete", f"{namespace}/before") not in mirror.calls
 
     asyncio.run(scenario())
+
+
+def test_one_catches_up_though_nothing_of_its_kind_has_happened(server: ApiServer) -> None:
+    """The server's history goes on with other kinds; a watch of a quiet one has to be told so."""
+
+    async def scenario() -> None:
+        async with server.connect() as client:
+            namespace = await new_namespace(client)
+            await create_pod(client, namespace, "p0")
+            mirror = Mirror[Pod]()
+            reflector = Reflector(
+                client, pods_of(namespace), mirror, metrics=mirror, on_state=mirror.on_state
+            )
+            async with running(reflector):
+                await mirror.until_watching()
+                await new_namespace(client)
+                async with asyncio.timeout(30):
+                    await reflector.catch_up()
+                assert mirror.counts["listed"] == 1
+                assert sum(mirror.counts[f"relist {why}"] for why in ("behind", "internal")) == 0
+
+    asyncio.run(scenario())

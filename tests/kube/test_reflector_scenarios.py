@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from fairway.kube import reflector
 from fairway.kube.client import KubeClient
 from fairway.kube.objects import Pod
 from fairway.kube.observation import Phase
@@ -562,3 +563,45 @@ def test_other_tasks_run_while_a_large_list_is_decoded(watch_list: bool) -> None
         assert max(steps) <= 100
 
     play(scenario, watch_list=watch_list, synced=False, page_size=500)
+
+
+def older(seen: Seen) -> bool:
+    """Watches, but not those that are begun to catch up."""
+    return seen.is_watch and seen.params["timeoutSeconds"] != "3"
+
+
+def test_what_a_silent_stream_keeps_back_is_known_once_it_has_caught_up() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.api.part(older)
+        stage.api.create(TEAM, pod("unheard"))
+        stage.api.delete(f"{TEAM}/p0")
+        await stage.reflector.catch_up()
+        assert stage.names == ["p1", "p2", "unheard"]
+        assert stage.mirror.counts["listed"] == 1
+
+    play(scenario)
+
+
+def test_a_list_tells_what_no_stream_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "CATCH_UP_S", 0.05)
+
+    async def scenario(stage: Stage) -> None:
+        stage.api.part(lambda seen: seen.is_watch)
+        stage.api.create(TEAM, pod("unheard"))
+        await stage.reflector.catch_up()
+        assert stage.names == ["p0", "p1", "p2", "unheard"]
+        assert stage.mirror.counts["relist behind"] == 1
+
+    play(scenario, watch_list=False)
+
+
+def test_what_is_known_already_is_not_fetched_again() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.api.create(TEAM, pod("heard"))
+        await stage.until_holding("heard", "p0", "p1", "p2")
+        before = stage.mirror.calls[:]
+        await stage.reflector.catch_up()
+        assert stage.mirror.calls == before
+        assert stage.reflector.state.phase is Phase.WATCHING
+
+    play(scenario)

@@ -91,6 +91,7 @@ async def process(world: World, *, asks: bool = False) -> AsyncIterator[Process]
         metrics,
         clock,
         lambda: sources[0].is_synced,
+        lambda: sources[0].catch_up(),
         estimation=Estimation(fits.ask, fits, 5.0) if asks else None,
         teller=events,
         volcano=True,

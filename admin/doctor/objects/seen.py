@@ -39,9 +39,9 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
 from queue_dispatcher.cache.templates import Kind, template_key
+from queue_dispatcher.cycle.headroom import Headroom, QueueHeadroom
 from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.cycle.room import QueueRoom, Room
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.workloads.finished import is_finished
 
@@ -68,7 +68,7 @@ class Seen:
         self.finished_templates: set[str] = set()
         """Uids of bindings whose workload's own object says that it has ended."""
         self.cache = Cache(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
-        self._rooms: dict[str, QueueRoom] = {}
+        self._rooms: dict[str, QueueHeadroom] = {}
         self._never: dict[tuple[str, Shape], Reason | None] = {}
         self._feed()
 
@@ -137,15 +137,15 @@ class Seen:
         if key not in self._never:
             room = self._rooms.get(item.queue)
             if room is None and item.queue in self.cache.resolved.tree.paths:
-                room = self._rooms[item.queue] = QueueRoom(self._room, item.queue)
+                room = self._rooms[item.queue] = QueueHeadroom(self._room, item.queue)
             is_possible = room is None or room.can_ever_admit(item.shape)
             self._never[key] = None if is_possible or room is None else room.why(item.shape)
         return self._never[key]
 
     @cached_property
-    def _room(self) -> Room:
+    def _room(self) -> Headroom:
         cache = self.cache
-        return Room(Snapshot(cache.charges.ledger, {}, envelope=cache.envelope()))
+        return Headroom(Snapshot(cache.charges.ledger, {}, envelope=cache.envelope()))
 
     def knows_template(self, entry: Entry) -> bool:
         """Whether workloads of the entry's kind were read, so that one that is not there is gone."""

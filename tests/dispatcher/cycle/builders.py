@@ -16,6 +16,7 @@ from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
+from queue_dispatcher.cycle.turns import NO_TURNS
 from queue_dispatcher.ledger.cells import Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import QuotaNode, QuotaTree
@@ -40,6 +41,7 @@ class Fleet:
         self.queues: dict[str, QueueState] = {}
         self.running: dict[str, tuple[str, Charge]] = {}
         self.now_ms = 0
+        self.turns = NO_TURNS
         self._shapes: dict[object, Shape] = {}
 
     def configure(
@@ -93,7 +95,16 @@ class Fleet:
         free: Mapping[str, int] | None = None,
     ) -> Snapshot:
         envelope = {cell(name): amount for name, amount in (free or {}).items()}
-        return Snapshot(self.ledger, self.queues, envelope, verdicts or {}, tokens, in_flight, max_probes)
+        return Snapshot(
+            self.ledger,
+            self.queues,
+            envelope,
+            verdicts or {},
+            tokens,
+            in_flight,
+            max_probes,
+            turns=self.turns,
+        )
 
     def decide(
         self,
@@ -112,6 +123,7 @@ class Fleet:
 
     def carry_out(self, decision: Decision) -> list[str]:
         """Charge what was admitted and take it out of its queue; answers the names, in order."""
+        self.turns = decision.turns
         for action in decision.actions:
             if isinstance(action, Admit):
                 item, paid = action.item, action.alternative.charge

@@ -254,11 +254,13 @@ def test_who_comes_to_borrow_by_what_others_take_in_the_cycle_goes_after_those_w
         queue("y", "d", gpu=2),
         queue("borrower", "d"),
         queue("w", "d", cpu=1),
+        queue("z", "d"),
     )
     fleet.ledger.charge("borrower", charge(gpu=2))
     fleet.submit("x", "x1", at=1, gpu=2)
     fleet.submit("y", "within-quota-but-its-department-borrows", at=2, gpu=2)
     fleet.submit("w", "w1", at=3, cpu=1)
+    fleet.submit("z", "makes-quota-scarce", at=4, gpu=9)
     assert fleet.cycle() == ["x1", "w1", "within-quota-but-its-department-borrows"]
 
 

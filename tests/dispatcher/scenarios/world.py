@@ -166,6 +166,7 @@ class World:
             metrics,
             clock,
             lambda: bool(sources) and sources[0].is_synced,
+            lambda: sources[0].catch_up(),
             estimation=estimation,
             teller=self.told,
             volcano=volcano,

@@ -1,7 +1,7 @@
-"""Room: what is left of quota, physical capacity and estimates while a cycle admits.
+"""Headroom: what is left of quota, physical capacity and estimates while a cycle admits.
 
-`QueueRoom.can_admit` is the only place where it is decided whether something may start: a limit that is
-checked on one path and forgotten on another does not exist. Room only shrinks within a cycle, so what was
+`QueueHeadroom.can_admit` is the only place where it is decided whether something may start: a limit that is
+checked on one path and forgotten on another does not exist. Headroom only shrinks within a cycle, so what was
 refused once need not be asked again before the next.
 """
 
@@ -33,7 +33,7 @@ class Fit(NamedTuple):
     is_known: bool
 
 
-class Room:
+class Headroom:
     """What the queues of a cycle share; starts as the snapshot says, which stays as it is."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -47,6 +47,10 @@ class Room:
         # What was admitted on the word of the estimators, and how much of it each answer has been told.
         self._taken: list[tuple[str, Verdict]] = []
         self._told: dict[str, tuple[int, int]] = {}
+
+    def free(self, cell: Cell) -> int:
+        """What is physically left of a cell, whoever is to be charged."""
+        return self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
 
     def estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         """The fit of a shape with a probe, quota and capacity; None if the estimators find no room."""
@@ -105,14 +109,14 @@ class _Left:
     ceiling: int = -1
 
 
-class QueueRoom:
+class QueueHeadroom:
     """What is left for one queue of the ledger's tree."""
 
-    def __init__(self, room: Room, queue: str) -> None:
-        self._room = room
+    def __init__(self, headroom: Headroom, queue: str) -> None:
+        self._headroom = headroom
         self._queue = queue
-        self._node = room.ledger.tree.paths[queue][0]
-        self._totals = room.ledger.totals
+        self._node = headroom.ledger.tree.paths[queue][0]
+        self._totals = headroom.ledger.totals
         self._cells: dict[Cell, _Left] = {}
 
     def can_admit(self, shape: Shape) -> Fit | None:
@@ -131,7 +135,7 @@ class QueueRoom:
                 ):
                     break
             else:
-                return self._room.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
+                return self._headroom.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
@@ -159,7 +163,7 @@ class QueueRoom:
             lacks = (pair for pair in alternative.charge if pair[1] > self._left(pair[0]))
             first = next(lacks, None)
             if first is None:
-                return self._room.unestimated(shape)
+                return self._headroom.unestimated(shape)
             short = short or first
         if short is not None:
             return self._short(*short)
@@ -177,23 +181,23 @@ class QueueRoom:
         return self._look(cell, self._cells.get(cell) or self._first_look(cell)).amount
 
     def _first_look(self, cell: Cell) -> _Left:
-        room = self._room
-        most = min(room.ledger.tree.limits(cell).most[self._node], room.capacity.get(cell, UNLIMITED))
+        headroom = self._headroom
+        most = min(headroom.ledger.tree.limits(cell).most[self._node], headroom.capacity.get(cell, UNLIMITED))
         left = self._cells[cell] = _Left(most)
         return left
 
     def _look(self, cell: Cell, left: _Left) -> _Left:
-        room, total = self._room, self._totals.get(cell, 0)
-        left.quota = room.ledger.availability(self._queue, cell)
-        left.ceiling = min(total + left.quota.amount, room.capacity.get(cell, UNLIMITED))
+        headroom, total = self._headroom, self._totals.get(cell, 0)
+        left.quota = headroom.ledger.availability(self._queue, cell)
+        left.ceiling = min(total + left.quota.amount, headroom.capacity.get(cell, UNLIMITED))
         left.amount = left.ceiling - total
         return left
 
     def _short(self, cell: Cell, amount: int) -> Reason:
-        ledger, quota = self._room.ledger, self._cells[cell].quota
+        ledger, quota = self._headroom.ledger, self._cells[cell].quota
         flavor, resource = ledger.tree.table.name(cell)
         if amount <= quota.amount:
-            missing = amount + self._totals.get(cell, 0) - self._room.capacity[cell]
+            missing = amount + self._totals.get(cell, 0) - self._headroom.capacity[cell]
             return waiting_for_capacity(
                 f"{format_amount(resource, missing)} {resource} too few are free in flavor {flavor}"
             )
@@ -203,15 +207,15 @@ class QueueRoom:
 
     def _never(self, alternative: Alternative) -> Reason:
         cell, amount = next((c, a) for c, a in alternative.charge if a > self._cells[c].most)
-        flavor, resource = self._room.ledger.tree.table.name(cell)
+        flavor, resource = self._headroom.ledger.tree.table.name(cell)
         asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
-        most = self._room.ledger.tree.most(self._queue, cell)
+        most = self._headroom.ledger.tree.most(self._queue, cell)
         if amount > most:
             return never_fits(
                 f"{asked}; queue {self._queue} can never use more than {format_amount(resource, most)}, even "
                 "if it borrows all that others lend"
             )
-        capacity = max(0, self._room.capacity[cell])
+        capacity = max(0, self._headroom.capacity[cell])
         return never_fits(f"{asked}, which has {format_amount(resource, capacity)} in all")
 
 

@@ -1,4 +1,4 @@
-"""Line: one queue in one cycle, and the item with which it competes for its turn.
+"""QueueHead: the item with which a queue competes in a cycle.
 
 That is the first item, in the queue's order, of those that have room: a workload that cannot start neither
 speaks for its queue nor counts in its share. Classes that have been refused are parked.
@@ -9,33 +9,33 @@ from collections.abc import MutableMapping, Sequence
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.headroom import Fit, Headroom, QueueHeadroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
 from queue_dispatcher.cycle.reasons import queue_stopped
-from queue_dispatcher.cycle.room import Fit, QueueRoom, Room
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.cycle.waits import Because, Behind, Refuser
 
 
-class Line:
-    """A queue's classes, by whose head is next. `look` before reading ``head`` and ``rank``.
+class QueueHead:
+    """A queue's classes, by whose first item is next. `look` before reading ``item`` and ``rank``.
 
     ``path``: its number in the tree and those above, up to the root.
     """
 
     def __init__(
-        self, state: QueueState, room: Room, now_ms: int, refusers: MutableMapping[ClassKey, Refuser]
+        self, state: QueueState, headroom: Headroom, now_ms: int, refusers: MutableMapping[ClassKey, Refuser]
     ) -> None:
         self.name = state.name
-        self.path = room.ledger.tree.paths.get(state.name, ())
+        self.path = headroom.ledger.tree.paths.get(state.name, ())
         self.priority = state.priority
         self.changes_ms: int | None = None
         """When time alone may let another item be first in a StrictFIFO queue whose head is blocked."""
         self.looked = -1
-        """`Room.changes` as of the last look."""
+        """`Headroom.changes` as of the last look."""
         self._ageing = state.ageing
-        self._room = room
+        self._headroom = headroom
         self._now_ms = now_ms
         self._refusers = refusers
         self._ages = False
@@ -49,9 +49,9 @@ class Line:
         if stopped is not None:
             refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
         elif classes:
-            self._queue_room = QueueRoom(room, state.name)
-            if not (self._queue_room.refuses(state.pending.least(now_ms)) and self._refuse(classes)):
-                self._line_up(classes)
+            self._left = QueueHeadroom(headroom, state.name)
+            if not (self._left.refuses(state.pending.least(now_ms)) and self._refuse(classes)):
+                self._order(classes)
 
     @property
     def is_waiting(self) -> bool:
@@ -69,21 +69,21 @@ class Line:
         return self._heads[0][2].key
 
     @property
-    def head(self) -> Item:
+    def item(self) -> Item:
         """The item with which it competes."""
         _, place, pending = self._heads[0]
         return pending.items[place]
 
     def look(self) -> Fit | None:
         """Find the first item that has room, park the classes before it; None once there is none."""
-        self.looked = self._room.changes
+        self.looked = self._headroom.changes
         while self._heads:
             shape = self._heads[0][2].key.shape
-            found = self._queue_room.can_admit(shape)
+            found = self._left.can_admit(shape)
             if found is not None:
                 return found
             # Whoever comes to hold capacity for a blocked head does it here, where it is known to be one.
-            self.park(self._queue_room, blocks=self._queue_room.can_ever_admit(shape))
+            self.park(self._left, blocks=self._left.can_ever_admit(shape))
         return None
 
     def move_up(self) -> None:
@@ -114,23 +114,23 @@ class Line:
 
     def _refuse(self, classes: Sequence[PendingClass]) -> bool:
         """Refuse all classes, of which none has room; False if who blocks whom has to be looked at."""
-        refuser: Refuser = self._queue_room
+        refuser: Refuser = self._left
         keys = (pending.key for pending in classes)
         if not self._is_strict:
             self._refusers.update(dict.fromkeys(keys, refuser))
             return True
         first = min(classes, key=_rank)
-        if self._may_age(classes) or not self._queue_room.can_ever_admit(first.key.shape):
+        if self._may_age(classes) or not self._left.can_ever_admit(first.key.shape):
             return False
         self._refusers.update(dict.fromkeys(keys, Behind(first.items[0], refuser)))
         self._refusers[first.key] = refuser
         return True
 
-    def _line_up(self, classes: Sequence[PendingClass]) -> None:
+    def _order(self, classes: Sequence[PendingClass]) -> None:
         if not self._is_strict:
             # What has no room now has none later in the cycle, and on a full fleet that is most of it.
-            refused = [one for one in classes if self._queue_room.can_admit(one.key.shape) is None]
-            self._refusers.update(dict.fromkeys((one.key for one in refused), self._queue_room))
+            refused = [one for one in classes if self._left.can_admit(one.key.shape) is None]
+            self._refusers.update(dict.fromkeys((one.key for one in refused), self._left))
             if len(refused) == len(classes):
                 return
             parked = set(refused)
