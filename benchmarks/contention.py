@@ -162,6 +162,8 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
         cases.append(_case(scale, f"{place} 100 positions of {waiting:,}", pages, 50.0))
     took = _took_ms(scale, lambda number: views.workloads("team-0", f"w{scale.placed + 2 * number + 1}"))
     cases.append(_case(scale, "one workload and its position", took, 50.0))
+    took = _took_ms(scale, lambda _: views.queues(in_flight=0, window=10, is_leader=True))
+    cases.append(_case(scale, "all queues with their numbers", took, None))
     return cases
 
 

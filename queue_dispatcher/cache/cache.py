@@ -46,6 +46,7 @@ from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_record
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.table import Table
+from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.ledger.cells import Cell, CellTable
@@ -87,7 +88,8 @@ class Cache:
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
         self.shapes = Shapes(self.fleet, self.table, is_accelerator, probes=probes)
-        self.pending = PendingQueues(self.shapes)
+        self.pending = PendingQueues(self.shapes, self._count)
+        self.tally = Tally()
         self.resolved = resolve((), {}, self.table)
         self.charges = Charges(self.resolved.tree)
         self.entries: dict[str, Entry] = {}
@@ -157,6 +159,7 @@ class Cache:
     def _take_out(self, entry: Entry) -> None:
         uid = entry.uid
         self.entries.pop(uid, None)
+        self.tally.drop(uid)
         self._confirm(self._indexes.remove(entry), ())
         self.pending.drop(entry)
         if self.charges.drop(uid):
@@ -378,6 +381,10 @@ class Cache:
             entry.released_ms = entry.kicks = entry.kicked_ms = 0
         if isinstance(state, Finished) and not isinstance(before, Finished | Foreign):
             self.notices.append(FinishedNotice(uid, charged_name(entry) or queue_name(entry)))
+        self._count(entry)
+
+    def _count(self, entry: Entry) -> None:
+        self.tally.count(entry, self.charges.get(entry.uid))
 
     def park(self, uid: str) -> None:
         """Karmada has put the binding aside without saying so."""

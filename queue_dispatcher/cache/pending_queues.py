@@ -4,7 +4,7 @@ A workload of a group has an item of its own but does not stand in line with it;
 there, one item stands for them together.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.state import Pending
@@ -27,7 +27,9 @@ class _GroupItem:
 class PendingQueues:
     """The lines of all queues."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, told: Callable[[Entry], None]) -> None:
+        """``told``: called with each member of a group that waits for another reason than before."""
+        self._told = told
         self.queues: dict[str, PendingQueue] = {}
         self.own_lines: dict[OwnLine, PendingQueue] = {}
         """The same items, by the LocalQueue that they wait in: for those who ask where theirs stand."""
@@ -92,6 +94,10 @@ class PendingQueues:
         """All of the entry's group, itself included; nobody if it has none."""
         return self._groups.get(entry.group, {}).values() if entry.group is not None else ()
 
+    def has_groups(self, queue: str) -> bool:
+        """Whether groups wait in the queue."""
+        return any(found.item.queue == queue for found in self._together.values())
+
     def shapes(self) -> Iterator[Shape]:
         """The shapes of all items, those of groups' members included; some more than once."""
         for queue in self.queues.values():
@@ -114,8 +120,9 @@ class PendingQueues:
         name = key[2]
         state = group_state(name, [_member(entry, name) for entry in entries.values()])
         for entry in entries.values():
-            if _waits(entry):
+            if _waits(entry) and entry.waits != state.waiting:
                 entry.waits = state.waiting
+                self._told(entry)
         items = [item for uid in state.together if (item := entries[uid].item) is not None]
         if items:
             together = self._shapes.together([item.shape for item in items])

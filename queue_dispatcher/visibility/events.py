@@ -74,7 +74,7 @@ class BindingEvents:
     def _standing(self, dispatcher: Dispatcher) -> Iterator[tuple[Entry, Reason]]:
         """Those that are told of, with their reasons."""
         cache, view, now_ms = dispatcher.cache, dispatcher.controller.view, self._now_ms()
-        for entry in cache.entries.values():
+        for entry in cache.tally.stuck.values():
             if entry.waits is not None:
                 yield entry, entry.waits
         for line in cache.pending.queues.values():

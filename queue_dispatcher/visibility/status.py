@@ -30,7 +30,6 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.visibility.views import Views, still_counted
-from queue_dispatcher.workloads.queue_of import Resolved
 
 logger = logging.getLogger(__name__)
 
@@ -207,17 +206,11 @@ class _Tally:
 
 def _tally(cache: Cache) -> _Tally:
     tally = _Tally()
-    for entry in cache.entries.values():
-        namespace, item = entry.binding.namespace, entry.item
-        if item is not None:
-            tally.pending[item.queue] += 1
-            tally.local_pending[f"{namespace}/{item.local_queue}"] += 1
-        charged = cache.charges.get(entry.uid)
-        if charged is not None:
-            tally.admitted[charged.queue] += 1
-            record = entry.record or entry.binding.record
-            if record is not None:
-                tally.local_admitted[f"{namespace}/{record.local_queue}"] += 1
-            elif isinstance(entry.queue, Resolved):
-                tally.local_admitted[f"{namespace}/{entry.queue.local_queue}"] += 1
+    for standing, count in cache.tally:
+        if standing.queue:
+            tally.pending[standing.queue] += count
+            tally.local_pending[f"{standing.namespace}/{standing.local_queue}"] += count
+        if standing.is_charged:
+            tally.admitted[standing.charged] += count
+            tally.local_admitted[f"{standing.namespace}/{standing.charged_local}"] += count
     return tally

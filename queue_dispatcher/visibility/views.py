@@ -23,13 +23,9 @@ from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
-    Finished,
     Foreign,
     Growing,
-    HeldWithin,
     Pending,
-    Placed,
-    Reassert,
     Shrinking,
     Unplaced,
     Unresolved,
@@ -39,12 +35,13 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import GRACE_MS
 from queue_dispatcher.cache.indexes import charged_name, queue_name
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
-from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
+from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
 MAX_LOST = 3
@@ -76,7 +73,7 @@ class Views:
         for queue, kind, count in counts(self._cache, self._view, self._now_ms):
             of = waiting.setdefault(queue, {})
             of[kind] = of.get(kind, 0) + count
-        admitted = self._admitted()
+        admitted = self._cache.tally.admitted
         names = [node.name for node in self._cache.resolved.tree.nodes]
         seen = self._seen_queues()
         shown = [name for name in names if name in seen]
@@ -102,10 +99,10 @@ class Views:
         if name not in self._seen_queues():
             return None
         waiting: dict[str, int] = {}
-        for queue, kind, count in counts(self._cache, self._view, self._now_ms):
-            if queue == name:
-                waiting[kind] = waiting.get(kind, 0) + count
-        found = self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+        for _, kind, count in counts(self._cache, self._view, self._now_ms, only=name):
+            waiting[kind] = waiting.get(kind, 0) + count
+        admitted = self._cache.tally.admitted.get(name, 0)
+        found = self._queue(name, admitted, waiting, self._line(name, offset, limit))
         return msgspec.structs.replace(found, other_pending=self._others_in(name))
 
     def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
@@ -238,7 +235,22 @@ class Views:
                     )
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
-        return [self.workload(row.entry, row) for row in islice(self._rows(name), offset, offset + limit)]
+        rows = self._page(name, offset, limit) if self._viewer.sees_all else None
+        if rows is None:
+            rows = islice(self._rows(name), offset, offset + limit)
+        return [self.workload(row.entry, row) for row in rows]
+
+    def _page(self, name: str, offset: int, limit: int) -> Iterator[_Row] | None:
+        """Part of `_rows` of a viewer that sees all; None where groups wait, who are several in one place."""
+        line = self._cache.pending.queues.get(name)
+        queue = self._cache.queues.queues.cluster_queues.get(name)
+        if line is None or queue is None or self._cache.pending.has_groups(name):
+            return None
+        return (
+            _Row(entry, position, positions(self._cache, item, self._now_ms)[1], 0)
+            for position, item in enumerate(page(line, offset, limit, self._now_ms, queue.ageing), offset + 1)
+            for entry in (self._cache.entries[item.members[0]],)
+        )
 
     def _rows(self, name: str) -> Iterator[_Row]:
         """What the viewer sees of the queue's line, in order."""
@@ -287,9 +299,10 @@ class Views:
             # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
             if queue.takes(self._cache.queues.namespace(local.namespace).labels):
                 seen.update(self._with_those_above(queue.name))
-        for entry in self._cache.entries.values():
-            if self._sees(entry) and self._is_admitted(entry):
-                seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
+        for namespace in filter(self._viewer.sees, self._cache.namespaces()):
+            for entry in self._cache.in_namespace(namespace):
+                if self._sees(entry) and self._is_admitted(entry):
+                    seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
         return seen & queues.cluster_queues.keys()
 
     def _with_those_above(self, name: str) -> Iterator[str]:
@@ -308,14 +321,6 @@ class Views:
             return 0
         return next((row.others_before for row in self._rows(queue) if row.entry is entry), 0)
 
-    def _admitted(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for entry in self._cache.entries.values():
-            if self._is_admitted(entry):
-                name = charged_name(entry) or queue_name(entry)
-                found[name] = found.get(name, 0) + 1
-        return found
-
     def _is_admitted(self, entry: Entry) -> bool:
         return self._cache.charges.get(entry.uid) is not None
 
@@ -325,7 +330,7 @@ class Views:
     def _unresolved(self) -> Iterable[Entry]:
         return (
             entry
-            for entry in self._cache.entries.values()
+            for entry in self._cache.tally.stuck.values()
             if isinstance(entry.state, Unresolved) and not queue_name(entry)
         )
 
@@ -346,29 +351,6 @@ def still_counted(cache: Cache, queue: ClusterQueue) -> str:
         return ""
     named = ", ".join([*lost[:MAX_LOST], *([f"{len(lost) - MAX_LOST} more"] if len(lost) > MAX_LOST else [])])
     return f"percentages still count what is not Ready, for {GRACE_MS // 60_000} minutes each: {named}"
-
-
-def state_name(entry: Entry) -> str:
-    """The state in one word, as people are shown it."""
-    if entry.record is not None:
-        return "Admitted"
-    match entry.state:
-        case Unresolved():
-            return "Held"
-        case Pending() | Reassert():
-            return "Held" if entry.waits is not None else "Pending"
-        case Growing():
-            return "Growing"
-        case Admitted(phase=Placed()) | Shrinking(phase=Placed()) | HeldWithin():
-            return "Placed"
-        case Admitted() | Shrinking():
-            return "Admitted"
-        case Adopted():
-            return "Adopted"
-        case Finished():
-            return "Finished"
-        case Foreign():
-            return "Foreign"
 
 
 def _copies(entry: Entry) -> int:

@@ -1,6 +1,7 @@
 """Whatever happened in whatever order: the cache is as if it had just been read."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
+from queue_dispatcher.cache.tally import standing_of
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
@@ -89,6 +91,9 @@ class Feed:
                 if cache.resolved.tree.limits(cell).nominal[number]
             },
             "never": {uid: e.item.shape.never for uid, e in cache.entries.items() if e.item is not None},
+            "tally": sorted(cache.tally),
+            "stuck": sorted(cache.tally.stuck),
+            "admitted": dict(cache.tally.admitted),
             "lines": {
                 queue: sorted(
                     (item.id, item.members, item.priority, item.enqueued_ms, item.due_ms, item.shape.key)
@@ -226,6 +231,8 @@ def test_incremental_equals_recomputed(seed: int, steps: int, looks: int) -> Non
         fresh.put(kind, obj)
     found, expected = feed.summary(), fresh.summary()
     assert found["ledger"] == found["recomputed"]
+    entries, charges = feed.cache.entries, feed.cache.charges
+    assert dict(feed.cache.tally) == Counter(standing_of(e, charges.get(uid)) for uid, e in entries.items())
     for part, value in expected.items():
         assert found[part] == value, part
 
