@@ -166,10 +166,11 @@ class Shapes:
         kept.update(shape for key in self._together for shape in key)
         self._shapes = {wanted: shape for wanted, shape in self._shapes.items() if shape in kept}
         self._current &= self._shapes.keys()
-        self._alike = {alike: found for alike, found in self._alike.items() if found[0] in kept}
+        # Some are of objects that no binding has any more; the others are found again.
+        self._alike.clear()
 
     def __len__(self) -> int:
-        return len(self._shapes) + len(self._together)
+        return len(self._shapes) + len(self._together) + len(self._alike)
 
     def _wanted(self, state: Pending | Growing, binding: Binding, queue: str, question: str) -> Wanted:
         placement = binding.placement or EVERYWHERE

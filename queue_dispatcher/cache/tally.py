@@ -1,7 +1,7 @@
 """Tally: how many bindings there are of each state, reason and queue, kept as they change.
 
-Metrics, statuses and lists ask for such numbers every few seconds; a walk over a hundred thousand bindings holds up
-whatever else there is to do.
+Metrics, statuses and lists ask for such numbers every few seconds, and a walk over a hundred thousand
+bindings holds up whatever else there is to do.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,13 +1,17 @@
 """What clusters report, and whom it concerns."""
 
+from dataclasses import replace
+
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.visibility.views import still_counted
 from queue_dispatcher.workloads.fleet import ANYTHING, Cluster, grown
+from queue_dispatcher.workloads.queue_of import Resolved
 from tests.dispatcher.cache.test_laws import Feed, meta
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
@@ -132,3 +136,21 @@ def test_what_a_removed_binding_held_counts_until_the_cache_is_settled() -> None
 )
 def test_room_that_appears(before: Cluster | None, after: Cluster, expected: dict[str, int]) -> None:
     assert grown(before, after) == expected
+
+
+def test_shapes_are_bounded_however_often_equal_demands_are_other_objects() -> None:
+    feed = fed(8)
+    cache = feed.cache
+    made = objects.binding("w", labels={"fairway.dev/queue": "q"})
+    feed.put(RESOURCE_BINDINGS.name, meta(made, "w-job", "team", 1))
+    cache.settle()
+    (entry,) = cache.entries.values()
+    queue = cache.queues.queues.cluster_queues["q"]
+    state = Pending(Resolved("q"), entry.binding.demand.total(), 1, 0)
+    most = 0
+    for _ in range(5_000):
+        demand = replace(entry.binding.demand)
+        cache.shapes.of(state, replace(entry.binding, demand=demand), queue, "")
+        cache.settle()
+        most = max(most, len(cache.shapes))
+    assert most <= 1_001
