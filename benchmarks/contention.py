@@ -8,7 +8,7 @@ thread: what is measured is for how long the event loop is held.
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -32,13 +32,20 @@ from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
-from queue_dispatcher.turn.state import View
+from queue_dispatcher.turn.events import Led, Saw, Wrote
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.preparation import prepare
+from queue_dispatcher.turn.state import Now, TurnState, View
+from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.window import ReleaseWindow
+from queue_dispatcher.turn.writes import Fate
 from queue_dispatcher.visibility.views import Views
 
 CLUSTERS = 500
 GPUS = 1_000
 """Of each cluster."""
 GPU = "nvidia.com/gpu"
+RELEASES = 200
 NOW_MS = 1_800_000_000_000
 CLASSES = 10
 """Of each queue, in the cases of a cycle."""
@@ -164,7 +171,11 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     cases.append(_case(scale, "one workload and its position", took, 50.0))
     took = _took_ms(scale, lambda _: views.queues(in_flight=0, window=10, is_leader=True))
     cases.append(_case(scale, "all queues with their numbers", took, None))
-    return cases
+    fleet.lead()
+    took = _took_ms(replace(scale, rounds=RELEASES), fleet.release)
+    steady = _case(scale, "release and placement, one by one", took, 5.0)
+    told = [] if fleet.released == RELEASES else [f"{fleet.released} of {RELEASES} were released"]
+    return [*cases, replace(steady, faults=told)]
 
 
 def _page(views: Views, offset: int, _: int) -> None:
@@ -177,9 +188,16 @@ class _Fleet:
     def __init__(self, scale: Scale) -> None:
         catalogue = builtin_catalogue()
         self.slices_ms: list[float] = []
+        self.released = 0
+        self._written: dict[str, dict[str, object]] = {}
+        self._version = 1 << 40
         self.cache = Cache(
             lambda name: (known := catalogue.lookup(name)) is not None and known.is_accelerator, lambda: None
         )
+        self._queues = scale.queues
+        self._turns = TurnState(self.cache, None)
+        # Each turn has one to release, so that nothing is shared between releases.
+        self._turns.window = ReleaseWindow(start=1, floor=1, ceiling=1)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         for number in range(CLUSTERS):
             self.put_cluster(number)
@@ -192,7 +210,7 @@ class _Fleet:
         for number in range(scale.placed):
             self._put_binding(number, number % scale.queues, f"m{number % CLUSTERS}")
         for number in range(scale.placed, scale.placed + scale.pending):
-            queue = 0 if number % 2 else number % scale.queues
+            queue = self._queue_of(number)
             self._put_binding(number, queue)
             template = {"metadata": {"name": f"w{number}", "namespace": f"team-{queue}"}, "spec": {}}
             jobs.upsert(_decoded(template, TemplateObject))
@@ -259,31 +277,83 @@ class _Fleet:
         local = {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": name}}
         self.cache.queues.local_queues.upsert(_decoded(local, LocalQueueObject))
 
+    def release(self, number: int) -> None:
+        """What a turn decides is written, told by the watch, and placed at once."""
+        now = Now(NOW_MS + 10 * number, 10 * number)
+        for write in turn(self._turns, (), now).writes:
+            prepared = prepare(self._turns, write, now)
+            if prepared is None:
+                continue
+            stated = self._merged(write.uid, prepared.body)
+            hear(self._turns, Saw(stated), now)
+            hear(self._turns, Wrote(write, Fate.APPLIED), now)
+            self.cache.bindings.upsert(stated)
+            self.cache.settle(SLICE)
+            self.cache.bindings.upsert(self._merged(write.uid, {"spec": {"clusters": _shares("m1")}}))
+            self.released += 1
+
+    def lead(self) -> None:
+        """From now on what is decided is written."""
+        hear(self._turns, Led(is_leading=True), Now(NOW_MS, 0))
+
     def _put_binding(self, number: int, queue: int, cluster: str = "") -> None:
-        namespace, at_s = f"team-{queue}", number % 86_400
-        clock = f"{at_s // 3600:02}:{at_s // 60 % 60:02}:{at_s % 60:02}"
-        held = {} if cluster else {"suspension": {"scheduling": True}}
-        workload = {"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": f"w{number}"}
-        stated = {
-            "metadata": {
-                "name": f"w{number}-job",
-                "namespace": namespace,
-                "uid": f"u{number}",
-                "resourceVersion": str(number + 1),
-                "generation": 1,
-                "creationTimestamp": f"2026-11-01T{clock}Z",
-                "labels": {"fairway.dev/queue": "main"},
-            },
-            "spec": {
-                "resource": workload,
-                "replicas": 1,
-                "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}},
-                "replicaRequirements": {"resourceRequest": {GPU: str(1 + number % 3)}},
-                "clusters": [{"name": cluster, "replicas": 1}] if cluster else [],
-                **held,
-            },
-        }
-        self.cache.bindings.upsert(_decoded(stated, ResourceBinding))
+        self.cache.bindings.upsert(_decoded(_binding(number, queue, cluster), ResourceBinding))
+
+    def _merged(self, uid: str, body: Obj) -> ResourceBinding:
+        """The binding as it stands after another write of it."""
+        number = int(uid.removeprefix("u"))
+        known = self._written.get(uid) or _binding(number, self._queue_of(number))
+        self._version += 1
+        merged = _patched(_patched(known, body), {"metadata": {"resourceVersion": str(self._version)}})
+        self._written[uid] = merged
+        return _decoded(merged, ResourceBinding)
+
+    def _queue_of(self, number: int) -> int:
+        return 0 if number % 2 else number % self._queues
+
+
+def _binding(number: int, queue: int, cluster: str = "") -> dict[str, object]:
+    """As the API server has it: held, or placed."""
+    namespace, at_s = f"team-{queue}", number % 86_400
+    clock = f"{at_s // 3600:02}:{at_s // 60 % 60:02}:{at_s % 60:02}"
+    workload = {"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": f"w{number}"}
+    return {
+        "metadata": {
+            "name": f"w{number}-job",
+            "namespace": namespace,
+            "uid": f"u{number}",
+            "resourceVersion": str(number + 1),
+            "generation": 1,
+            "creationTimestamp": f"2026-11-01T{clock}Z",
+            "labels": {"fairway.dev/queue": "main"},
+        },
+        "spec": {
+            "resource": workload,
+            "replicas": 1,
+            "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}},
+            "replicaRequirements": {"resourceRequest": {GPU: str(1 + number % 3)}},
+            "clusters": _shares(cluster) if cluster else [],
+            "suspension": {"scheduling": not cluster},
+        },
+    }
+
+
+def _shares(cluster: str) -> list[Obj]:
+    return [{"name": cluster, "replicas": 1}]
+
+
+def _patched(stated: Obj, body: Obj) -> dict[str, object]:
+    """A merge patch, applied."""
+    merged = dict(stated)
+    for name, value in body.items():
+        before = merged.get(name)
+        if isinstance(value, Mapping):
+            merged[name] = _patched(before if isinstance(before, Mapping) else {}, value)
+        elif value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = value
+    return merged
 
 
 def _decoded(stated: Obj, type: type[T]) -> T:
