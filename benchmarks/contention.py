@@ -150,10 +150,10 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     cache = fleet.cache
     cases = [
         _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
-        _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), 20.0),
+        _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), None),
         _case(scale, "label of a cluster", _took_ms(scale, fleet.labelled), 50.0),
         _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), None),
-        _case(scale, "taint of a cluster, one slice of it", fleet.slices_ms, 20.0),
+        _case(scale, "a slice of a node more, or of a taint", fleet.slices_ms, 20.0),
     ]
     fleet.put_cluster(7, is_ready=False)
     fleet.settled()
@@ -229,7 +229,7 @@ class _Fleet:
     def node_added(self, number: int) -> None:
         """A node came or went."""
         self.put_cluster(9, gpus=GPUS + 8 * (number % 2 + 1))
-        self.settled()
+        self._settled_in_slices()
 
     def labelled(self, number: int) -> None:
         """A label that nobody selects by."""
@@ -239,6 +239,9 @@ class _Fleet:
     def tainted(self, number: int) -> None:
         """A taint that nobody tolerates comes or goes."""
         self.put_cluster(9, taints=["maintenance"] if number % 2 == 0 else [])
+        self._settled_in_slices()
+
+    def _settled_in_slices(self) -> None:
         is_settled = False
         while not is_settled:
             began_s = time.process_time()

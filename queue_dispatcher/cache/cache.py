@@ -50,11 +50,15 @@ from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.ledger.cells import Cell, CellTable
-from queue_dispatcher.ledger.resolve import Capacities, resolve
+from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
 from queue_dispatcher.workloads.placement import Placement
 
 _FEW_SHAPES = 1_000
+_STEP = 100
+"""What a step of `resolving` takes of a budget that counts bindings."""
+_MOST_RESTARTS = 3
+"""After so many changes of queues in the midst of it, a tree is resolved at once."""
 
 
 class Cache:
@@ -120,6 +124,8 @@ class Cache:
         # Shapes that may have become others; one of whom each stands for is looked at first.
         self._doubted: set[Shape] = set()
         self._capacities: Capacities = {}
+        self._resolving: Iterator[Resolved | None] | None = None
+        self._restarts = 0
         self._are_amounts_stale = False
         self._most_shapes = _FEW_SHAPES
         self._most_placements = _FEW_SHAPES
@@ -232,10 +238,17 @@ class Cache:
 
     def settle(self, budget: int = 1 << 62) -> bool:
         """Derive anew what has changed, at most ``budget`` bindings; whether all is up to date then."""
-        gone, self._gone = self._gone, {}
-        for entry in gone.values():
-            self._take_out(entry)
+        while self._gone and budget > 0:
+            self._take_out(self._gone.popitem()[1])
+            budget -= 1
+        if self._gone:
+            return False
         self._settle_queues()
+        while self._resolving is not None and (budget > 0 or self._restarts > _MOST_RESTARTS):
+            self._resolve_on(self._resolving)
+            budget -= _STEP
+        if self._resolving is not None:
+            return False
         while self._dirty and budget > 0:
             _, entry = self._dirty.popitem()
             self._derive(entry)
@@ -300,9 +313,18 @@ class Cache:
         if not queues.is_tree_stale and (not shares or capacities == self._capacities):
             return
         self._capacities = capacities
-        self.resolved = resolve(cluster_queues.values(), capacities, self.table)
-        self.charges.move_to(self.resolved.tree)
-        self._changes += 1
+        if self._resolving is not None:
+            self._restarts += 1
+        self._resolving = resolving(list(cluster_queues.values()), capacities, self.table)
+
+    def _resolve_on(self, resolving: Iterator[Resolved | None]) -> None:
+        """One step further towards the tree that is to count next; until then the one before does."""
+        found = next(resolving)
+        if found is not None:
+            self._resolving, self._restarts = None, 0
+            self.resolved = found
+            self.charges.move_to(found.tree)
+            self._changes += 1
 
     def _mark_all(self, uids: Iterable[str]) -> None:
         for uid in uids:

@@ -154,3 +154,21 @@ def test_shapes_are_bounded_however_often_equal_demands_are_other_objects() -> N
         cache.settle()
         most = max(most, len(cache.shapes))
     assert most <= 1_001
+
+
+def test_a_tree_of_many_queues_is_resolved_in_slices_and_in_the_end_however_often_queues_change() -> None:
+    feed = fed(8)
+    cache = feed.cache
+    for number in range(1_200):
+        feed.put(CLUSTER_QUEUES.name, objects.cluster_queue(f"many{number}", {"f": "1%"}))
+    before, slices = cache.resolved, 0
+    while not cache.settle(1):
+        assert cache.resolved is before
+        slices += 1
+    assert slices > 3
+    assert len(cache.resolved.tree.nodes) == 1_201
+    before = cache.resolved
+    for number in range(10):
+        feed.put(CLUSTER_QUEUES.name, objects.cluster_queue(f"more{number}", {"f": 1}))
+        cache.settle(1)
+    assert cache.resolved is not before
