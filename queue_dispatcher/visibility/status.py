@@ -6,14 +6,16 @@ of single workloads, which change with every admission (`queue_dispatcher.visibi
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
 from queue_dispatcher.api.cluster_queue import StopPolicy
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
@@ -96,8 +98,11 @@ class QueueStatuses:
                 logger.exception("statuses of queues were not written")
 
     async def write(self, may_write: Callable[[], bool]) -> None:
-        """Write each status that has changed; the cache must be settled. Raises KubeError."""
+        """Write each status that has changed, and let others run meanwhile. Raises KubeError."""
+        pace = Pace(time.monotonic)
         for path, kind, status in self._statuses():
+            if pace.is_due():
+                await pace.pause()
             if not may_write():
                 return
             if self._written.get(path) == status:
@@ -132,13 +137,12 @@ class QueueStatuses:
             if status is not None:
                 self._written[kind.object_path(one.metadata.name, one.metadata.namespace)] = status
 
-    def _statuses(self) -> list[tuple[str, str, Status]]:
+    def _statuses(self) -> Iterator[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
         views = Views(cache, dispatcher.controller.view, self._clock.now_ms())
         tally = _tally(cache)
-        found: list[tuple[str, str, Status]] = []
-        for name, queue in cache.queues.cluster_queues.values.items():
+        for name, queue in list(cache.queues.cluster_queues.values.items()):
             if name not in cache.resolved.tree.paths:
                 continue
             path = CLUSTER_QUEUES.object_path(name)
@@ -146,22 +150,20 @@ class QueueStatuses:
             for one in views.usage(queue):
                 usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
             stopped = cache.resolved.stopped.get(name, "")
-            found.append(
-                (
-                    path,
-                    "ClusterQueue",
-                    ClusterQueueStatus(
-                        pending=tally.pending[name],
-                        admitted=tally.admitted[name],
-                        conditions=(self._active(path, stopped, still_counted(cache, queue)),),
-                        flavors_usage=tuple(
-                            FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
-                            for flavor, of in usage.items()
-                        ),
+            yield (
+                path,
+                "ClusterQueue",
+                ClusterQueueStatus(
+                    pending=tally.pending[name],
+                    admitted=tally.admitted[name],
+                    conditions=(self._active(path, stopped, still_counted(cache, queue)),),
+                    flavors_usage=tuple(
+                        FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
+                        for flavor, of in usage.items()
                     ),
-                )
+                ),
             )
-        for key, local in cache.queues.local_queues.values.items():
+        for key, local in list(cache.queues.local_queues.values.items()):
             path = LOCAL_QUEUES.object_path(local.name, local.namespace)
             leads_to = local.cluster_queue
             stopped = cache.resolved.refusal(leads_to)
@@ -169,18 +171,15 @@ class QueueStatuses:
                 stopped = f"ClusterQueue {leads_to} does not exist"
             if local.stop_policy is not StopPolicy.NONE:
                 stopped = f"its stopPolicy is {local.stop_policy}"
-            found.append(
-                (
-                    path,
-                    "LocalQueue",
-                    LocalQueueStatus(
-                        pending=tally.local_pending[key],
-                        admitted=tally.local_admitted[key],
-                        conditions=(self._active(path, stopped),),
-                    ),
-                )
+            yield (
+                path,
+                "LocalQueue",
+                LocalQueueStatus(
+                    pending=tally.local_pending[key],
+                    admitted=tally.local_admitted[key],
+                    conditions=(self._active(path, stopped),),
+                ),
             )
-        return found
 
     def _active(self, path: str, stopped: str, note: str = "") -> QueueCondition:
         before: Sequence[QueueCondition] = ()
