@@ -225,6 +225,8 @@ class Fleet:
                 self._capacity.pop(name, None)
                 self._owned.pop(name, None)
                 has_changed = True
+        if has_changed:
+            self._amounts()
         return has_changed
 
     def _forget_amounts(self, clusters: Iterable[str]) -> None:

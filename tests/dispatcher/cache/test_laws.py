@@ -254,3 +254,45 @@ def test_the_order_of_events_does_not_matter(seed: int) -> None:
             feed.put(kind, obj)
         summaries.append(feed.summary())
     assert summaries[0] == summaries[1]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
+def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(seed: int, steps: int) -> None:
+    chance = random.Random(seed)
+    feed, current = Feed(), dict[tuple[str, str], Obj]()
+
+    def put(kind: str, key: str, obj: Obj | None) -> None:
+        if obj is None:
+            current.pop((kind, key), None)
+            feed.delete(kind, key)
+        else:
+            current[kind, key] = obj
+            feed.put(kind, obj)
+
+    for name in ("main", "other"):
+        put(LOCAL_QUEUES.name, f"team/{name}", meta(objects.local_queue(name, "q0"), name, "team", 1))
+    put(CLUSTER_QUEUES.name, "q0", meta(objects.cluster_queue("q0", {"f0": 8, "f1": "50%"}), "q0", "", 1))
+    # Some alike, of which one is looked at for all; some that may find no cluster, and are told which they miss.
+    for number, named in enumerate((("m0", "m1"), ("m0", "m1"), ("m0", "m1"), ("m2", "m9"), ("m2", "m9"))):
+        made = objects.binding(f"a{number}", clusters=named, labels={"fairway.dev/queue": "main"})
+        put(RESOURCE_BINDINGS.name, f"team/a{number}-job", meta(made, f"a{number}-job", "team", 1))
+        put(JOBS.name, f"team/a{number}", meta(objects.job(f"a{number}"), f"a{number}", "team", 1))
+    version = 1
+    clusters: list[tuple[str, str, Obj | None]] = []
+    while len(clusters) < steps:
+        version += 1
+        kind, key, obj = change(chance, version)
+        if kind == CLUSTERS.name:
+            clusters.append((kind, key, obj))
+        elif kind not in (CLUSTER_QUEUES.name, LOCAL_QUEUES.name):
+            put(kind, key, obj)
+    for step in clusters:
+        feed.summary()
+        put(*step)
+    fresh = Feed()
+    for (kind, _), obj in current.items():
+        fresh.put(kind, obj)
+    found, expected = feed.summary(), fresh.summary()
+    for part, value in expected.items():
+        assert found[part] == value, part
