@@ -66,8 +66,9 @@ class Fleet:
         if before is None or after is None or _meaning(before) != _meaning(after):
             self._reaches = None
             self._moved(None)
-        self._capacity.pop(key, None)
-        self._owned.pop(key, None)
+        # Of all flavors: what a cluster was in is not known any more when it changes.
+        self._capacity.clear()
+        self._owned.clear()
         self._amounts()
 
     def advance(self, now_ms: int) -> None:

@@ -273,7 +273,7 @@ def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(seed: int, s
     for name in ("main", "other"):
         put(LOCAL_QUEUES.name, f"team/{name}", meta(objects.local_queue(name, "q0"), name, "team", 1))
     put(CLUSTER_QUEUES.name, "q0", meta(objects.cluster_queue("q0", {"f0": 8, "f1": "50%"}), "q0", "", 1))
-    # Some alike, of which one is looked at for all; some that may find no cluster, and are told which they miss.
+    # Some are alike: one is looked at for all. Some may find no cluster, and are told which they miss.
     for number, named in enumerate((("m0", "m1"), ("m0", "m1"), ("m0", "m1"), ("m2", "m9"), ("m2", "m9"))):
         made = objects.binding(f"a{number}", clusters=named, labels={"fairway.dev/queue": "main"})
         put(RESOURCE_BINDINGS.name, f"team/a{number}-job", meta(made, f"a{number}-job", "team", 1))
