@@ -151,7 +151,7 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     cases = [
         _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
         _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), None),
-        _case(scale, "label of a cluster", _took_ms(scale, fleet.labelled), 50.0),
+        _case(scale, "label of a cluster", fleet.labels_ms(scale), 50.0),
         _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), None),
         _case(scale, "a slice of a node more, or of a taint", fleet.slices_ms, 20.0),
     ]
@@ -230,6 +230,12 @@ class _Fleet:
         """A node came or went."""
         self.put_cluster(9, gpus=GPUS + 8 * (number % 2 + 1))
         self._settled_in_slices()
+
+    def labels_ms(self, scale: Scale) -> list[float]:
+        """What labels take, and nothing else of the cluster."""
+        self.put_cluster(9)
+        self.settled()
+        return _took_ms(scale, self.labelled)
 
     def labelled(self, number: int) -> None:
         """A label that nobody selects by."""

@@ -259,7 +259,8 @@ class Cache:
             self._roll_forward(entry)
         if len(self.shapes) > self._most_shapes:
             self.shapes.retain(self.pending.shapes())
-            self._most_shapes = max(_FEW_SHAPES, 2 * len(self.shapes))
+            # What is found again by itself is as much again.
+            self._most_shapes = max(_FEW_SHAPES, 4 * len(self.shapes))
         if self.fleet.placements > self._most_placements:
             self.fleet.retain({entry.binding.placement for entry in self.entries.values()})
             self._most_placements = max(_FEW_SHAPES, 2 * self.fleet.placements)

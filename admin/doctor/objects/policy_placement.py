@@ -19,7 +19,7 @@ from admin.doctor.objects.seen import seen
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.workloads.fleet import Cluster
-from queue_dispatcher.workloads.placement import copies
+from queue_dispatcher.workloads.placement import by_group, copies
 
 _AGGREGATED: Final[Mapping[str, object]] = {
     "replicaSchedulingType": "Divided",
@@ -56,7 +56,7 @@ def _gangs(evidence: Evidence) -> Iterator[Finding]:
         lacking = _lacking_for_gangs(policy) if policy.gangs else ""
         if not lacking:
             continue
-        where = copies(policy.placement, True, fleet)
+        where = copies(policy.placement, True, by_group(policy.placement, fleet))
         becomes = (
             f"each of {where} clusters gets a whole copy of every such workload"
             if where > 1
