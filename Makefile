@@ -10,9 +10,12 @@ PROTO := estimator/pb/estimator.proto estimator/pb/service.proto fairway/capacit
 FUZZ_SECONDS ?= 600
 FUZZ_CASES ?= 10000
 CRASH_SCHEDULES ?= 100
+# Stories drawn for `make simulate`, and how many processes play them.
+SEEDS ?= 20000
+SIMULATE_PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types imports proto proto-check manifests unit fuzz crash e2e bench image-check lock clean
+.PHONY: help demo test lint types imports proto proto-check manifests unit fuzz crash simulate e2e bench image-check lock clean
 
 help: ## Show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -63,6 +66,9 @@ fuzz: $(VENV)/.dev ## Random requests to a real server, FUZZ_SECONDS=600 long; F
 
 crash: $(VENV)/.dev ## Kill the dispatcher at each of its writes in turn, CRASH_SCHEDULES=100 times over
 	$(BIN)/python -m tests.crash --schedules $(CRASH_SCHEDULES)
+
+simulate: $(VENV)/.dev ## A whole Karmada in virtual time, SEEDS=20000 stories with faults; what breaks is shrunk to a short one
+	$(BIN)/python -m tests.simulation --seeds 0..$(SEEDS) --processes $(SIMULATE_PROCESSES) --shrink 3
 
 e2e: $(VENV)/.dev ## Against a whole real Karmada; needs KUBEBUILDER_ASSETS and KARMADA_ASSETS
 	$(BIN)/python -m pytest -n 0 tests/e2e

@@ -39,6 +39,12 @@ class Failed(click.ClickException):
     exit_code = Exit.FAILED
 
 
+class Unknown(Failed):
+    """What was asked about is not there, which is an answer."""
+
+    exit_code = Exit.UNKNOWN
+
+
 class SourceText(click.ParamType[str]):
     """A source as typed; completed as a file name, also behind ``NAME=``."""
 

@@ -61,6 +61,12 @@ class Dispatcher:
     bearer: Bearer | None = None
     namespaces: tuple[str, ...] = ()
 
+    @property
+    def kubeconfig(self) -> tuple[str | None, str]:
+        """File, None for kubectl's, and context by which karmada-apiserver is reached as the same user."""
+        bearer = self.bearer or Bearer()
+        return None if bearer.kubeconfig is None else str(bearer.kubeconfig), bearer.context
+
     @asynccontextmanager
     async def connected(
         self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

@@ -14,7 +14,8 @@ from admin.install.config_file import read_config
 if TYPE_CHECKING:
     from admin.install.planes import PlaneFlags
     from admin.install.settings import Settings
-    from webhook.scope import Scope
+    from fairway.scope import Scope
+    from fairway.scope_flags import Namespaces
 
 _FILE = click.Path(path_type=Path)
 _PLANE = "KUBECONFIG[@CONTEXT]"
@@ -114,6 +115,14 @@ docs/install.md goes through it; docs/upgrade.md says how to change versions.
     metavar="KIND.GROUP",
     help="Hold this kind in any case.",
 )
+@click.option(
+    "--hold-namespaces",
+    type=click.Choice(("enabled", "all")),
+    default="enabled",
+    show_default=True,
+    help="Whose: of namespaces labelled fairway.dev/queueing=enabled, or of all that are not disabled.",
+)
+@click.option("--observe", is_flag=True, help="Hold nothing; tell and count what would be held, and why.")
 @click.option("--catalogue", type=_FILE, help="More device names, in YAML; they go before the built-in ones.")
 @click.option("--sample-queue", is_flag=True, help="Make a queue over all clusters to begin with.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others have set otherwise.")
@@ -150,7 +159,10 @@ def install(
     from fairway.service.version import release
 
     planes = PlaneFlags(host, karmada, members)
-    scope = scope_of(catalogue, hold_kinds)
+    namespaces: Namespaces = "all" if flags["hold_namespaces"] == "all" else "enabled"
+    if flags["observe"] and flags["hold"] == "policies":
+        raise Failed("--observe: policies cannot look on: use --hold=none until you hold, or --hold=webhook")
+    scope = scope_of(catalogue, hold_kinds, namespaces)
     settings = Settings(
         registry=str(flags["registry"]),
         tag=str(flags["tag"]) or release().replace("+", "-"),
@@ -164,6 +176,8 @@ def install(
         interpreters=Interpreters(str(flags["interpreters"])),
         hold=Hold(str(flags["hold"])),
         hold_kinds=scope.kinds,
+        hold_namespaces=namespaces,
+        observe=bool(flags["observe"]),
         sample_queue=bool(flags["sample_queue"]),
     )
     try:
@@ -253,15 +267,17 @@ async def _restore(
     console.print(f"now run fairway install without --member {cluster}: the dispatcher must not ask it")
 
 
-def scope_of(catalogue: Path | None, hold_kinds: tuple[str, ...]) -> "Scope":
+def scope_of(
+    catalogue: Path | None, hold_kinds: tuple[str, ...], namespaces: "Namespaces" = "all"
+) -> "Scope":
     """What is held, by these flags. Raises Failed."""
     from fairway.accelerators.builtin import extended_catalogue
     from fairway.accelerators.catalogue import CatalogueError
-    from webhook.scope import Scope, parse_workload_kind
+    from fairway.scope import Scope, parse_workload_kind
 
     try:
         kinds = frozenset(parse_workload_kind(text) for text in hold_kinds)
-        return Scope(extended_catalogue(catalogue), kinds)
+        return Scope(extended_catalogue(catalogue), kinds, only_enabled=namespaces == "enabled")
     except CatalogueError as error:
         raise Failed(f"--catalogue {error}") from None
     except ValueError as error:

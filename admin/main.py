@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import click
 
+from admin.cli import Unknown
 from admin.completion_command import completion
 from admin.doctor_command import doctor
 from admin.exits import Exit
@@ -49,7 +50,8 @@ def cli() -> None:
 
     \b
     Exit codes: 0 done, or it fits somewhere; 1 bad usage, or nothing could be read;
-    2 some clusters could not be read or are in doubt; 3 it fits nowhere.
+    2 some clusters could not be read or are in doubt; 3 it fits nowhere, or waits;
+    4 there is no such workload in any queue.
     """
 
 
@@ -75,6 +77,9 @@ def run(args: Sequence[str]) -> int:
     """Run the command with these arguments and answer its exit code."""
     try:
         code: object = cli.main(args, prog_name="fairway", standalone_mode=False)
+    except Unknown as error:
+        error.show()
+        return Exit.UNKNOWN
     except click.ClickException as error:
         error.show()
         # Not click's own codes for bad usage: 2 and 3 are answers here.

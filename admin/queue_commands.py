@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 from click.core import ParameterSource
 
-from admin.cli import Failed, WholeNumber, write
+from admin.cli import Failed, Unknown, WholeNumber, write
 from admin.exits import Exit
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from admin.dispatcher import Connection, Dispatcher
     from admin.terminal.queues import Look
+    from fairway.visibility import WorkloadView
 
 Command = Callable[..., None]
 T = TypeVar("T")
@@ -27,6 +28,7 @@ _FOR_PEOPLE = ("table", "wide")
 _EXIT_CODES = """\b
 Exit codes: 0 done; 1 bad usage, or the dispatcher could not be asked"""
 _WAITING_STATES = ("Held", "Pending", "Growing")
+_APART_STATES = ("Foreign", "NotGated")
 
 
 def _asking(command: Command) -> Command:
@@ -175,8 +177,9 @@ Examples:
   fairway pending -n team-a train-llm
   fairway pending -n team-a -o wide     each with the whole reason
 
-{_EXIT_CODES}, or knows no such
-workload; 3 the workload waits. So 0 means that it has been released.
+{_EXIT_CODES};
+3 the workload waits; 4 it is in no queue: not there, without a binding, or left alone by Fairway. So 0 means
+that it has been released.
 """,
 )
 @click.argument("workload", required=False)
@@ -201,6 +204,7 @@ def pending(
     """Show everything that waits, or one workload: its place in the line, why, and what would end that."""
     import msgspec
 
+    from admin.absence import why_absent
     from admin.dispatcher import NoSuch, pending_queues
     from admin.terminal.queues import pending_tables, workload_pages
     from fairway.visibility import QueueList, WorkloadList
@@ -210,15 +214,17 @@ def pending(
 
         async def ask(connection: "Connection") -> WorkloadList:
             found = await connection.workloads(namespace, name)
-            if not found.workloads and output in _FOR_PEOPLE:
+            if not found.workloads and watch and output in _FOR_PEOPLE:
                 raise NoSuch(_unknown(namespace, name, found.namespaces, dispatcher.url))
             return found
 
         found = _show(dispatcher, ask, lambda list, look: workload_pages(list.workloads, look), output, watch)
         if not found.workloads:
-            raise Failed(_unknown(namespace, name, found.namespaces, dispatcher.url))
-        waits = any(each.state in _WAITING_STATES for each in found.workloads)
-        context.exit(Exit.NOWHERE if waits else Exit.OK)
+            unknown = _unknown(namespace, name, found.namespaces, dispatcher.url)
+            kubeconfig, kube_context = dispatcher.kubeconfig
+            why = asyncio.run(why_absent(kubeconfig, kube_context, namespace, name))
+            raise Unknown(f"{unknown}; {why}" if why else unknown)
+        context.exit(_exit_of(found.workloads))
 
     if context.get_parameter_source("namespace") is not ParameterSource.DEFAULT:
         dispatcher = replace(dispatcher, namespaces=(namespace,))
@@ -228,6 +234,13 @@ def pending(
         return msgspec.structs.replace(every, queues=await pending_queues(connection, every, limit))
 
     _show(dispatcher, all_pending, pending_tables, output, watch, limit)
+
+
+def _exit_of(workloads: "Sequence[WorkloadView]") -> Exit:
+    states = {each.state for each in workloads}
+    if not states.isdisjoint(_WAITING_STATES):
+        return Exit.NOWHERE
+    return Exit.UNKNOWN if states.issubset(_APART_STATES) else Exit.OK
 
 
 def _unknown(namespace: str, name: str, elsewhere: "Sequence[str]", url: str) -> str:
@@ -278,8 +291,9 @@ def _show(
         answer = asyncio.run(once())
     except DispatcherError as error:
         raise Failed(str(error)) from None
-    if not watch:
-        _say(printed(answer))
+    text = "" if watch else printed(answer)
+    if text.strip():
+        _say(text)
     return answer
 
 

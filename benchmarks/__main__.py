@@ -30,6 +30,7 @@ from benchmarks import (
     memory,
     node_agent_read,
     node_devices,
+    ordinary_day,
     prometheus_look,
     summary,
     usage,
@@ -64,6 +65,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "dispatcher_scale": dispatcher_scale.measure,
     "kueue_suites": admission.measure,
     "node_agent_read": node_agent_read.measure,
+    "ordinary_day": ordinary_day.measure,
 }
 _OF_OUR_OWN = (
     "first_answer",
@@ -83,6 +85,7 @@ _OF_OUR_OWN = (
     "dispatcher_scale",
     "kueue_suites",
     "node_agent_read",
+    "ordinary_day",
 )
 """Questions that no running estimator is asked: they start one themselves, or need none."""
 

@@ -18,6 +18,7 @@ from benchmarks.cycle import collecting_as_the_dispatcher
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from queue_dispatcher.api.objects import ClusterQueueObject, LocalQueueObject, ResourceFlavorObject
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import ClusterObject
@@ -186,14 +187,11 @@ class _Fleet:
     """A cache with everything in it; half of what waits is in the first queue."""
 
     def __init__(self, scale: Scale) -> None:
-        catalogue = builtin_catalogue()
         self.slices_ms: list[float] = []
         self.released = 0
         self._written: dict[str, dict[str, object]] = {}
         self._version = 1 << 40
-        self.cache = Cache(
-            lambda name: (known := catalogue.lookup(name)) is not None and known.is_accelerator, lambda: None
-        )
+        self.cache = Cache(Scope(builtin_catalogue()), lambda: None)
         self._queues = scale.queues
         self._turns = TurnState(self.cache, None)
         # Each turn has one to release, so that nothing is shared between releases.

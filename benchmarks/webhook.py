@@ -104,7 +104,14 @@ def _webhook() -> Iterator[_Running]:
         folder = Path(name)
         (folder / "tls.crt").write_bytes(issued.certificate)
         (folder / "tls.key").write_bytes(issued.key)
-        command = [sys.executable, "-m", "benchmarks.child", "webhook", "--register=false"]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.child",
+            "webhook",
+            "--register=false",
+            "--hold-namespaces=all",
+        ]
         command += [f"--tls-cert-file={folder / 'tls.crt'}", f"--tls-private-key-file={folder / 'tls.key'}"]
         command += [f"--bind-address={_HOST}", f"--secure-port={port}", "--health-probe-bind-address=0"]
         command += ["--metrics-bind-address=0"]

@@ -6,7 +6,7 @@ beyond a field's width saturate instead of failing, in one place. Requests are r
 `estimator.capacity_requests`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from operator import attrgetter
 from typing import Final, TypeVar, cast, get_args, get_type_hints
@@ -40,7 +40,9 @@ def summary_of(message: pb.ClusterSummary) -> Summary:
 
 
 def encode_placement(placement: ClusterPlacement) -> pb.ClusterPlacement:
-    """A verdict as a message; a ``spread_fits`` that is None becomes `NOT_WORKED_OUT`."""
+    """A verdict as a message; a ``spread_fits`` that is None becomes `NOT_WORKED_OUT`, an
+    ``empty_bound`` that is None is left out.
+    """
     return _encoded(pb.ClusterPlacement, placement)
 
 
@@ -81,6 +83,8 @@ def _writer(field: FieldDescriptor) -> Callable[..., object] | None:
         write = _encoder(field.message_type)
         return partial(map, write) if field.is_repeated else write
     largest = _LARGEST.get(field.type)
+    if field.has_presence and largest is not None:
+        return lambda value: None if value is None else _bounded(largest, value)
     return None if largest is None else partial(_bounded, largest)
 
 
@@ -98,12 +102,23 @@ def _decoder(value: Callable[..., _T], descriptor: Descriptor) -> Callable[[Mess
     """What makes a value of a message of this type."""
     fields = {_OTHER_NAMES.get(field.full_name, field.name): field for field in descriptor.fields}
     own = {name: hint for name, hint in get_type_hints(value).items() if name in fields}
-    get = attrgetter(*(fields[name].name for name in own))
+    get = _getter(tuple(fields[name] for name in own))
     readers = tuple(_reader(name, hint, fields[name].message_type) for name, hint in own.items())
     if not any(readers):
         return lambda message: value(*get(message))
     return lambda message: value(
         *(found if read is None else read(found) for read, found in zip(readers, get(message), strict=True))
+    )
+
+
+def _getter(fields: Sequence[FieldDescriptor]) -> Callable[[Message], tuple[object, ...]]:
+    """What reads these fields of a message; None of a number that may be absent and is."""
+    if not any(field.has_presence and field.message_type is None for field in fields):
+        return attrgetter(*(field.name for field in fields))
+    asked = tuple((field.name, field.has_presence and field.message_type is None) for field in fields)
+    return lambda message: tuple(
+        None if is_optional and not message.HasField(name) else getattr(message, name)
+        for name, is_optional in asked
     )
 
 
@@ -113,6 +128,8 @@ def _reader(own: str, hint: object, descriptor: Descriptor | None) -> Callable[.
     if own == "advertised_per_device":
         # Absent from a server that does not tell: then every device is advertised once.
         return lambda number: number or 1
+    if own == "empty_bound":
+        return None  # a number or its absence, as it comes
     of, *several = get_args(hint) or (hint,)
     read = None if descriptor is None else _decoder(of, descriptor)
     if several:

@@ -58,6 +58,39 @@ def never_fits(resource: str, needs: int, largest: int, among: str = "the larges
     return Reason("never_fits", f"never fits: needs {needed(resource, needs)}, {among} has {has}")
 
 
+def no_such_node(asked: str, nodes: int) -> Reason:
+    """What is asked of a node is true of none; ``asked`` in the workload's own terms."""
+    return Reason("no_such_node", f"0 of {counted(nodes, 'node')} match {asked[:200]}")
+
+
+def too_few_tolerated(nodes: int, blocked: Sequence[Reason]) -> Reason:
+    """All nodes that the pods could use by their labels carry taints that these do not tolerate."""
+    taints = "; ".join(reason.text for reason in blocked if reason.kind == "taint")
+    which = "the only node that matches has" if nodes == 1 else f"all {nodes} nodes that match have"
+    return Reason("untolerated", f"{which} a taint that is not tolerated: {taints[:200]}")
+
+
+def too_few_nodes(resource: str, amount: int, wanted: int, largest: int) -> Reason:
+    """Even with nothing else running, the nodes would hold fewer pods than are wanted."""
+    what = (
+        f"{counted(wanted, 'pod')} of {needed(resource, amount)} each" if amount else counted(wanted, "pod")
+    )
+    return Reason("too_few_nodes", f"{what} needed at once; with nothing else running {_fit(largest)}")
+
+
+def short_nodes(resource: str, amount: int, wanted: int, there: int) -> Reason:
+    """Each pod needs a node of its own with so much free of a resource."""
+    each = " each" if wanted > 1 else ""
+    text = f"{counted(wanted, 'node')} with {needed(resource, amount)} free{each} needed, {there} there"
+    return Reason("short", text)
+
+
+def short_pods(resource: str, amount: int, wanted: int, there: int) -> Reason:
+    """Room for so many pods is wanted, and there is less; ``amount`` 0: not for want of a resource."""
+    of = f" of {needed(resource, amount)}" + " each" * (wanted > 1) if amount else ""
+    return Reason("short", f"room for {counted(wanted, 'pod')}{of} needed, for {there} there")
+
+
 def untolerated(taint: Taint, nodes: int) -> Reason:
     """So many nodes carry a taint that the pod does not tolerate, be it that of a cordon."""
     if taint == UNSCHEDULABLE:

@@ -23,12 +23,15 @@ WORKLOAD_GROUP_SIZE: Final = "fairway.dev/group-size"
 """How many workloads the group has."""
 SKIP: Final = "fairway.dev/skip"
 """Label or annotation, with any value: Fairway leaves the workload alone."""
-MANAGED: Final = "fairway.dev/managed"
-"""Label of a namespace, ``true``: all its workloads are held, those without accelerators too."""
+QUEUEING: Final = "fairway.dev/queueing"
+"""Label of a namespace: how far queues reach into it; its values are `fairway.scope.Queueing`."""
 NOTIFY: Final = "fairway.dev/notify"
 """Label of a namespace, ``true``: owners of its workloads are told by Events what these leave unused."""
 
-# What the dispatcher writes on bindings.
+# What the gate and the dispatcher write on bindings.
+HELD_AT: Final = "fairway.dev/held-at"
+"""Annotation by whoever holds the binding at its creation or growth, in the same write: when that was, in
+RFC 3339; empty where the gate has no clock. It goes when the hold does."""
 ADMISSION: Final = "fairway.dev/admission"
 """Annotation: the admission record, JSON; see `queue_dispatcher.bindings.record`."""
 REQUEUE: Final = "fairway.dev/requeue"

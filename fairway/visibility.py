@@ -25,7 +25,9 @@ class Waiting(View, frozen=True):
 
 
 class WorkloadView(View, frozen=True):
-    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted.
+    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted; Foreign
+    where Fairway leaves it alone, NotGated where nothing could hold it, DispatchingSuspended where it is
+    placed and a policy has Karmada send it nowhere.
 
     Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
     ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times
@@ -56,7 +58,9 @@ class WorkloadView(View, frozen=True):
 class Usage(View, frozen=True):
     """One resource of one flavor in a queue; limits are -1 where there is none.
 
-    ``available``: what one more workload may be charged here now, borrowing included.
+    ``available``: what one more workload may be charged here now, borrowing included, and no more than is
+    physically left, where that is known. ``not_running``: how much of ``used`` does not run yet, as far as
+    member clusters have reported.
     """
 
     flavor: str
@@ -67,6 +71,7 @@ class Usage(View, frozen=True):
     borrowing_limit: int = -1
     lending_limit: int = -1
     available: int = 0
+    not_running: int = 0
 
 
 class QueueView(View, frozen=True):
@@ -74,7 +79,8 @@ class QueueView(View, frozen=True):
 
     ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
     ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told
-    with the workloads.
+    with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
+    released, in seconds; 0 where there is none.
     """
 
     name: str
@@ -90,14 +96,17 @@ class QueueView(View, frozen=True):
     waiting: dict[str, int] = {}
     workloads: list[WorkloadView] = []
     other_pending: int = 0
+    behind_s: int = 0
 
 
 class QueueList(View, frozen=True):
-    """All ClusterQueues, parents before children, siblings by name.
+    """All ClusterQueues, parents before children, siblings by name; then those that are gone and whose work
+    runs on, with what that uses and ``stopped`` saying so.
 
     ``unresolved``: held workloads for which no queue can be told. ``in_flight``: released, not yet placed;
     ``window``: how many may be at once. ``other_queues``, ``other_unresolved``: how many are kept from the
     reader. ``unreviewed_namespaces``: how many were not looked at, as there are too many: name yours.
+    ``observes``: nothing is held, and all of this is what would be.
     """
 
     queues: list[QueueView] = []
@@ -109,6 +118,7 @@ class QueueList(View, frozen=True):
     other_queues: int = 0
     other_unresolved: int = 0
     unreviewed_namespaces: int = 0
+    observes: bool = False
 
 
 class LocalQueueView(View, frozen=True):

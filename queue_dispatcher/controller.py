@@ -162,6 +162,7 @@ class Controller:
     async def settled(self) -> None:
         """Bring the cache up to date, and let others run meanwhile."""
         pace = Pace(time.monotonic)
+        self.state.cache.day_ms = self._clock.now_ms()
         while not self.state.cache.settle(SLICE):
             await pace.pause()
 

@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairway.accelerators.catalogue import Catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
+from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, FinishedNotice
 from queue_dispatcher.clock import SteadyClock
@@ -23,6 +24,7 @@ from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.observing import Observing
 from queue_dispatcher.release.executor import Api, Executor
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
@@ -83,13 +85,14 @@ class Dispatcher:
     """One process's dispatcher. Its ``cache`` has the sinks to feed; ``controller.run`` has to run.
 
     ``is_synced`` tells whether all sinks have been fed completely once; ``caught_up`` returns once they have
-    been fed with all that there was when it was called.
+    been fed with all that there was when it was called. With ``observe`` bindings are taken as if all were
+    held, and no write reaches ``api``.
     """
 
     def __init__(
         self,
         api: Api[ResourceBinding],
-        catalogue: Catalogue,
+        scope: Scope,
         metrics: DispatcherMetrics,
         clock: SteadyClock,
         is_synced: Callable[[], bool],
@@ -98,10 +101,13 @@ class Dispatcher:
         estimation: Estimation | None = None,
         teller: Teller | None = None,
         volcano: bool = False,
+        observe: bool = False,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        self._api = api
+        observing = Observing(BindingReader().read) if observe else None
+        self.observes = observe
+        self._api: Api[ResourceBinding] = observing or api
         self._caught_up = caught_up
         self._metrics = metrics
         self._clock = clock
@@ -109,10 +115,12 @@ class Dispatcher:
         self._rng = rng
         self.executor: Executor[ResourceBinding] | None = None
         self.cache = Cache(
-            lambda resource: (known := catalogue.lookup(resource)) is not None and known.is_accelerator,
+            scope,
             lambda: self.controller.changed(),
             probes=estimation is not None,
             volcano=volcano,
+            read=observing.shown if observing is not None else None,
+            forget=observing.forget if observing is not None else None,
         )
         self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
         self.controller = Controller(

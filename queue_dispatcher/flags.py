@@ -9,17 +9,17 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from fairway.scope_flags import GROUP as SCOPE
+from fairway.scope_flags import OBSERVE, scope_settings
 from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import (
-    CATALOGUE,
     HELP,
     KARMADA,
     KARMADA_CONTEXT,
     KARMADA_MASTER,
     OTHERS,
     Text,
-    catalogue_file,
     endpoint_notices,
     endpoint_settings,
     existing_file,
@@ -208,7 +208,8 @@ GROUPS: Final = (
             _ESTIMATOR_KEY,
         ),
     ),
-    FlagGroup("Queues", (_VOLCANO, CATALOGUE, _EVENTS)),
+    FlagGroup("Queues", (_VOLCANO, _EVENTS)),
+    SCOPE,
     FlagGroup(
         "Leader election",
         (_ELECT, _LEASE_NAMESPACE, _LEASE_NAME, _LEASE_DURATION, _RENEW_DEADLINE, _RETRY_PERIOD),
@@ -264,7 +265,8 @@ def parse(
         endpoints=endpoint_settings(line, _HEALTH),
         visibility=_visibility(line, is_file),
         logs=log_settings(line, _VERBOSITY),
-        catalogue=catalogue_file(line, is_file),
+        scope=scope_settings(line, is_file),
+        observe=line.value(OBSERVE),
         volcano_queues=line.value(_VOLCANO),
         writes_events=line.value(_EVENTS),
         notices=_notices(line),
@@ -368,7 +370,12 @@ def _election(line: CommandLine, identity: str) -> ElectionSettings:
 
 def _notices(line: CommandLine) -> tuple[str, ...]:
     notices = []
-    if not line.value(_DISCOVER) and not line.is_set(_ESTIMATOR):
+    if line.value(OBSERVE):
+        notices.append(
+            f"--{OBSERVE.name}: nothing is held, released or written; estimators are not asked, since what "
+            "they would be asked about runs"
+        )
+    elif not line.value(_DISCOVER) and not line.is_set(_ESTIMATOR):
         notices.append(
             "no estimators (--estimator, --enable-scheduler-estimator): workloads are released by quota and "
             "by the clusters' totals alone, whether or not they fit at that moment"

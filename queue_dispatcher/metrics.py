@@ -43,10 +43,11 @@ class Readings:
 
     ``pending``: by ClusterQueue, empty for workloads without one. ``unadmitted``: by ClusterQueue and reason.
     ``states``: bindings by state. ``fits_but_waits_s``: for how long the workload that has waited longest
-    with quota and room for it has not been released.
+    with quota and room for it has not been released. ``observes``: all of it is only what would be.
     """
 
     is_leading: bool = False
+    observes: bool = False
     is_synced: bool = False
     pending: Mapping[str, int] = field(default_factory=dict)
     unadmitted: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -205,6 +206,7 @@ class _Collector(Collector):
 def _gauges(now: Readings) -> Iterator[Metric]:
     rows = (
         ("leading", "1 when this process leads and writes, else 0", float(now.is_leading)),
+        ("observing", "1 when nothing is held and all is what would be, else 0", float(now.observes)),
         ("synced", "1 when everything watched has been read completely, else 0", float(now.is_synced)),
         ("release_window_inflight", "Bindings released and not yet placed", now.in_flight),
         ("release_window_parked", "Of those, bindings that Karmada put aside as unschedulable", now.parked),

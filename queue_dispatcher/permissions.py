@@ -50,6 +50,18 @@ PERMISSIONS: tuple[Permission, ...] = (
     ),
     Permission("localqueues.fairway.dev/status", ("patch",), "LocalQueues show no counts", _MANIFEST),
     Permission(
+        "resourceflavors.fairway.dev/status",
+        ("patch",),
+        "ResourceFlavors do not tell which of their fields have no effect",
+        _MANIFEST,
+    ),
+    Permission(
+        "serviceclasses.fairway.dev/status",
+        ("patch",),
+        "ServiceClasses do not tell which of their fields have no effect",
+        _MANIFEST,
+    ),
+    Permission(
         "priorityclasses.scheduling.k8s.io",
         _READS,
         "PriorityClasses are passed over: priority 0 unless a ServiceClass or the binding says",
@@ -58,8 +70,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         "namespaces",
         _READS,
-        "namespaces have no default queue and are not managed, and ClusterQueues with a namespaceSelector "
-        "admit nothing",
+        "namespaces have no default queue, what is held in them stays whatever their label says, and "
+        "ClusterQueues with a namespaceSelector admit nothing",
         _MANIFEST,
     ),
     Permission(

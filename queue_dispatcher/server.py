@@ -9,21 +9,19 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
-from fairway.accelerators.builtin import extended_catalogue
-from fairway.accelerators.catalogue import Catalogue, CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import BadConfig, KubeError
 from fairway.kube.events import EventWriter
 from fairway.kube.lease import Timing
+from fairway.scope_flags import read_scope
 from fairway.service.addresses import BindAddress
 from fairway.service.http import Check
 from fairway.service.https import following_context
 from fairway.service.lifecycle import freeze_long_lived
-from fairway.service.program import Program, StartError
+from fairway.service.program import Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
@@ -81,11 +79,15 @@ async def serve(
             return _CANNOT_WORK
         estimators = (
             await stack.enter_async_context(Estimators(settings.estimators))
-            if settings.estimators.asks
+            if settings.estimators.asks and not settings.observe
             else None
         )
         writer = EventWriter(client, COMPONENT, settings.election.identity, metrics=metrics)
-        events = BindingEvents(writer, clock.elapsed_ms, clock.now_ms) if settings.writes_events else None
+        events = (
+            BindingEvents(writer, clock.elapsed_ms, clock.now_ms)
+            if settings.writes_events and not settings.observe
+            else None
+        )
         parts = _Parts(settings, client, metrics, clock, estimators, events)
         dispatcher, sources = parts.dispatcher, parts.sources
         metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
@@ -130,7 +132,7 @@ class _Parts:
             estimation = Estimation(estimators.place, self, settings.estimators.wait_s)
         self.dispatcher = Dispatcher(
             BindingApi(client),
-            _catalogue(settings.catalogue),
+            read_scope(settings.scope),
             metrics,
             clock,
             lambda: self.sources.is_synced,
@@ -138,6 +140,7 @@ class _Parts:
             estimation=estimation,
             teller=events or Nobody(),
             volcano=settings.volcano_queues,
+            observe=settings.observe,
         )
         self.sources = Sources(
             client,
@@ -171,7 +174,8 @@ class _Parts:
     async def _lead(self, may_write: Callable[[], bool]) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.dispatcher.lead(may_write), name="lead")
-            group.create_task(self._statuses.run(may_write), name="statuses")
+            if not self._settings.observe:
+                group.create_task(self._statuses.run(may_write), name="statuses")
             if self._events is not None:
                 group.create_task(self._events.watch(self.dispatcher), name="reasons")
 
@@ -214,14 +218,6 @@ def _client(api: ApiSettings, denials: Denials, pace: tuple[float, int] | None =
     return KubeClient.from_flags(
         api.kubeconfig, api.master, context=api.context, qps=qps, burst=burst, denials=denials
     )
-
-
-def _catalogue(file: Path | None) -> Catalogue:
-    """The built-in catalogue, with the administrator's rules before it. Raises StartError."""
-    try:
-        return extended_catalogue(file)
-    except CatalogueError as error:
-        raise StartError(f"--catalogue: {error}") from None
 
 
 def _permitted(denials: Denials) -> Check:

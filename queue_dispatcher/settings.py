@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.certificates import TlsFiles
 from fairway.service.common_flags import EndpointSettings, LogSettings
@@ -91,7 +92,8 @@ class Settings:
     """The whole configuration of a dispatcher process.
 
     ``volcano_queues``: Volcano's Queue objects count as ClusterQueues. ``writes_events``: whether Events are
-    written on bindings. ``visibility`` None is off. ``notices`` are sentences to log once at startup.
+    written on bindings. ``visibility`` None is off. With ``observe`` nothing is released, nor is anything
+    else written. ``notices`` are sentences to log once at startup.
     """
 
     api: ApiSettings
@@ -100,7 +102,8 @@ class Settings:
     endpoints: EndpointSettings
     visibility: VisibilitySettings | None
     logs: LogSettings
-    catalogue: Path | None = None
+    scope: ScopeSettings = field(default_factory=ScopeSettings)
+    observe: bool = False
     volcano_queues: bool = False
     writes_events: bool = True
     notices: tuple[str, ...] = ()

@@ -34,6 +34,7 @@ _CEL = "cel_expr_python"
 _WITHIN_S = 90.0
 _PLAIN_WIDTH = 150
 _STYLES = {"held": "yellow", "placed": "bold green", "finished": "cyan", "unplaced": "bold red"}
+_SCOPE = "--hold-namespaces=all"
 _QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--logging-format=json")
 
 
@@ -204,6 +205,7 @@ def _webhook(url: str) -> AbstractAsyncContextManager[Program]:
         f"--bind-address={_LOOPBACK}",
         f"--secure-port={port}",
         f"--url=https://{_LOOPBACK}:{port}",
+        _SCOPE,
         *_QUIET,
     ]
     return running("the webhook", "webhook", flags, port)
@@ -212,7 +214,7 @@ def _webhook(url: str) -> AbstractAsyncContextManager[Program]:
 def _dispatcher(
     url: str, flags: list[str], visibility: int, health: int
 ) -> AbstractAsyncContextManager[Program]:
-    own = [f"--master={url}", *flags, f"--health-probe-bind-address={_LOOPBACK}:{health}"]
+    own = [f"--master={url}", *flags, _SCOPE, f"--health-probe-bind-address={_LOOPBACK}:{health}"]
     own += ["--metrics-bind-address=0", "--logging-format=json"]
     return running("the dispatcher", "queue_dispatcher", own, visibility)
 

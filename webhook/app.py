@@ -12,17 +12,18 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from typing import Final
 
 from aiohttp import web
 
+from fairway.scope import Scope
 from fairway.service.addresses import BindAddress
 from fairway.service.connections import limited
 from fairway.service.http import EndpointError
 from webhook.configuration import BINDINGS_PATH, MANAGED_PATH
 from webhook.metrics import WebhookMetrics
 from webhook.review import ReviewError, read_review, write_review
-from webhook.scope import Scope
 from webhook.suspend import Outcome, decide
 
 logger = logging.getLogger(__name__)
@@ -77,10 +78,12 @@ def application(
     scope: Scope,
     metrics: WebhookMetrics,
     *,
+    observe: bool = False,
     answer_within_s: float = ANSWER_WITHIN_S,
     clock: Callable[[], float] = time.perf_counter,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> web.Application:
-    """The routes of the webhook; ``clock`` is monotonic, in seconds."""
+    """The routes of the webhook; ``clock`` is monotonic, in seconds. With ``observe`` nothing is held."""
     large_bodies = asyncio.Semaphore(MAX_LARGE_BODIES)
     flights = _Flights()
 
@@ -116,7 +119,8 @@ def application(
 
     def decided(body: bytes, *, managed: bool) -> web.Response:
         review = read_review(body)
-        decision = decide(review, scope, managed=managed)
+        at = now().isoformat(timespec="milliseconds")
+        decision = decide(review, scope, managed=managed, at=at, observe=observe)
         metrics.decided(review.operation, decision.outcome)
         if decision.outcome is Outcome.NOT_UNDERSTOOD:
             logger.warning("not understood, let through: %s", decision.detail)

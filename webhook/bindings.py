@@ -9,6 +9,8 @@ from typing import Final
 import msgspec
 
 from fairway.kube.objects import KubeStruct, RawResources
+from fairway.names import QUEUE
+from fairway.scope import Subject, asked_for
 from webhook.review import GroupVersionResource
 
 GROUP: Final = "work.karmada.io"
@@ -86,10 +88,10 @@ class BindingSpec(KubeStruct, frozen=True):
         """Whether scheduling is suspended already."""
         return self.suspension is not None and self.suspension.scheduling is True
 
-    def requests(self) -> list[RawResources]:
-        """What one replica asks for: of the workload, then of each component."""
+    def resources(self) -> frozenset[str]:
+        """Of what any replica asks for more than none: of the workload, or of a component."""
         parts = [self.replica_requirements, *(part.replica_requirements for part in self.components or ())]
-        return [part.resource_request for part in parts if part is not None and part.resource_request]
+        return asked_for(part.resource_request for part in parts if part is not None)
 
 
 class Binding(KubeStruct, frozen=True):
@@ -97,6 +99,12 @@ class Binding(KubeStruct, frozen=True):
 
     metadata: BindingMeta = BindingMeta()
     spec: BindingSpec = BindingSpec()
+
+    @property
+    def subject(self) -> Subject:
+        """What decides whether it waits in a queue."""
+        resource = self.spec.resource
+        return Subject(self.metadata.has(QUEUE), resource.kind, resource.group, self.spec.resources())
 
 
 _decode = msgspec.json.Decoder(Binding).decode

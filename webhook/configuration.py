@@ -1,7 +1,8 @@
 """The MutatingWebhookConfiguration that makes karmada-apiserver ask us, every field of it said.
 
 Four entries: creation and growth, each for what the expressions find in scope and for all workloads of
-namespaces labelled as managed, which only a selector can see. ``Fail``, because a binding that is not held
+namespaces that are held as a whole. What a namespace says only a selector can see, so each pair of entries
+has its own, made of the scope. ``Fail``, because a binding that is not held
 starts at once; the conditions keep that from ever stopping anything but what would be held.
 
 ``IfNeeded``: a webhook after us that replaces the suspension makes the API server ask again, and the
@@ -14,7 +15,8 @@ from typing import Final, Literal
 import msgspec
 
 from fairway.kube.objects import KubeStruct
-from fairway.names import MANAGED
+from fairway.names import QUEUEING
+from fairway.scope import Reach, Scope
 from webhook.bindings import CLUSTER_SCOPED, GROUP, NAMESPACED, VERSION
 from webhook.match_conditions import (
     MatchCondition,
@@ -23,7 +25,6 @@ from webhook.match_conditions import (
     managed_creation_conditions,
     managed_growth_conditions,
 )
-from webhook.scope import Scope
 from webhook.suspend import CREATE, UPDATE
 
 API_VERSION: Final = "admissionregistration.k8s.io/v1"
@@ -34,7 +35,7 @@ TIMEOUT_S: Final = 3
 
 BINDINGS_PATH: Final = "/bindings"
 MANAGED_PATH: Final = "/bindings/managed"
-"""Asked about bindings of namespaces that are managed as a whole."""
+"""Asked about bindings of namespaces that are held as a whole."""
 
 FailurePolicy = Literal["Fail", "Ignore"]
 
@@ -107,9 +108,9 @@ def webhooks(
         return Webhook(
             name=f"{name}.fairway.dev",
             client_config=ClientConfig(url=f"{url}{path}", ca_bundle=authorities_pem),
-            rules=(binding_rule(operation, managed=managed),),
+            rules=(binding_rule(scope, operation, managed=managed),),
             match_conditions=tuple(Expression(each.name, each.expression) for each in conditions),
-            namespace_selector=LabelSelector({MANAGED: "true"} if managed else None),
+            namespace_selector=LabelSelector(match_expressions=(namespaces(scope, managed=managed),)),
             object_selector=LabelSelector(),
             match_policy="Equivalent",
             failure_policy=failure_policy,
@@ -127,7 +128,14 @@ def webhooks(
     )
 
 
-def binding_rule(operation: str, *, managed: bool) -> Rule:
-    """Bindings of both scopes; with ``managed`` those in namespaces, the only ones a selector selects."""
-    resources = (NAMESPACED,) if managed else (NAMESPACED, CLUSTER_SCOPED)
-    return Rule((operation,), (GROUP,), (VERSION,), resources, "Namespaced" if managed else "*")
+def namespaces(scope: Scope, *, managed: bool) -> Requirement:
+    """Which namespaces an entry is for, by their label."""
+    selection = scope.namespaces(whole=managed)
+    return Requirement(QUEUEING, selection.operator, selection.values)
+
+
+def binding_rule(scope: Scope, operation: str, *, managed: bool) -> Rule:
+    """Bindings in namespaces, and those in none where they are meant: a selector selects them always."""
+    if managed or scope.unstated is Reach.NOTHING:
+        return Rule((operation,), (GROUP,), (VERSION,), (NAMESPACED,), "Namespaced")
+    return Rule((operation,), (GROUP,), (VERSION,), (NAMESPACED, CLUSTER_SCOPED), "*")

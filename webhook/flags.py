@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from fairway.scope_flags import GROUP as SCOPE
+from fairway.scope_flags import OBSERVE, scope_settings
 from fairway.service.addresses import MAX_PORT, BindAddress, parse_bind_address
 from fairway.service.common_flags import (
-    CATALOGUE,
     HELP,
     KARMADA,
     KARMADA_CONTEXT,
     KARMADA_MASTER,
     OTHERS,
     Text,
-    catalogue_file,
     endpoint_settings,
     existing_file,
     health_flag,
@@ -43,13 +43,11 @@ from fairway.service.goflags import (
 )
 from webhook.certificate_secret import SecretName
 from webhook.configuration import NAME, FailurePolicy
-from webhook.scope import parse_workload_kind
 from webhook.settings import (
     ApiSettings,
     FilesSettings,
     ManifestRequest,
     RegistrationSettings,
-    ScopeSettings,
     Settings,
 )
 
@@ -132,22 +130,13 @@ _FAILURE_POLICY: Final[Flag[FailurePolicy]] = Flag(
     "Fail|Ignore",
 )
 
-_KIND: Final = Flag(
-    "hold-kind",
-    parse_workload_kind,
-    "",
-    "Workloads of this kind are held whatever they ask for, such as Job.batch; may be repeated.",
-    "KIND.GROUP",
-)
-
-
 _HEALTH: Final = health_flag(":8000")
 _VERBOSITY: Final = verbosity_flag("a record for each review")
 
 GROUPS: Final = (
     FlagGroup("Serving", (_ADDRESS, _PORT, _URL)),
     FlagGroup("Certificates", (_CERTIFICATE, _KEY, _AUTHORITIES, _SECRET)),
-    FlagGroup("What is held", (_KIND, CATALOGUE)),
+    SCOPE,
     FlagGroup("Registration", (_REGISTER, _NAME, _FAILURE_POLICY)),
     FlagGroup("Karmada's API server", (KARMADA, KARMADA_CONTEXT, KARMADA_MASTER)),
     *process_groups(_HEALTH, _VERBOSITY),
@@ -174,15 +163,17 @@ def parse(
         case ("version",):
             return Text(f"{PROGRAM} version: {version}")
         case ("policies",):
-            return ManifestRequest(_scope(line, is_file), None)
+            return ManifestRequest(scope_settings(line, is_file))
+        case ("cronjobs",):
+            return ManifestRequest(scope_settings(line, is_file), "cronjobs")
         case ("configuration",):
             asked = line.value(_URL), line.value(_FAILURE_POLICY)
-            return ManifestRequest(_scope(line, is_file), asked)
+            return ManifestRequest(scope_settings(line, is_file), "configuration", asked)
         case ():
             return _settings(line, is_file)
     raise FlagError(
         f"unknown command {line.arguments[0]!r} for {PROGRAM!r}: "
-        "expected flags only, policies, configuration, version or help"
+        "expected flags only, policies, configuration, cronjobs, version or help"
     )
 
 
@@ -194,6 +185,7 @@ def help_text(width: int) -> str:
         f"Usage:\n  {PROGRAM} [--kubeconfig FILE] [--url URL] [flags]\n"
         f"  {PROGRAM} policies [--hold-kind KIND.GROUP] [--catalogue FILE]  print MutatingAdmissionPolicies\n"
         f"  {PROGRAM} configuration [--url URL] [flags]                     print what is registered\n"
+        f"  {PROGRAM} cronjobs [--catalogue FILE]                           print a policy for members\n"
         f"  {PROGRAM} version\n\n" + render_help(GROUPS, width=width)
     )
 
@@ -214,7 +206,7 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         registration=(
             RegistrationSettings(line.value(_NAME), line.value(_FAILURE_POLICY)) if registers else None
         ),
-        scope=_scope(line, is_file),
+        scope=scope_settings(line, is_file),
         api=ApiSettings(
             karmada_kubeconfig(line, KARMADA, is_file),
             line.value(KARMADA_CONTEXT),
@@ -222,6 +214,7 @@ def _settings(line: CommandLine, is_file: Callable[[Path], bool]) -> Settings:
         ),
         endpoints=endpoint_settings(line, _HEALTH),
         logs=log_settings(line, _VERBOSITY),
+        observe=line.value(OBSERVE),
     )
 
 
@@ -238,7 +231,3 @@ def _certificates(line: CommandLine, is_file: Callable[[Path], bool]) -> FilesSe
     if certificate is None or key is None:
         raise FlagError(f"--{_CERTIFICATE.name} and --{_KEY.name}: expected both, or no file at all")
     return FilesSettings(certificate, key, authorities)
-
-
-def _scope(line: CommandLine, is_file: Callable[[Path], bool]) -> ScopeSettings:
-    return ScopeSettings(catalogue_file(line, is_file), tuple(line.values(_KIND)))

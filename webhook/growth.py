@@ -8,6 +8,7 @@ planes that apply it themselves, is in `webhook.match_conditions`.
 
 from fairway.kube.objects import RawQuantity, RawResources
 from fairway.quantity import QuantityError, parse_nano
+from fairway.scope import is_positive
 from webhook.bindings import BindingSpec, Component, Requirements
 
 _SHOWN = 63
@@ -19,14 +20,6 @@ def growth(old: BindingSpec, new: BindingSpec) -> str | None:
         return f"replicas from {old.replicas or 0} to {new.replicas}"
     more = _more(old.replica_requirements, new.replica_requirements)
     return more or _component_growth(old.components or [], new.components or [])
-
-
-def is_positive(quantity: RawQuantity) -> bool:
-    """Whether it asks for anything; one that does not parse might, and the dispatcher says what is wrong."""
-    try:
-        return quantity is not None and parse_nano(quantity) > 0
-    except QuantityError:
-        return True
 
 
 def _component_growth(old: list[Component], new: list[Component]) -> str | None:

@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Sequence
 
+from fairway.scope_flags import read_scope
 from fairway.service.common_flags import Text
 from fairway.service.goflags import FlagError
 from fairway.service.program import StartError
 from fairway.service.version import release
 from webhook.flags import parse
-from webhook.manifests import configuration_yaml, policies_yaml
-from webhook.server import read_scope, run
+from webhook.manifests import configuration_yaml, cron_jobs_yaml, policies_yaml
+from webhook.server import run
 from webhook.settings import ManifestRequest
 
 
@@ -31,7 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _manifests(asked: ManifestRequest) -> str:
     scope = read_scope(asked.scope)
-    if asked.configuration is None:
-        return policies_yaml(scope)
-    url, failure_policy = asked.configuration
-    return configuration_yaml(scope, url, None, failure_policy)
+    match asked.manifests:
+        case "policies":
+            return policies_yaml(scope)
+        case "cronjobs":
+            return cron_jobs_yaml(scope)
+        case "configuration":
+            url, failure_policy = asked.configuration
+            return configuration_yaml(scope, url, None, failure_policy)

@@ -9,9 +9,10 @@ from typing import Final
 import msgspec
 import yaml
 
+from fairway.scope import Scope
 from webhook.configuration import API_VERSION, KIND, NAME, FailurePolicy, webhooks
+from webhook.cron_jobs import cron_job_policy
 from webhook.policies import policies
-from webhook.scope import Scope
 
 _POLICIES_HEAD: Final = """\
 # Holds accelerator workloads at their creation and when they grow, without any process: apply this to
@@ -22,6 +23,10 @@ _CONFIGURATION_HEAD: Final = """\
 # What fairway-webhook registers with karmada-apiserver by itself. Apply it only with --register=false, with
 # your own url, and with a clientConfig.caBundle in every entry: the authority's PEM in base64.
 # Made by `fairway-webhook configuration`; with --catalogue, --hold-kind or --url make your own.
+"""
+_CRON_JOBS_HEAD: Final = """\
+# Refuses CronJobs that ask for accelerators: apply it to member clusters (Kubernetes 1.30 or newer), where
+# their Jobs would run past all queues. Made by `fairway-webhook cronjobs`; with --catalogue make your own.
 """
 
 
@@ -43,6 +48,11 @@ _Dumper.add_representer(str, _text)
 def policies_yaml(scope: Scope) -> str:
     """The MutatingAdmissionPolicies and their bindings."""
     return _POLICIES_HEAD + _documents(policies(scope))
+
+
+def cron_jobs_yaml(scope: Scope) -> str:
+    """The ValidatingAdmissionPolicy for member clusters and its binding."""
+    return _CRON_JOBS_HEAD + _documents(cron_job_policy(scope))
 
 
 def configuration_yaml(

@@ -1,5 +1,7 @@
 """The scope and the growth rule as CEL, for the API server to decide whom to ask, or to decide all by itself.
 
+The scope is `fairway.scope.Scope` itself, term by term.
+
 Written once, for the webhook configuration (``matchConditions`` keep everything else away from the webhook)
 and for the MutatingAdmissionPolicies (the same conditions, no webhook).
 
@@ -12,11 +14,11 @@ and quantities.
 
 from dataclasses import dataclass
 from textwrap import indent
-from typing import Final
+from typing import Final, assert_never
 
 from fairway.names import QUEUE, SKIP
+from fairway.scope import AsksAccelerator, IsOfKind, NamesQueue, Scope, Term, WorkloadKind
 from webhook.accelerator_expression import accelerator_expression
-from webhook.scope import Scope, WorkloadKind
 
 MAX_COMPARED_COMPONENTS: Final = 64
 
@@ -67,7 +69,7 @@ def _marked(name: str) -> str:
     )
 
 
-def _positive(quantity: str) -> str:
+def positive(quantity: str) -> str:
     """Whether it asks for anything; what is no quantity might, and the dispatcher says what is wrong."""
     return f"(!isQuantity(string({quantity})) || quantity(string({quantity})).isGreaterThan(quantity('0')))"
 
@@ -79,7 +81,7 @@ def _more(old: str, new: str) -> str:
   ? string(now[k]) != string(was[k]) && (
     !isQuantity(string(was[k])) || !isQuantity(string(now[k])) ||
     quantity(string(now[k])).isGreaterThan(quantity(string(was[k]))))
-  : {_positive("now[k]")})))"""
+  : {positive("now[k]")})))"""
 
 
 _COMPONENT_GREW: Final = f"""\
@@ -114,12 +116,22 @@ _MAY_BE_HELD: Final = (
 
 
 def _in_scope(scope: Scope) -> str:
-    asks_accelerator = f"""\
+    return _any(*map(_term, scope.terms))
+
+
+def _term(term: Term) -> str:
+    match term:
+        case NamesQueue():
+            return _marked(QUEUE)
+        case IsOfKind(kind=kind):
+            return _of_kind(kind)
+        case AsksAccelerator(catalogue=catalogue):
+            return f"""\
 ([object.spec{_REQUESTS}] +
   {_COMPONENTS}.map(c, c{_REQUESTS})).exists(r, r.exists(k,
-  {_positive("r[k]")} &&
-{indent(accelerator_expression(scope.catalogue, "k"), "  ")}))"""
-    return _any(_marked(QUEUE), *(_of_kind(kind) for kind in sorted(scope.kinds)), asks_accelerator)
+  {positive("r[k]")} &&
+{indent(accelerator_expression(catalogue, "k"), "  ")}))"""
+    assert_never(term)
 
 
 def _of_kind(kind: WorkloadKind) -> str:

@@ -2,13 +2,19 @@
 
 Four policies with a binding each, entry by entry what `webhook.configuration` registers. What the webhook
 decides exactly in the end, the conditions alone decide here, and they may hold a growth that is none, which
-the dispatcher gives back. Served as ``admissionregistration.k8s.io/v1`` and on by default since 1.36.
+the dispatcher gives back. An expression has no clock: when it was held stays empty, and a growth has its
+place in the line from the moment when the dispatcher saw it.
+
+Served as ``admissionregistration.k8s.io/v1`` and on by default since 1.36.
 """
 
 from typing import Final
 
-from fairway.names import MANAGED
-from webhook.configuration import API_VERSION, binding_rule
+import msgspec
+
+from fairway.names import HELD_AT
+from fairway.scope import Scope
+from webhook.configuration import API_VERSION, binding_rule, namespaces
 from webhook.match_conditions import (
     MatchCondition,
     creation_conditions,
@@ -16,33 +22,36 @@ from webhook.match_conditions import (
     managed_creation_conditions,
     managed_growth_conditions,
 )
-from webhook.scope import Scope
 from webhook.suspend import CREATE, UPDATE
 
 Manifest = dict[str, object]
 
-_SET_THE_FLAG: Final = """\
-has(object.spec.suspension)
-  ? [JSONPatch{op: "add", path: "/spec/suspension/scheduling", value: true}]
-  : [JSONPatch{op: "add", path: "/spec/suspension", value: {"scheduling": true}}]"""
+_HOLD: Final = f"""\
+(has(object.spec.suspension)
+  ? [JSONPatch{{op: "add", path: "/spec/suspension/scheduling", value: true}}]
+  : [JSONPatch{{op: "add", path: "/spec/suspension", value: {{"scheduling": true}}}}]) +
+(has(object.metadata.annotations)
+  ? [JSONPatch{{op: "add", path: "/metadata/annotations/{HELD_AT.replace("/", "~1")}", value: ""}}]
+  : [JSONPatch{{op: "add", path: "/metadata/annotations", value: {{"{HELD_AT}": ""}}}}])"""
 
 
 def policies(scope: Scope) -> list[Manifest]:
     """Every policy, followed by the binding that puts it in force."""
     return [
-        *_policy("fairway-creation", CREATE, creation_conditions(scope), managed=False),
-        *_policy("fairway-growth", UPDATE, growth_conditions(scope), managed=False),
-        *_policy("fairway-managed-creation", CREATE, managed_creation_conditions(), managed=True),
-        *_policy("fairway-managed-growth", UPDATE, managed_growth_conditions(), managed=True),
+        *_policy(scope, "fairway-creation", CREATE, creation_conditions(scope), managed=False),
+        *_policy(scope, "fairway-growth", UPDATE, growth_conditions(scope), managed=False),
+        *_policy(scope, "fairway-managed-creation", CREATE, managed_creation_conditions(), managed=True),
+        *_policy(scope, "fairway-managed-growth", UPDATE, managed_growth_conditions(), managed=True),
     ]
 
 
 def _policy(
-    name: str, operation: str, conditions: tuple[MatchCondition, ...], *, managed: bool
+    scope: Scope, name: str, operation: str, conditions: tuple[MatchCondition, ...], *, managed: bool
 ) -> tuple[Manifest, Manifest]:
-    rule = binding_rule(operation, managed=managed)
+    rule = binding_rule(scope, operation, managed=managed)
     constraints: Manifest = {
         "matchPolicy": "Equivalent",
+        "namespaceSelector": {"matchExpressions": [msgspec.to_builtins(namespaces(scope, managed=managed))]},
         "resourceRules": [
             {
                 "operations": list(rule.operations),
@@ -53,8 +62,6 @@ def _policy(
             }
         ],
     }
-    if managed:
-        constraints["namespaceSelector"] = {"matchLabels": {MANAGED: "true"}}
     policy: Manifest = {
         "apiVersion": API_VERSION,
         "kind": "MutatingAdmissionPolicy",
@@ -64,7 +71,7 @@ def _policy(
             "reinvocationPolicy": "IfNeeded",
             "matchConstraints": constraints,
             "matchConditions": [{"name": each.name, "expression": each.expression} for each in conditions],
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _SET_THE_FLAG}}],
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": _HOLD}}],
         },
     }
     binding: Manifest = {

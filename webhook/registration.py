@@ -21,8 +21,8 @@ from fairway.kube.errors import Conflict, Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.patching import Patched, merge_patch
 from fairway.kube.preconditions import Preconditions
+from fairway.scope import Scope
 from webhook.configuration import API_VERSION, COLLECTION, KIND, FailurePolicy, Webhook, webhooks
-from webhook.scope import Scope
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from fairway.accelerators.builtin import extended_catalogue
-from fairway.accelerators.catalogue import CatalogueError
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
+from fairway.scope import Scope
+from fairway.scope_flags import read_scope
 from fairway.service.http import Check
-from fairway.service.program import Program, StartError
+from fairway.service.program import Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from webhook.app import application, bind
@@ -26,8 +26,7 @@ from webhook.live_certificates import LiveCertificates
 from webhook.metrics import WebhookMetrics
 from webhook.permissions import PERMISSIONS
 from webhook.registration import Registration, Wanted
-from webhook.scope import Scope
-from webhook.settings import FilesSettings, ScopeSettings, Settings
+from webhook.settings import FilesSettings, Settings
 
 logger = logging.getLogger(__name__)
 
@@ -35,15 +34,6 @@ logger = logging.getLogger(__name__)
 def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
     return run_program(settings.logs, lambda stop: serve(settings, stop))
-
-
-def read_scope(settings: ScopeSettings) -> Scope:
-    """The scope, with the administrator's rules before the packaged ones. Raises StartError."""
-    try:
-        catalogue = extended_catalogue(settings.catalogue)
-    except CatalogueError as error:
-        raise StartError(f"--catalogue: {error}") from None
-    return Scope(catalogue, frozenset(settings.kinds))
 
 
 async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int], None] | None = None) -> int:
@@ -73,7 +63,10 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
             work.begin("certificates", certificates.run())
             if await _first(certificates.ready, stop):
                 async with serve_reviews(
-                    application(scope, metrics), bound, certificates.context, metrics
+                    application(scope, metrics, observe=settings.observe),
+                    bound,
+                    certificates.context,
+                    metrics,
                 ) as port:
                     logger.info("serving", extra={"port": port, "url": settings.url})
                     if started is not None:
@@ -117,7 +110,9 @@ def _registration(
 ) -> Registration | None:
     if settings.registration is None:
         return None
-    wanted = Wanted(settings.registration.name, scope, settings.url, settings.registration.failure_policy)
+    # Nobody is to wait for a webhook that only looks on.
+    failure_policy = "Ignore" if settings.observe else settings.registration.failure_policy
+    wanted = Wanted(settings.registration.name, scope, settings.url, failure_policy)
     return Registration(client, wanted, lambda: certificates.authorities, metrics.looked)
 
 

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings
 from webhook.certificate_secret import SecretName
 from webhook.configuration import FailurePolicy
-from webhook.scope import WorkloadKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +38,12 @@ class RegistrationSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeSettings:
-    """What is held beside what the built-in catalogue knows."""
-
-    catalogue: Path | None
-    kinds: tuple[WorkloadKind, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Settings:
     """The whole configuration of a webhook process.
 
     ``url`` is where the API server reaches us, without a path. ``certificates`` are files or the Secret in
-    which our own are kept. ``registration`` is None where somebody else registers us.
+    which our own are kept. ``registration`` is None where somebody else registers us. With ``observe``
+    nothing is held.
     """
 
     address: BindAddress
@@ -61,11 +55,13 @@ class Settings:
     api: ApiSettings
     endpoints: EndpointSettings
     logs: LogSettings
+    observe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestRequest:
-    """Print manifests and exit: the policies, or the configuration with this URL and strictness."""
+    """Print manifests and exit; ``configuration``: the one with this URL and strictness."""
 
     scope: ScopeSettings
-    configuration: tuple[str, FailurePolicy] | None
+    manifests: Literal["policies", "cronjobs", "configuration"] = "policies"
+    configuration: tuple[str, FailurePolicy] = ("", "Fail")

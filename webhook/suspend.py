@@ -2,7 +2,8 @@
 
 Held is a binding in scope that is created, or that grows, and is not held yet: the patch sets
 ``spec.suspension.scheduling`` and nothing beside it, so that what a policy says of dispatching stays, other
-webhooks may come before or after, and asking twice changes nothing. Growth is told by what the write changes
+webhooks may come before or after, and asking twice changes nothing. An annotation says that it was us, and
+when: a growth has its place in the line from then on. Growth is told by what the write changes
 and not by who writes: the scheduler writes clusters, the dispatcher writes the flag, and neither grows.
 
 A binding is never refused. Karmada's detector would try to create it again for ever, with the reason in a
@@ -15,26 +16,31 @@ from typing import Final
 
 import msgspec
 
-from fairway.names import SKIP
-from webhook.bindings import Binding, BindingError, is_binding, read_binding
+from fairway.names import HELD_AT, SKIP
+from fairway.scope import Reach, Scope
+from webhook.bindings import Binding, BindingError, BindingSpec, is_binding, read_binding
 from webhook.growth import growth
 from webhook.review import Response, ReviewRequest
-from webhook.scope import Scope
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 
 _SUSPENSION: Final = "/spec/suspension"
-_ADD_PARENT: Final = msgspec.json.encode([{"op": "add", "path": _SUSPENSION, "value": {"scheduling": True}}])
-_ADD_LEAF: Final = msgspec.json.encode([{"op": "add", "path": f"{_SUSPENSION}/scheduling", "value": True}])
+_ANNOTATIONS: Final = "/metadata/annotations"
+_HELD_AT: Final = f"{_ANNOTATIONS}/{HELD_AT.replace('/', '~1')}"
 _SHOWN: Final = 63
+
+Operation = dict[str, object]
+"""One of a JSON patch (RFC 6902)."""
 
 
 class Outcome(StrEnum):
-    """What became of a review; the first two are held."""
+    """What became of a review; the first two are held, the next two would be."""
 
     HELD_CREATION = "held-creation"
     HELD_GROWTH = "held-growth"
+    WOULD_HOLD_CREATION = "would-hold-creation"
+    WOULD_HOLD_GROWTH = "would-hold-growth"
     ALREADY_HELD = "already-held"
     NO_WORKLOAD = "no-workload"
     SKIPPED = "skipped"
@@ -52,8 +58,14 @@ class Decision:
     detail: str = ""
 
 
-def decide(request: ReviewRequest, scope: Scope, *, managed: bool) -> Decision:
-    """The answer to one request; ``managed`` says that the whole namespace is in scope."""
+def decide(
+    request: ReviewRequest, scope: Scope, *, managed: bool, at: str, observe: bool = False
+) -> Decision:
+    """The answer to one request, ``at`` a moment in RFC 3339.
+
+    The API server has asked by the label of the namespace already; ``managed`` says that all of it is held.
+    With ``observe`` nothing is held, and the outcome says what would have been.
+    """
     where = f"{request.resource.resource}.{request.resource.group}/{request.resource.version}"[:_SHOWN]
     if not is_binding(request.resource) or request.sub_resource:
         return _not_understood(f"{where} {request.sub_resource[:_SHOWN]}".strip(), "no binding of Karmada")
@@ -64,14 +76,18 @@ def decide(request: ReviewRequest, scope: Scope, *, managed: bool) -> Decision:
         if (passed := _passed(new, scope, managed=managed)) is not None:
             return Decision(passed, Response())
         if request.operation == CREATE:
-            return _held(Outcome.HELD_CREATION, new, "creation")
+            if observe:
+                return _observed(Outcome.WOULD_HOLD_CREATION, "creation")
+            return _held(Outcome.HELD_CREATION, new, "creation", at)
         grown = growth(read_binding(request.old_object).spec, new.spec)
     except BindingError as error:
         # The schema refuses it after us, and says so to whoever wrote it.
         return _not_understood(where, str(error))
     if grown is None:
         return Decision(Outcome.NO_GROWTH, Response())
-    return _held(Outcome.HELD_GROWTH, new, f"growth: {grown}")
+    if observe:
+        return _observed(Outcome.WOULD_HOLD_GROWTH, f"growth: {grown}")
+    return _held(Outcome.HELD_GROWTH, new, f"growth: {grown}", at)
 
 
 def _passed(binding: Binding, scope: Scope, *, managed: bool) -> Outcome | None:
@@ -83,12 +99,29 @@ def _passed(binding: Binding, scope: Scope, *, managed: bool) -> Outcome | None:
         return Outcome.NO_WORKLOAD
     if binding.metadata.has(SKIP):
         return Outcome.SKIPPED
-    return None if scope.includes(binding, managed=managed) else Outcome.OUT_OF_SCOPE
+    reach = Reach.EVERYTHING if managed else Reach.TERMS
+    return None if scope.gates(binding.subject, reach) else Outcome.OUT_OF_SCOPE
 
 
-def _held(outcome: Outcome, binding: Binding, why: str) -> Decision:
-    patch = _ADD_PARENT if binding.spec.suspension is None else _ADD_LEAF
+def _held(outcome: Outcome, binding: Binding, why: str, at: str) -> Decision:
+    patch = msgspec.json.encode([_suspended(binding.spec), _marked(binding, at)])
     return Decision(outcome, Response(patch, audit=(("held", why),)), why)
+
+
+def _suspended(spec: BindingSpec) -> Operation:
+    if spec.suspension is None:
+        return {"op": "add", "path": _SUSPENSION, "value": {"scheduling": True}}
+    return {"op": "add", "path": f"{_SUSPENSION}/scheduling", "value": True}
+
+
+def _marked(binding: Binding, at: str) -> Operation:
+    if binding.metadata.annotations is None:
+        return {"op": "add", "path": _ANNOTATIONS, "value": {HELD_AT: at}}
+    return {"op": "add", "path": _HELD_AT, "value": at}
+
+
+def _observed(outcome: Outcome, why: str) -> Decision:
+    return Decision(outcome, Response(audit=(("would-hold", why),)), why)
 
 
 def _not_understood(where: str, problem: str) -> Decision:

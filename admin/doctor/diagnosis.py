@@ -55,6 +55,7 @@ class Said:
     message: str
     remedy: str
     patch: Patch | None = None
+    more: tuple[Patch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def diagnose(gathered: Gathered, checks: Iterable[Check]) -> Diagnosis:
     """Make all checks."""
     evidence = gathered.evidence
     said = [
-        Said(check.name, each.verdict, each.subject, each.message, each.remedy, each.patch)
+        Said(check.name, each.verdict, each.subject, each.message, each.remedy, each.patch, each.more)
         for check in checks
         for each in check.findings(evidence)
     ]

@@ -41,6 +41,7 @@ class Finding:
     ``subject``: the object as people name it, such as ``Cluster member1`` or ``PropagationPolicy
     vision/train``, or what was looked at as a whole where nothing is wrong. ``message``: what was found, at
     which field, and what was expected. ``remedy``: what to do, in one sentence or one command; empty for OK.
+    ``more``: of several objects with the same thing wrong, the patch of each, in place of ``patch``.
     """
 
     verdict: Verdict
@@ -48,3 +49,4 @@ class Finding:
     message: str
     remedy: str = ""
     patch: Patch | None = None
+    more: tuple[Patch, ...] = ()

@@ -31,6 +31,7 @@ from queue_dispatcher.bindings.objects import (
     PlacementSpec,
     ReplicaScheduling,
     SpreadConstraint,
+    Suspension,
 )
 from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, TemplateObject
 
@@ -79,25 +80,12 @@ class PolicyPlacement(KubeStruct, frozen=True):
         )
 
 
-class SuspendedClusters(KubeStruct, frozen=True):
-    """Clusters to which nothing is sent."""
-
-    cluster_names: list[str] | None = None
-
-
-class PolicySuspension(KubeStruct, frozen=True):
-    """What a policy keeps from being sent to members."""
-
-    dispatching: bool | None = None
-    dispatching_on_clusters: SuspendedClusters | None = None
-
-
 class PolicySpec(KubeStruct, frozen=True):
     """The spec of either kind of policy."""
 
     resource_selectors: list[ResourceSelector] | None = None
     placement: PolicyPlacement = PolicyPlacement()
-    suspension: PolicySuspension | None = None
+    suspension: Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
 
 
@@ -161,6 +149,8 @@ WORKLOADS: Final = {
 }
 """By API group and kind: the workloads whose own objects are read, to learn the queues that they name."""
 
+CRON_JOBS = _workload("cronjobs", "batch", "v1")
+
 KARMADA_KINDS: Final[tuple[Kind, ...]] = (
     RESOURCE_BINDINGS,
     CLUSTER_RESOURCE_BINDINGS,
@@ -177,5 +167,6 @@ KARMADA_KINDS: Final[tuple[Kind, ...]] = (
     FEDERATED_RESOURCE_QUOTAS,
     LEASES,
     *WORKLOADS.values(),
+    CRON_JOBS,
 )
 """Everything that the checks of `admin.doctor.objects` list there; what is not served is none of it."""

@@ -25,9 +25,10 @@ def patches(diagnosis: Diagnosis, sources: Mapping[str, PlaneSource]) -> str:
     found: dict[Patch, list[Said]] = {}
     without = 0
     for each in diagnosis.said:
-        if each.patch is not None:
-            found.setdefault(each.patch, []).append(each)
-        elif each.remedy:
+        mends = each.more if each.patch is None else (each.patch,)
+        for patch in mends:
+            found.setdefault(patch, []).append(each)
+        if not mends and each.remedy:
             without += 1
     parts = [_HEAD]
     for patch, said in found.items():

@@ -18,9 +18,10 @@ from admin.doctor.finding import Patch, Verdict
 from admin.doctor.kinds import MUTATING, POLICIES, POLICY_BINDINGS
 from admin.doctor.program import OUR_WEBHOOK, Program, programs
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope, WorkloadKind, parse_workload_kind
+from fairway.scope_flags import NAMESPACES, OBSERVE
 from webhook.configuration import Expression, Webhook, webhooks
 from webhook.policies import policies
-from webhook.scope import Scope, WorkloadKind, parse_workload_kind
 
 _SUFFIX: Final = ".fairway.dev"
 REPAIR: Final = (
@@ -48,10 +49,14 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What this release registers. ``assumed``: why its expressions may rightly be others, empty if not."""
+    """What this release registers. ``assumed``: why its expressions may rightly be others, empty if not.
+
+    ``observes``: the webhook holds nothing, and nobody is to wait for it.
+    """
 
     scope: Scope
     assumed: str = ""
+    observes: bool = False
 
     def entries(self, existing: tuple[Webhook, ...]) -> tuple[Webhook, ...]:
         """Our entries with the address and the authorities of those that are there."""
@@ -61,7 +66,7 @@ class Wanted:
                 url = server_of(entry.client_config.url)
                 authorities = entry.client_config.ca_bundle
                 break
-        return webhooks(self.scope, url, authorities, "Fail")
+        return webhooks(self.scope, url, authorities, "Ignore" if self.observes else "Fail")
 
     def policies(self) -> tuple[Policy, ...]:
         """Our policies."""
@@ -95,9 +100,35 @@ def wanted(evidence: Evidence) -> Wanted:
     """What this release would register, by what the running webhook was told."""
     program = _program(evidence)
     if program is None:
-        return Wanted(Scope(builtin_catalogue()), "the flags of fairway-webhook cannot be seen")
-    assumed = "fairway-webhook has a --catalogue of its own" if program.arguments.is_set("catalogue") else ""
-    return Wanted(Scope(builtin_catalogue(), _kinds(program)), assumed)
+        scope = Scope(builtin_catalogue(), only_enabled=_is_for_enabled(registered(evidence)))
+        return Wanted(scope, "the flags of fairway-webhook cannot be seen")
+    arguments = program.arguments
+    assumed = "fairway-webhook has a --catalogue of its own" if arguments.is_set("catalogue") else ""
+    only_enabled = arguments.text(NAMESPACES.name, NAMESPACES.default) == NAMESPACES.default
+    scope = Scope(builtin_catalogue(), _kinds(program), only_enabled)
+    return Wanted(scope, assumed, arguments.switch(OBSERVE.name))
+
+
+def scope_in_force(evidence: Evidence) -> Scope:
+    """What waits in queues, as far as that can be seen."""
+    try:
+        return wanted(evidence).scope
+    except NotRead:
+        return Scope(builtin_catalogue())
+
+
+def _is_for_enabled(found: Registered) -> bool:
+    """Whether what is registered selects namespaces that say so, and not all but some."""
+    selectors = [
+        entry.namespace_selector
+        for configuration in found.configurations
+        for entry in configuration.webhooks or ()
+        if is_ours(entry)
+    ]
+    constraints = [policy.spec.match_constraints for policy in found.policies]
+    selectors += [each.namespace_selector for each in constraints if each is not None]
+    stated = [one for each in selectors if each is not None for one in each.match_expressions or ()]
+    return bool(stated) and all(one.operator == "In" for one in stated)
 
 
 def different_conditions(

@@ -7,7 +7,7 @@ order, and the next run finds the rest.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,9 +28,9 @@ from fairway.kube.errors import KubeError, NotFound, TooManyRequests
 from fairway.kube.objects import KubeStruct, ObjectMeta, object_key
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, merge_patch
 from fairway.kube.preconditions import Preconditions
-from fairway.names import MANAGED
+from fairway.names import QUEUEING
+from fairway.scope import Scope
 from webhook.bindings import Binding
-from webhook.scope import Scope
 
 LEAST_IN_FLIGHT: Final = 1
 MOST_IN_FLIGHT: Final = 20
@@ -127,18 +127,18 @@ class GivingBack:
         return done
 
     async def _found(self, done: GivenBack) -> list[_Found]:
-        managed = await self._managed_namespaces()
+        stated = await self._namespaces()
         found = list[_Found]()
         for collection in _COLLECTIONS:
             try:
                 raws = await listed(self._client, collection, msgspec.Raw)
             except NotFound:
                 continue
-            read = (self._read(collection, bytes(raw), managed, done) for raw in raws)
+            read = (self._read(collection, bytes(raw), stated, done) for raw in raws)
             found += [each for each in read if each is not None]
         return found
 
-    def _read(self, collection: str, raw: bytes, managed: frozenset[str], done: GivenBack) -> _Found | None:
+    def _read(self, collection: str, raw: bytes, stated: Mapping[str, str], done: GivenBack) -> _Found | None:
         """A binding that is held or has records; None for all others."""
         try:
             held = msgspec.json.decode(raw, type=HeldBinding)
@@ -152,15 +152,15 @@ class GivingBack:
         metadata = held.metadata
         root, _, plural = collection.rpartition("/")
         within = f"{root}/namespaces/{metadata.namespace}/{plural}" if metadata.namespace else collection
-        is_managed = metadata.namespace in managed
         wanted = self._wanted
-        holder = whose(held, binding, wanted.scope, managed=is_managed, others_hold=wanted.others_hold)
+        reach = wanted.scope.reach(stated.get(metadata.namespace, ""))
+        holder = whose(held, binding, wanted.scope, reach, others_hold=wanted.others_hold)
         return _Found(f"{within}/{metadata.name}", held, holder)
 
-    async def _managed_namespaces(self) -> frozenset[str]:
-        selector = f"{MANAGED}=true"
-        found = await listed(self._client, "/api/v1/namespaces", _Named, label_selector=selector)
-        return frozenset(each.metadata.name for each in found)
+    async def _namespaces(self) -> dict[str, str]:
+        """What the namespaces say that say anything, by their name."""
+        found = await listed(self._client, "/api/v1/namespaces", _Named, label_selector=QUEUEING)
+        return {each.metadata.name: (each.metadata.labels or {}).get(QUEUEING, "") for each in found}
 
     async def _release(self, each: _Found, done: GivenBack) -> None:
         if self._wanted.dry_run:

@@ -1,10 +1,11 @@
 """Whose hold a suspended binding carries, and what giving it back writes. Pure.
 
-What the webhook or a policy holds carries no mark: the flag is set inside somebody else's write, and the API
-server notes no owner for what admission changes. That is the mark. Whoever else suspends a binding does it in
-a request, and is noted in ``metadata.managedFields`` as the one who set ``spec.suspension.scheduling``; our
-dispatcher is noted there too, by its own name. So a hold is ours where the binding has a record of ours, or
-where nobody, or only our dispatcher, is noted and the workload is one that we hold. All else is left alone.
+What the webhook or a policy holds carries its note, unless somebody took that off. Without it the API server
+tells: the flag is set inside somebody else's write, and no owner is noted for what admission changes.
+Whoever else suspends a binding does it in a request, and is noted in ``metadata.managedFields`` as the one
+who set ``spec.suspension.scheduling``; our dispatcher is noted there too, by its own name. So a hold is ours
+where the binding has a note or record of ours, or where nobody, or only our dispatcher, is noted and the
+workload is one that we hold. All else is left alone.
 """
 
 from collections.abc import Mapping
@@ -15,12 +16,13 @@ from typing import Final
 import msgspec
 
 from fairway.kube.objects import KubeStruct, ObjectMeta
-from fairway.names import ADMISSION, REQUEUE, SKIP
+from fairway.names import ADMISSION, HELD_AT, REQUEUE, SKIP
+from fairway.scope import Reach, Scope
 from webhook.bindings import Binding
-from webhook.scope import Scope
 
 OUR_MANAGERS: Final = frozenset({"fairway", "fairway-dispatcher"})
 _NULL: Final = msgspec.Raw(b"null")
+_RECORDS: Final = frozenset({ADMISSION, HELD_AT, REQUEUE})
 _FLAG: Final = ("f:spec", "f:suspension", "f:scheduling")
 
 
@@ -28,7 +30,7 @@ class Whose(StrEnum):
     """Whose a hold is, and how that is known."""
 
     RECORDED = "recorded"
-    """A record of the dispatcher says that it was admitted, or taken back."""
+    """The gate has noted that it holds it, or the dispatcher that it was admitted or taken back."""
     UNCLAIMED = "unclaimed"
     """Nobody is noted as having set it, and the workload is one that we hold."""
     OTHERS = "others"
@@ -99,9 +101,8 @@ class HeldBinding(KubeStruct, frozen=True):
 
     @property
     def has_records(self) -> bool:
-        """Whether the dispatcher has written on it."""
-        annotations = self.metadata.annotations or {}
-        return ADMISSION in annotations or REQUEUE in annotations
+        """Whether the gate or the dispatcher has written on it."""
+        return not _RECORDS.isdisjoint(self.metadata.annotations or ())
 
     @property
     def verdict(self) -> BindingCondition | None:
@@ -115,8 +116,8 @@ class HeldBinding(KubeStruct, frozen=True):
         return is_refused or self.status.scheduler_observed_generation == self.metadata.generation
 
 
-def whose(held: HeldBinding, binding: Binding, scope: Scope, *, managed: bool, others_hold: bool) -> Whose:
-    """Whose hold it is. ``binding``: the same, as the webhook reads it; ``managed``: so is its namespace.
+def whose(held: HeldBinding, binding: Binding, scope: Scope, reach: Reach, *, others_hold: bool) -> Whose:
+    """Whose hold it is. ``binding``: the same, as the webhook reads it; ``reach``: of queues, there.
 
     ``others_hold``: another admission webhook suspends bindings too, so an unclaimed hold may be its.
     """
@@ -125,7 +126,7 @@ def whose(held: HeldBinding, binding: Binding, scope: Scope, *, managed: bool, o
     if others_hold or binding.metadata.has(SKIP) or setters(held.metadata) - OUR_MANAGERS:
         return Whose.OTHERS
     is_ours = binding.spec.is_workload and binding.spec.placement is not None
-    return Whose.UNCLAIMED if is_ours and scope.includes(binding, managed=managed) else Whose.OTHERS
+    return Whose.UNCLAIMED if is_ours and scope.gates(binding.subject, reach) else Whose.OTHERS
 
 
 def setters(metadata: BindingMeta) -> frozenset[str]:
@@ -172,7 +173,7 @@ def given_back(held: HeldBinding, *, keep_records: bool) -> dict[str, object]:
 def without_records(held: HeldBinding) -> dict[str, object]:
     """The merge patch that takes our records off a binding; it moves no generation and wakes nobody."""
     present: Mapping[str, str] = held.metadata.annotations or {}
-    gone = {key: None for key in (ADMISSION, REQUEUE) if key in present}
+    gone = {key: None for key in sorted(_RECORDS) if key in present}
     # The last annotations go with the map that held them, as if they had never been.
     annotations = None if gone and gone.keys() == present.keys() else gone
     return {"metadata": {"annotations": annotations}} if gone else {}

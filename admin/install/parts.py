@@ -9,6 +9,7 @@ from admin.install.customizing import (
     marked,
     with_arguments,
     with_egress,
+    with_flag,
     with_images,
     with_namespaces,
     with_volume,
@@ -20,7 +21,7 @@ from admin.install.manifest import COMPONENT, FAIRWAY, INSTALLER, MANAGED_BY, PA
 from admin.install.package import DISPATCHER, Package, component_of
 from admin.install.settings import KARMADA_NAMESPACE, NAMESPACE, EstimatorMode, Settings
 from admin.install.step import HOST, KARMADA, Action, Apply, IssueKubeconfig
-from webhook.scope import Scope
+from fairway.scope import Scope
 
 LABELS: Final = {PART_OF: FAIRWAY, MANAGED_BY: INSTALLER}
 """Of every object that is made here."""
@@ -72,6 +73,15 @@ class Parts:
             for each in self.ours(self.package.host)
             if each.kind.kind != "Namespace" and (component_of(each) or DISPATCHER) == component
         ]
+
+    def scoped(self, manifest: Manifest) -> Manifest:
+        """A Deployment of the webhook or the dispatcher, told what waits in queues; all else as it is."""
+        if manifest.kind.kind != "Deployment":
+            return manifest
+        settings = self.settings
+        arguments = [f"--hold-kind={kind}" for kind in sorted(settings.hold_kinds)]
+        manifest = with_flag(manifest, "hold-namespaces", settings.hold_namespaces)
+        return with_arguments(manifest, [*arguments, *(["--observe"] if settings.observe else [])])
 
     def reaching_karmada(self, manifest: Manifest) -> Manifest:
         """A NetworkPolicy that lets its pods call Karmada's API server, wherever it is; all else as it is."""

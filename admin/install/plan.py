@@ -101,7 +101,9 @@ class _Planner:
         return self.parts.settings.interpreters is Interpreters.ALL or not replaces
 
     def _dispatcher(self) -> Step:
-        manifests = [self.parts.reaching_karmada(each) for each in self.parts.of(DISPATCHER)]
+        manifests = [
+            self.parts.scoped(self.parts.reaching_karmada(each)) for each in self.parts.of(DISPATCHER)
+        ]
         actions: list[Action] = []
         layout = self.parts.around.layout
         if layout is not None and self.parts.estimated():
@@ -134,12 +136,9 @@ class _Planner:
         return with_arguments(with_volume(dispatcher, "estimator-client", source, _CLIENT_PKI), arguments)
 
     def _hold(self) -> Iterator[Step]:
-        kinds = sorted(self.parts.settings.hold_kinds)
         if self.parts.settings.hold is Hold.WEBHOOK:
-            arguments = [f"--hold-kind={kind}" for kind in kinds]
             manifests = [
-                with_arguments(each, arguments) if arguments and each.kind.kind == "Deployment" else each
-                for each in map(self.parts.reaching_karmada, self.parts.of(WEBHOOK))
+                self.parts.scoped(self.parts.reaching_karmada(each)) for each in self.parts.of(WEBHOOK)
             ]
             until = tuple(Available(each) for each in manifests if each.kind.kind == "Deployment")
             does = "run the webhook, which holds workloads from now on"

@@ -13,9 +13,10 @@ from admin.install.preflight import obstacles, reached, unsuitable
 from admin.install.settings import Settings
 from admin.install.step import HOST, KARMADA, Step
 from admin.install.surroundings import Problem, look_around
+from admin.install.touched import touched
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
-from webhook.scope import Scope
+from fairway.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ async def prepare(
         problems += seen.problems
         if seen.around is None or problems:
             raise _unprepared(problems)
+        notes = await touched(planes[KARMADA], settings, scope)
         steps = await without_absent(planes, plan(package, settings, seen.around))
         problems = await obstacles(planes, steps)
     except KubeError as error:
@@ -49,7 +51,7 @@ async def prepare(
         raise InstallError(f"the manifests of this release: {error}") from None
     if problems:
         raise _unprepared(problems)
-    return Prepared(steps, seen.notes)
+    return Prepared(steps, (*notes, *seen.notes))
 
 
 def _unprepared(problems: list[Problem]) -> InstallError:

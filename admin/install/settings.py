@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from webhook.scope import WorkloadKind
+from fairway.scope import WorkloadKind
+from fairway.scope_flags import Namespaces
 
 REGISTRY: Final = "ghcr.io/fairway-dev"
 NAMESPACE: Final = "fairway-system"
@@ -52,6 +53,7 @@ class Settings:
     ``member_servers``: the same for members, by cluster; those left out are reached as Karmada reaches them.
     ``catalogue``: further resource names, as YAML.
     ``certificates``: name of the Secret that estimators serve with, empty for the one that is there.
+    ``hold_namespaces``: whose workloads are held. ``observe``: nothing is, but what would be is told.
     """
 
     registry: str = REGISTRY
@@ -66,4 +68,6 @@ class Settings:
     interpreters: Interpreters = Interpreters.MISSING
     hold: Hold = Hold.WEBHOOK
     hold_kinds: frozenset[WorkloadKind] = frozenset()
+    hold_namespaces: Namespaces = "enabled"
+    observe: bool = False
     sample_queue: bool = False

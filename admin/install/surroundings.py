@@ -18,7 +18,7 @@ from admin.install.step import HOST, KARMADA
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
-from webhook.scope import Scope
+from fairway.scope import Scope
 
 CLUSTERS: Final = "/apis/cluster.karmada.io/v1alpha1/clusters"
 

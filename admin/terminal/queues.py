@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -20,6 +21,8 @@ from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, Work
 
 _BAR = 12
 _NO_LIMIT = -1
+_FEW = 3
+_BEHIND_S = 5
 MOST = 1000
 
 
@@ -52,6 +55,7 @@ def queue_tables(queues: QueueList, look: Look) -> Group:
     else:
         taken = f"No queue takes workloads of {look.where}." if look.where else "There is no ClusterQueue."
         parts.append(shown(taken, 400))
+    parts += [line for queue in queues.queues if not queue.parent for line in _late(queue, f"{queue.name}: ")]
     parts.append(
         shown(
             f"{queues.in_flight} released and being placed by Karmada, at most {queues.window} at once",
@@ -76,7 +80,7 @@ def queue_page(queue: QueueView, look: Look) -> Group:
             200,
         )
     )
-    parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look)]
+    parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look), *_late(queue)]
     return Group(*parts, *_line(queue.workloads, look, queue.pending, queue.other_pending))
 
 
@@ -170,6 +174,20 @@ def _wrong(stopped: str, problems: Iterable[str]) -> Iterable[Text]:
     yield from (shown(problem, 400, "red") for problem in problems)
 
 
+def _late(queue: QueueView, who: str = "") -> Iterable[Text]:
+    """How much of what is charged does not run, where that is more than comes and goes."""
+    is_behind = queue.behind_s >= _BEHIND_S
+    for usage in queue.usage:
+        least = usage.used // (10 if is_behind else 4)
+        if usage.not_running > least:
+            amounts = f"{format_amount(usage.resource, usage.not_running)} of "
+            amounts += (
+                f"{format_amount(usage.resource, usage.used)} {usage.resource} of flavor {usage.flavor}"
+            )
+            behind = f" (Karmada is {queue.behind_s} s behind)" if is_behind else ""
+            yield shown(f"{who}{amounts} charged are not running{behind}", 200, "yellow")
+
+
 def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:
     table = grid(
         Column("Flavor"),
@@ -239,7 +257,9 @@ def _workloads(
 
 
 def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
-    """A line for each; the wide form has more columns, and the whole reason."""
+    """A line for each, or for several that are alike and next to each other; the wide form has a line for
+    each of them, more columns, and the whole reason.
+    """
     wide = look.wide
     table = grid(
         numbers("Pos"),
@@ -252,13 +272,14 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
         numbers("Age", 10),
         Column("Waits for"),
     )
-    for each in workloads:
+    for each, alike in _runs(workloads, of_one=wide):
         waits = each.waiting
         reason = waits.kind if waits else each.state
+        first = each.position_in_cluster_queue
         table.add_row(
-            number(each.position_in_cluster_queue),
+            number(first) if alike == 1 or not first else Text(f"{first}-{first + alike - 1}"),
             shown(each.namespace, 40),
-            shown(each.name, 60),
+            shown(each.name if alike == 1 else f"{each.name} x{alike}", 60),
             shown(each.kind, 40),
             shown(each.service_class or "-", 30),
             *((number(each.priority), shown(each.enqueued_at or "-")) if wide else ()),
@@ -267,6 +288,23 @@ def _table(workloads: Sequence[WorkloadView], look: Look) -> Grid:
             shown(f"{reason}: {waits.text}" if waits and wide else reason, 400),
         )
     return table
+
+
+def _runs(workloads: Sequence[WorkloadView], *, of_one: bool) -> Iterable[tuple[WorkloadView, int]]:
+    """The first of each run of workloads that differ in nothing but name and age, and how many they are."""
+    for _, run in groupby(workloads, key=_differing):
+        found = list(run)
+        if of_one or len(found) < _FEW:
+            yield from ((each, 1) for each in found)
+        else:
+            yield found[0], len(found)
+
+
+def _differing(each: WorkloadView) -> tuple[object, ...]:
+    waits = each.waiting
+    why = (waits.kind, waits.text) if waits else (each.state, "")
+    request = tuple(sorted(each.request.items()))
+    return each.namespace, each.kind, each.service_class, each.priority, request, why, each.note
 
 
 def _kept_back(queues: QueueList) -> list[RenderableType]:

@@ -73,6 +73,7 @@ def starting_dispatcher(flags: Sequence[str]) -> Iterator[Dispatcher]:
         "queue_dispatcher",
         *flags,
         "--leader-elect=false",
+        "--hold-namespaces=all",
         "--kube-api-qps=-1",
         f"--health-probe-bind-address={_LOOPBACK}:{health}",
         f"--visibility-bind-address={_LOOPBACK}:{visibility}",

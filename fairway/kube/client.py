@@ -19,7 +19,18 @@ import msgspec
 from fairway.kube.access import Access, AccessKeeper
 from fairway.kube.credentials import CredentialSource, InClusterSource, UrlSource
 from fairway.kube.denials import Denials
-from fairway.kube.errors import BadObject, Conflict, Denied, Invalid, NotFound, Refused, Silent, Unreachable
+from fairway.kube.errors import (
+    BadObject,
+    Conflict,
+    Denied,
+    Invalid,
+    NotFound,
+    Refused,
+    ServerError,
+    Silent,
+    Unauthorized,
+    Unreachable,
+)
 from fairway.kube.lines import LineSplitter, LineTooLong
 from fairway.kube.pace import take_turn
 from fairway.kube.request_attributes import attributes
@@ -214,6 +225,9 @@ class KubeClient:
         try:
             async with aclosing(_lines(response, self._where(request), idle_timeout_s)) as lines:
                 yield lines
+        except Unreachable:
+            self.denials.troubled()
+            raise
         finally:
             # Not closed in good order: over TLS that waits for the peer's farewell, and the peer may be dead.
             if response.connection is not None and response.connection.transport is not None:
@@ -245,7 +259,11 @@ class KubeClient:
         if "continue" not in request.params:
             await self._throttle()
         access = await self._access()
-        response = await self._sent(request, access)
+        try:
+            response = await self._sent(request, access)
+        except Unreachable:
+            self.denials.troubled()
+            raise
         if response.status == _UNAUTHORIZED:
             refusal = await self._refusal(request, response)
             replacement = await self._keeper.replacement(access)
@@ -267,6 +285,8 @@ class KubeClient:
             asked = attributes(request.method, request.path, request.params)
             if asked is not None:
                 self.denials.refused(self.server, asked, refusal.user)
+        elif isinstance(refusal, Unauthorized | ServerError):
+            self.denials.troubled()
         elif isinstance(refusal, NotFound | Conflict | Invalid):
             # What comes after the question whether it is allowed.
             self._was_allowed(request)
@@ -336,8 +356,8 @@ async def _lines(
             raise BadObject(f"{where}: {error}; expected one JSON event a line") from error
         except TimedOut as error:
             raise Silent(
-                f"{where}: nothing read for {idle_timeout_s:g} s; expected at least a bookmark every minute: "
-                "connecting anew"
+                f"{where}: nothing read for {idle_timeout_s:g} s; connecting anew, as the connection may "
+                f"be dead"
             ) from error
         for line in lines:
             yield line

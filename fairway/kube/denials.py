@@ -3,6 +3,9 @@
 The one idea: a missing permission is a state, not an event. It is told once, with what is lost by it and who
 could give it, however often the request is made again; and once more when it ends. A resource of many
 namespaces counts once for each verb.
+
+A server that has just been in trouble may refuse what it allows, until it has read its roles: what it says
+then counts once it has said so for a while.
 """
 
 import logging
@@ -18,6 +21,8 @@ logger = logging.getLogger(__name__)
 FORGET_S = 3600.0
 """A refusal that has not been repeated for so long says nothing about today."""
 MAX_NAMESPACES = 64
+GRACE_S = 15.0
+"""How long after its last trouble a server is given to read its roles; it takes seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +59,23 @@ class Denials:
         self._permissions = tuple(permissions)
         self._clock = clock
         self._known: dict[tuple[str, str], _Known] = {}
+        self._troubled_s: float | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is known to be missing."""
         return bool(self._known)
 
+    def troubled(self) -> None:
+        """The server could not be reached, did not know us, or failed."""
+        self._troubled_s = self._clock()
+
     def refused(self, server: str, asked: Attributes, user: str) -> None:
         """The server said that ``user`` may not do this."""
         resource = asked.full_resource
         known = self._known.get((asked.verb, resource))
+        if known is None and self._troubled_s is not None and self._clock() - self._troubled_s < GRACE_S:
+            logger.info("%s: refused to %s %s, just after it was in trouble", server, asked.verb, resource)
+            return
         if known is None or known.denial.user != user:
             permission = permission_for(self._permissions, asked.verb, resource)
             denial = Denial(asked.verb, resource, asked.where, user, permission)

@@ -173,6 +173,8 @@ class Reflector(Generic[T]):
 
     async def _reached(self, resource_version: str) -> None:
         while not self._position.is_at(resource_version):
+            if self._is_forbidden:
+                raise Forbidden(self._where, 403, "its watch is refused")
             self._moved.clear()
             await self._moved.wait()
 
@@ -371,8 +373,10 @@ class Reflector(Generic[T]):
         if reason is not None:
             self._give_up_position(reason)
         if not isinstance(error, Denied):
-            # What is not allowed has been told by the client, once.
-            logger.log(logging.INFO if reason == "expired" else logging.WARNING, "%s", error)
+            # What is not allowed has been told by the client, once. A server that has nothing to tell, not
+            # even bookmarks, is as silent as one that is gone; of the latter the next attempt tells.
+            is_usual = reason == "expired" or isinstance(error, Silent)
+            logger.log(logging.INFO if is_usual else logging.WARNING, "%s", error)
         self._disconnected(str(error), is_forbidden=isinstance(error, Forbidden))
         return pause_s
 
@@ -385,6 +389,7 @@ class Reflector(Generic[T]):
 
     def _disconnected(self, error: str, *, is_forbidden: bool = False) -> None:
         self._last_error, self._is_forbidden = error, is_forbidden
+        self._moved.set()
         self._enter(Phase.DISCONNECTED)
 
     def _enter(self, phase: Phase) -> None:

@@ -64,16 +64,26 @@ def _webhook(root: Path) -> Source:
     strictness = text_of("--failure-policy=", "webhook.failurePolicy")
     source = source.put(f"{CONTAINER}/args/[--failure-policy]", strictness)
     source = secret(source, "karmada", "webhook.kubeconfigSecret")
-    kinds = Each("$kind := $.Values.webhook.holdKinds", Written('"--hold-kind={{ $kind }}"'))
-    source = source.add(f"{CONTAINER}/args/-", kinds)
+    source = _scoped(source)
     certificate = "components/webhook-certificate/deployment.yaml"
     source = patched(root, source, certificate, "$.Values.webhook.tlsSecret")
     return secret(source, "tls", "webhook.tlsSecret")
 
 
+def _scoped(source: Source) -> Source:
+    """With what waits in queues, the same for whoever holds and for whoever releases."""
+    source = source.put(
+        f"{CONTAINER}/args/[--hold-namespaces]", text_of("--hold-namespaces=", "scope.namespaces")
+    )
+    kinds = Each("$kind := $.Values.scope.kinds", Written('"--hold-kind={{ $kind }}"'))
+    source = source.add(f"{CONTAINER}/args/-", kinds)
+    return source.add(f"{CONTAINER}/args/-", When("$.Values.scope.observe", "--observe"))
+
+
 def _dispatcher(root: Path) -> Source:
     source = the_object(root, "base/dispatcher/deployment.yaml")
     source = secret(source, "karmada", "dispatcher.kubeconfigSecret")
+    source = _scoped(source)
     volcano = When("$.Values.dispatcher.volcanoQueues", "--volcano-queues=true")
     source = source.add(f"{CONTAINER}/args/-", volcano)
     source = patched(root, source, "components/ask-estimators/dispatcher.yaml", "$.Values.estimator.members")

@@ -52,6 +52,35 @@ class ReclaimWithinCohort(StrEnum):
     ANY = "Any"
 
 
+class SearchPolicy(StrEnum):
+    """What a flavor that could be had at a price does to the search for a flavor."""
+
+    MAY_STOP_SEARCH = "MayStopSearch"
+    """It is taken, though a later one might be had without."""
+    TRY_NEXT_FLAVOR = "TryNextFlavor"
+    """The later ones are tried first."""
+
+
+class FlavorPreference(StrEnum):
+    """What is dearer, where every flavor costs something."""
+
+    BORROWING_OVER_PREEMPTION = "BorrowingOverPreemption"
+    PREEMPTION_OVER_BORROWING = "PreemptionOverBorrowing"
+
+
+@dataclass(frozen=True, slots=True)
+class FlavorFungibility:
+    """When the next flavor is tried though one could be had; Kueue's names and defaults.
+
+    Nothing is displaced yet, so ``when_can_preempt`` and ``preference`` (None where it is not stated) are
+    read and kept, of no effect.
+    """
+
+    when_can_borrow: SearchPolicy = SearchPolicy.MAY_STOP_SEARCH
+    when_can_preempt: SearchPolicy = SearchPolicy.TRY_NEXT_FLAVOR
+    preference: FlavorPreference | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Preemption:
     """What workloads of the queue may displace; read and kept, of no effect yet."""
@@ -87,7 +116,7 @@ class ClusterQueue:
     what is shared among siblings, thousandths, above 0. ``priority``: the higher the sooner among siblings;
     only Volcano's queues have it. ``namespace_selector``: whose workloads it takes, by the labels of their
     namespace; None for every namespace's. ``ageing``: how waiting raises priority, unless the workload's
-    ServiceClass says.
+    ServiceClass says. ``fungibility``: which flavor is tried next.
     """
 
     name: str
@@ -99,6 +128,7 @@ class ClusterQueue:
     stop_policy: StopPolicy = StopPolicy.NONE
     namespace_selector: Selector | None = None
     ageing: Ageing = NO_AGEING
+    fungibility: FlavorFungibility = FlavorFungibility()
     preemption: Preemption = Preemption()
     problems: tuple[Problem, ...] = ()
 

@@ -11,8 +11,8 @@ from fairway.kube.objects import (
     RawQuantity,
     RawResources,
 )
-from fairway.taints import Toleration
-from queue_dispatcher.api.status import ClusterQueueStatus, LocalQueueStatus
+from fairway.taints import Taint, Toleration
+from queue_dispatcher.api.status import ClusterQueueStatus, ConditionsStatus, LocalQueueStatus
 
 
 class CapacityPolicySpec(KubeStruct, frozen=True):
@@ -28,6 +28,7 @@ class ResourceFlavorSpec(KubeStruct, frozen=True):
     cluster_names: list[str] | None = None
     cluster_selector: LabelSelector | None = None
     node_labels: dict[str, str] | None = None
+    node_taints: list[Taint] | None = None
     tolerations: list[Toleration] | None = None
     capacity_policy: CapacityPolicySpec | None = None
     headroom_percent: int | None = None
@@ -38,6 +39,7 @@ class ResourceFlavorObject(KubeStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceFlavorSpec = ResourceFlavorSpec()
+    status: ConditionsStatus | None = None
 
 
 class ResourceQuotaSpec(KubeStruct, frozen=True):
@@ -77,6 +79,14 @@ class PreemptionSpec(KubeStruct, frozen=True):
     reclaim_within_cohort: str | None = None
 
 
+class FlavorFungibilitySpec(KubeStruct, frozen=True):
+    """When the next flavor is tried though one could be had."""
+
+    when_can_borrow: str | None = None
+    when_can_preempt: str | None = None
+    preference: str | None = None
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """What a ClusterQueue is told."""
 
@@ -87,6 +97,7 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     stop_policy: str | None = None
     namespace_selector: LabelSelector | None = None
     ageing: AgeingSpec | None = None
+    flavor_fungibility: FlavorFungibilitySpec | None = None
     preemption: PreemptionSpec | None = None
 
 
@@ -141,3 +152,4 @@ class ServiceClassObject(KubeStruct, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ServiceClassSpec = ServiceClassSpec()
+    status: ConditionsStatus | None = None

@@ -7,7 +7,7 @@ there are meant, and where the number comes from that its quotas may not outgrow
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fairway.taints import Toleration
+from fairway.taints import Taint, Toleration
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.selector import Selector
 
@@ -37,15 +37,16 @@ class ResourceFlavor:
     """A kind of capacity.
 
     ``cluster_names`` (empty for any) and ``cluster_selector`` (None for any) must both hold, as in Karmada's
-    clusterAffinity. ``node_labels``: what all nodes of the flavor carry. ``tolerations``: the taints of these
-    nodes that its workloads are known to tolerate. ``headroom_percent``, 0 to 100: how much of the capacity
-    is left to others.
+    clusterAffinity. ``node_labels``: what all nodes of the flavor carry. ``node_taints``: what keeps those
+    off its nodes that do not tolerate it. ``tolerations``: what its workloads are known to tolerate beside
+    what they say themselves. ``headroom_percent``, 0 to 100: how much of the capacity is left to others.
     """
 
     name: str
     cluster_names: tuple[str, ...] = ()
     cluster_selector: Selector | None = None
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_taints: tuple[Taint, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     capacity: Capacity = FromClusters()
     headroom_percent: int = 0

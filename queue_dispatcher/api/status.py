@@ -1,17 +1,23 @@
-"""The statuses that the dispatcher writes on queues, and reads again after a restart.
+"""The statuses that the dispatcher writes on its objects, and reads again after a restart.
 
 They say what changes seldom: whether the queue admits, how many workloads there are, what of its quota is in
-use. Why each workload waits is asked of the visibility API, because writing it here would cost the API
-server a write for every change of order.
+use, and on objects of every kind which fields have no effect. Why each workload waits is asked of the
+visibility API, because writing it here would cost the API server a write for every change of order.
 """
 
 from collections.abc import Sequence
 
 from fairway.kube.objects import KubeStruct
 from fairway.resources import format_amount
+from queue_dispatcher.api.problem import Problem
 
 ACTIVE = "Active"
 """Type of the condition that says whether a queue admits workloads."""
+EFFECTIVE = "Effective"
+"""Type of the condition that is there, and False, while fields are stated that have no effect."""
+WITHOUT_EFFECT = "FieldsWithoutEffect"
+"""Its reason."""
+_MAX_MESSAGE = 4096
 
 
 class QueueCondition(KubeStruct, frozen=True):
@@ -57,6 +63,12 @@ class LocalQueueStatus(KubeStruct, frozen=True):
     conditions: tuple[QueueCondition, ...] = ()
 
 
+class ConditionsStatus(KubeStruct, frozen=True):
+    """Status of a ResourceFlavor or a ServiceClass: there only while there is something to tell."""
+
+    conditions: tuple[QueueCondition, ...] = ()
+
+
 def resource_usage(name: str, total: int, borrowed: int) -> ResourceUsage:
     """The usage of amounts: milli-cores of cpu, whole units of all else."""
     return ResourceUsage(name, format_amount(name, total), format_amount(name, borrowed))
@@ -69,6 +81,30 @@ def active(
 
     The time of transition stays as it was while the status does. ``reason``: one CamelCase word.
     """
-    status = "True" if is_active else "False"
-    since = next((c.last_transition_time for c in before if c.type == ACTIVE and c.status == status), "")
-    return QueueCondition(ACTIVE, status, reason, message, since or now, generation)
+    return _condition(ACTIVE, is_active, reason, message, generation, now, before)
+
+
+def effective(
+    without_effect: Sequence[Problem], generation: int, now: str, before: Sequence[QueueCondition]
+) -> tuple[QueueCondition, ...]:
+    """The condition Effective, as `active`; none where every field that is stated has its effect."""
+    if not without_effect:
+        return ()
+    message = "; ".join(map(str, without_effect))
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[: _MAX_MESSAGE - 3]}..."
+    return (_condition(EFFECTIVE, False, WITHOUT_EFFECT, message, generation, now, before),)
+
+
+def _condition(
+    type_: str,
+    is_true: bool,
+    reason: str,
+    message: str,
+    generation: int,
+    now: str,
+    before: Sequence[QueueCondition],
+) -> QueueCondition:
+    status = "True" if is_true else "False"
+    since = next((c.last_transition_time for c in before if c.type == type_ and c.status == status), "")
+    return QueueCondition(type_, status, reason, message, since or now, generation)

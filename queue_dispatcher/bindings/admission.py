@@ -5,17 +5,20 @@ were the record to name others, what stands there already would move with it, to
 Karmada may place it elsewhere all the same, and then it is charged there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.pods import counted, counted_need
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
-from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge
-from queue_dispatcher.workloads.charge import Copies, charge_of
-from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
+from queue_dispatcher.workloads.charge import NOWHERE, AdmittedTo, Copies, FlavorsByResource, charge_of
+from queue_dispatcher.workloads.demand import Demand
+from queue_dispatcher.workloads.flavors import Parts, Reaches, alternatives, offered
 
 
 def alternatives_of(
@@ -26,48 +29,55 @@ def alternatives_of(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
-) -> tuple[Alternative, ...] | Reason:
+) -> Parts | Reason:
     """The ways to charge the admission that the state asks for: of all of it, or of the growth alone."""
+    offers = offered(queue)
+    binding = counted(binding, offers)
     if isinstance(state, Pending):
         found = alternatives(binding.demand, state.copies, queue, reaches, permitted, is_accelerator, table)
         if isinstance(found, Reason) or state.copies == 1:
             return found
         among = Copies(state.copies, permitted)
-        return tuple(_as_charged(one, state, binding, queue, reaches, among, table) for one in found)
-    keeps_to, offers = dict(growth_flavors(state, binding, queue, reaches, table)), offered(queue)
+        return tuple(
+            tuple(_as_charged(one, binding.demand, offers, reaches, among, table) for one in options)
+            for options in found
+        )
+    keeps_to = dict(growth_flavors(state, binding, queue, reaches, table))
     pairs: list[tuple[str, str]] = []
     charge: list[tuple[int, int]] = []
-    for resource, amount in state.need:
+    for resource, amount in counted_need(state, binding):
         flavors = keeps_to.get(resource) or offers.get(resource, ())[:1]
         if not flavors and is_accelerator(resource):
             return never_fits(f"queue {queue.name} has no quota for {resource}")
         pairs += ((resource, flavor) for flavor in flavors)
         charge += ((table.cell(flavor, resource), amount) for flavor in flavors)
-    return (Alternative(tuple(pairs), tuple(sorted(charge))),)
+    return ((Alternative(tuple(pairs), tuple(sorted(charge))),),)
 
 
 def _as_charged(
     alternative: Alternative,
-    state: Pending,
-    binding: Binding,
-    queue: ClusterQueue,
+    demand: Demand,
+    offers: FlavorsByResource,
     reaches: Reaches,
     copies: Copies,
     table: CellTable,
 ) -> Alternative:
     """The alternative with what it will be charged: no flavor gets more copies than it has clusters for."""
-    charge = charge_of(
-        state.demand,
-        dict(flavors_of(alternative)),
-        binding.demand,
-        (),
-        (),
-        offered(queue),
-        reaches,
-        table,
-        copies,
+    if alternative.parts:
+        return joined(
+            [_as_charged(part, demand, offers, reaches, copies, table) for part in alternative.parts]
+        )
+    flavors = dict(_by_resource(alternative.flavors))
+    component = tuple(
+        replace(one, requests=tuple(pair for pair in one.requests if pair[0] in flavors))
+        for one in demand.components
+        if one.name == alternative.component
     )
-    return Alternative(alternative.flavors, charge)
+    own = Demand(component, demand.is_set)
+    charge = charge_of(
+        own.total(copies.count), AdmittedTo(flavors), own, (), (), offers, reaches, table, copies
+    )
+    return replace(alternative, charge=charge)
 
 
 def growth_flavors(
@@ -82,7 +92,8 @@ def growth_flavors(
 def placed_flavors(binding: Binding, queue: ClusterQueue, reaches: Reaches, table: CellTable) -> Flavors:
     """The queue's flavors in which an adopted workload runs, by resource, in the queue's order."""
     offers = offered(queue)
-    charge = charge_of((), {}, binding.demand, binding.placed, binding.finished, offers, reaches, table)
+    binding = counted(binding, offers)
+    charge = charge_of((), NOWHERE, binding.demand, binding.placed, binding.finished, offers, reaches, table)
     return tuple(
         (resource, tuple(sorted(flavors, key=offers[resource].index)))
         for resource, flavors in flavors_of_placed(charge, table)
@@ -100,10 +111,32 @@ def flavors_of_placed(charge: Charge, table: CellTable) -> Flavors:
 
 def flavors_of(alternative: Alternative, record: AdmissionRecord | None = None) -> Flavors:
     """The flavors by resource, as a record names them; what the alternative leaves out, as in the old one."""
-    found: dict[str, tuple[str, ...]] = {}
-    for resource, flavor in alternative.flavors:
-        found[resource] = (*found.get(resource, ()), flavor)
+    found = dict(_by_resource(alternative.flavors))
     return tuple(sorted({**dict(record.flavors if record else ()), **found}.items()))
+
+
+def components_of(alternative: Alternative) -> tuple[tuple[str, Flavors], ...]:
+    """The flavors of each component, by its name, where not all have the same of each resource."""
+    together = dict(_by_resource(alternative.flavors))
+    found: dict[str, list[tuple[str, str]]] = {}
+    for part in alternative.parts:
+        found.setdefault(part.component, []).extend(part.flavors)
+    own = {name: _by_resource(pairs) for name, pairs in found.items()}
+    if all(flavors == together[resource] for of in own.values() for resource, flavors in of):
+        return ()
+    return tuple(sorted(own.items()))
+
+
+def _by_resource(pairs: Iterable[tuple[str, str]]) -> Flavors:
+    found: dict[str, tuple[str, ...]] = {}
+    for resource, flavor in pairs:
+        found[resource] = (*found.get(resource, ()), flavor)
+    return tuple(sorted(found.items()))
+
+
+def admitted_to(record: AdmissionRecord) -> AdmittedTo:
+    """What the record says is charged."""
+    return AdmittedTo(dict(record.flavors), {name: dict(flavors) for name, flavors in record.components})
 
 
 def admission_record(
@@ -116,9 +149,13 @@ def admission_record(
     priority: int,
     flavors: Flavors,
     admitted_ms: int,
+    components: tuple[tuple[str, Flavors], ...] = (),
     group: str = "",
 ) -> AdmissionRecord:
-    """The record that an admission leaves; ``flavors`` by `flavors_of`, or `flavors_of_placed`."""
+    """The record that an admission leaves.
+
+    ``flavors`` by `flavors_of`, or `flavors_of_placed`; ``components`` by `components_of`.
+    """
     enqueued_ms = binding.created_ms if isinstance(state, Adopted) else state.enqueued_ms
     return AdmissionRecord(
         id=binding.uid,
@@ -132,6 +169,7 @@ def admission_record(
         copies=state.copies,
         requests=binding.demand.total(state.copies),
         flavors=flavors,
+        components=components,
         group=group,
         tries=state.tries if isinstance(state, Pending) else 0,
     )

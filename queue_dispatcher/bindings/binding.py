@@ -9,7 +9,9 @@ in `queue_dispatcher.bindings.reading` makes them.
 from dataclasses import dataclass
 from enum import StrEnum
 
+from fairway.scope import Subject
 from queue_dispatcher.bindings.annotation import Malformed
+from queue_dispatcher.bindings.progress import ALL_RUNS, Progress
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.workloads.demand import NOTHING, Demand, Placed
@@ -73,11 +75,15 @@ class Binding:
 
     ``created_ms``: epoch milliseconds, 0 where it cannot be read. ``observed_generation``: the generation
     that Karmada's scheduler has dealt with; it moves only while the binding is not held. ``queue``,
-    ``service_class``: as stated on the binding itself. ``placement``: None for what is not scheduled but only
-    follows another binding. ``is_held``: ``spec.suspension.scheduling`` is true. ``is_preserved``: what is
-    placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload has
-    come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in the
-    spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    ``service_class``: as stated on the binding itself. ``names_queue``: whether it states a queue, be it an
+    empty one. ``resources``: of which it asks for more than none, or may. ``gated_ms``: when the gate held
+    it, 0 where that is not said, None where it did not. ``placement``: None for what is not scheduled but
+    only follows another binding. ``is_held``: ``spec.suspension.scheduling`` is true. ``is_preserved``: what
+    is placed stays in the cluster when the binding lets go of it. ``finished``: clusters where the workload
+    has come to its end. ``admission``, ``requeue``: our annotations, None where absent. ``problems``: what in
+    the spec cannot be understood, by field; such a workload is not admitted. ``notes``: what else is wrong.
+    ``progress``: what members report of what is placed; ``let_go_by``: whoever else cleared the hold of what
+    was never admitted.
     """
 
     uid: str
@@ -88,6 +94,7 @@ class Binding:
     created_ms: int
     workload: WorkloadReference
     demand: Demand = NOTHING
+    resources: frozenset[str] = frozenset()
     is_workload: bool = False
     placement: Placement | None = None
     placed: tuple[Placed, ...] = ()
@@ -97,6 +104,8 @@ class Binding:
     is_deleting: bool = False
     is_skipped: bool = False
     queue: str = ""
+    names_queue: bool = False
+    gated_ms: int | None = None
     service_class: str = ""
     policy: PolicyReference | None = None
     schedule_priority: int | None = None
@@ -106,11 +115,24 @@ class Binding:
     requeue: RequeueRecord | Malformed | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    progress: Progress = ALL_RUNS
+    let_go_by: str = ""
 
     @property
     def key(self) -> str:
         """``namespace/name``, or just ``name``; as `fairway.kube.objects.object_key`."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def subject(self) -> Subject:
+        """What decides whether it waits in a queue."""
+        workload = self.workload
+        return Subject(self.names_queue, workload.kind, workload.group, self.resources)
+
+    @property
+    def is_held_by_us(self) -> bool:
+        """Whether the gate, or the dispatcher, has held it and says so."""
+        return self.is_held and (self.gated_ms is not None or self.requeue is not None)
 
     @property
     def is_settled(self) -> bool:

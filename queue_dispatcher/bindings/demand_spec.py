@@ -64,7 +64,8 @@ def _component(
     claim = ANY_NODE
     if stated.node_claim is not None:
         affinity: NodeSelector | None = stated.node_claim.hard_node_affinity
-        claim = node_claim(stated.node_claim.node_selector or {}, affinity)
+        tolerations = stated.node_claim.tolerations or ()
+        claim = node_claim(stated.node_claim.node_selector or {}, affinity, tolerations)
     return Component(name, replicas, requests(amounts.items()), claim, stated.priority_class_name)
 
 

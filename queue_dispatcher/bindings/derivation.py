@@ -9,10 +9,12 @@ ours says that it was admitted, and where it is placed.
     no      yes   no       `Pending`, or `Unresolved` with the reason why it cannot be
     no      yes   yes      taken back by us: `Reassert`, for Karmada placed it once more from its own queue
                            (`Adopted` and restored where clearing would leave pods behind); else it was
-                           adopted: `Growing` if it wants more than it has, `HeldWithin` if not, but
-                           `Foreign` if it is neither in scope nor in anybody's queue
+                           adopted: `Growing` if it wants more than it has, `HeldWithin` if not
     yes     no    any      `Admitted`, or `Shrinking` if it wants less than the record says
     yes     yes   any      `Growing` if it wants more than it has, else `HeldWithin`
+
+What is held by us and is not to be held (skipped, not in scope any more, or held at the door only because it
+had to be looked at) is `HeldWithin` whatever its row, and so let go of.
 
 What it has is its record, or what is placed if that is more: Karmada adds copies on clusters that join, and
 passes changes of the pod template on, whatever is held; a hold pins the number of replicas alone.
@@ -20,12 +22,11 @@ passes changes of the pod template on, whatever is held; a hold pins the number 
 Before all that come what is none of ours (`Foreign`) and what has ended (`Finished`). A flag set or cleared
 by hand, and a record lost or copied from another binding, are rows of this table, not special cases.
 
-Who set the flag is not written anywhere. On what is in scope, or has a queue, it is taken for the gate's:
-growth that was held and then taken back has to be let go, or it could never be scaled down. On all else it
-is somebody else's, and stays.
+The gate marks what it holds, and so do we. In scope, a flag without a mark is taken for the gate's too:
+growth that was held and then taken back has to be let go, or it could never be scaled down. On all else it is
+somebody else's, and stays.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from queue_dispatcher.bindings.binding import Binding
@@ -51,28 +52,11 @@ from queue_dispatcher.bindings.state import (
 from queue_dispatcher.cycle.reasons import Reason, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
 from queue_dispatcher.workloads.demand import beyond, largest
-from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
 
 CLOCK_SKEW_MS = 30_000
 """How far apart our clock and Karmada's may be; half of the shortest pause between two tries."""
-
-
-def is_in_scope(
-    binding: Binding, names: QueueNames, is_managed: bool, is_accelerator: Callable[[str], bool]
-) -> bool:
-    """Whether the workload is to be queued at all: it asks for an accelerator, names a queue, or its
-    namespace is one where everything is queued.
-    """
-    return (
-        is_managed
-        or names.is_named
-        or any(
-            is_accelerator(resource)
-            for component in binding.demand.components
-            for resource, _ in component.requests
-        )
-    )
 
 
 def read_state(
@@ -82,29 +66,44 @@ def read_state(
     *,
     in_scope: bool,
     copies: int,
+    seen_ms: int,
 ) -> State:
     """The state of a binding; total, and the same for the same arguments.
 
-    ``template``: None where it is not there (yet). ``queue``: by `queue_of`. ``in_scope``: by `is_in_scope`.
-    ``copies``: on how many clusters all of it is expected, by `placement.copies`.
+    ``template``: None where it is not there (yet). ``queue``: by `queue_of`. ``in_scope``: whether it is to
+    wait in a queue, by `fairway.scope`; true as long as that cannot be told of what is held. ``copies``: on
+    how many clusters all of it is expected, by `placement.copies`. ``seen_ms``: when a growth that waits was
+    first seen; it was not asked for later.
     """
     record = binding.record
     is_skipped = binding.is_skipped or (isinstance(template, TemplateFacts) and template.is_skipped)
     is_scheduled = binding.is_workload and binding.placement is not None
     # What was admitted stays charged, whatever became of it.
-    if record is None and (is_skipped or not is_scheduled or not (in_scope or binding.is_held)):
+    if is_scheduled and _is_let_go(binding, in_scope=in_scope, is_skipped=is_skipped):
+        return HeldWithin(record)
+    if record is None and (is_skipped or not is_scheduled or not in_scope):
         return Foreign()
     if is_finished(binding):
         return Finished()
     if is_skipped or binding.is_deleting:
         return _left_alone(binding, record, queue)
     if record is not None:
-        return _recorded(binding, record, queue, copies)
+        return _recorded(binding, record, queue, copies, seen_ms)
     if not binding.is_held:
         return Adopted(queue, binding.copies(copies))
     if binding.placed:
-        return _held_where_placed(binding, template, queue, is_ours=in_scope or isinstance(queue, Resolved))
+        return _held_where_placed(binding, template, queue, seen_ms)
     return _waiting(binding, template, queue, copies)
+
+
+def _is_let_go(binding: Binding, *, in_scope: bool, is_skipped: bool) -> bool:
+    """Whether a hold is ours and is not to be: on what is skipped, or is none of a queue's business."""
+    if not binding.is_held or binding.is_deleting or is_finished(binding):
+        return False
+    if is_skipped and not binding.is_skipped and in_scope:
+        # Skipped by its workload, which the gate cannot see.
+        return True
+    return binding.is_held_by_us and (is_skipped or not in_scope)
 
 
 def is_finished(binding: Binding) -> bool:
@@ -123,7 +122,9 @@ def _left_alone(binding: Binding, record: AdmissionRecord | None, queue: Resolve
     return Adopted(queue, binding.copies(1)) if binding.placed else Foreign()
 
 
-def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int) -> State:
+def _recorded(
+    binding: Binding, record: AdmissionRecord, queue: Resolved | Reason, expected: int, seen_ms: int
+) -> State:
     if binding.problems:
         # What it wants now cannot be told, so it keeps what it has.
         return Admitted(record, _phase(binding, record))
@@ -142,18 +143,15 @@ def _recorded(binding: Binding, record: AdmissionRecord, queue: Resolved | Reaso
     if not need and (runs_as_wanted or not more_pods):
         return HeldWithin(as_wanted)
     stopped = queue.stopped if isinstance(queue, Resolved) else None
-    enqueued_ms = max(record.enqueued_ms, binding.created_ms)
-    return Growing(
-        record, record.queue, record.local_queue, wanted, need, copies, enqueued_ms, blocked=stopped
-    )
+    since_ms = _grown_ms(binding, seen_ms)
+    return Growing(record, record.queue, record.local_queue, wanted, need, copies, since_ms, blocked=stopped)
 
 
 def _held_where_placed(
     binding: Binding,
     template: TemplateFacts | Reason | None,
     queue: Resolved | Reason,
-    *,
-    is_ours: bool,
+    seen_ms: int,
 ) -> State:
     copies = binding.copies(1)
     if binding.requeue is not None:
@@ -163,13 +161,22 @@ def _held_where_placed(
     wanted = binding.demand.total(copies)
     need = beyond(wanted, binding.demand.held(binding.placed))
     if not binding.problems and not need and not _lacks_replicas(binding):
-        return HeldWithin(None) if is_ours else Foreign()
+        return HeldWithin(None)
     blocked = _obstacle(binding, template, queue)
+    since_ms = _grown_ms(binding, seen_ms)
     if not isinstance(queue, Resolved):
-        return Unresolved(queue if blocked is None else blocked, binding.created_ms)
-    return Growing(
-        None, queue.cluster_queue, queue.local_queue, wanted, need, copies, binding.created_ms, blocked
-    )
+        return Unresolved(queue if blocked is None else blocked, since_ms)
+    return Growing(None, queue.cluster_queue, queue.local_queue, wanted, need, copies, since_ms, blocked)
+
+
+def _grown_ms(binding: Binding, seen_ms: int) -> int:
+    """Since when a growth waits: since the gate held it, if that can be.
+
+    That is not before there was anything to grow, nor after it was seen; so a forged moment, or a gate whose
+    clock is wrong, wins nothing beyond what a workload of its age would have.
+    """
+    asked_ms = min(binding.gated_ms or seen_ms, seen_ms)
+    return max(asked_ms, binding.created_ms)
 
 
 def _waiting(

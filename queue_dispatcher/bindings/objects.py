@@ -23,10 +23,16 @@ from fairway.taints import Toleration
 NULL: Final = msgspec.Raw(b"null")
 
 
+class BindingMeta(ObjectMeta, frozen=True):
+    """With who wrote which field, which is read of few."""
+
+    managed_fields: msgspec.Raw = NULL
+
+
 class ResourceBinding(KubeStruct, frozen=True):
     """A ResourceBinding or ClusterResourceBinding, taken apart no further than this."""
 
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: BindingMeta = BindingMeta()
     spec: msgspec.Raw = NULL
     status: msgspec.Raw = NULL
 
@@ -42,10 +48,11 @@ class ObjectReference(KubeStruct, frozen=True):
 
 
 class NodeClaimSpec(KubeStruct, frozen=True):
-    """What pods demand of their node. Tolerations are not read: no flavor states the taints of its nodes."""
+    """What pods demand of their node."""
 
     hard_node_affinity: NodeSelector | None = None
     node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
 
 
 class ReplicaRequirements(KubeStruct, frozen=True):
@@ -128,10 +135,18 @@ class PlacementSpec(KubeStruct, frozen=True):
     replica_scheduling: ReplicaScheduling | None = None
 
 
+class SuspendedClusters(KubeStruct, frozen=True):
+    """Clusters to which nothing is sent."""
+
+    cluster_names: list[str] | None = None
+
+
 class Suspension(KubeStruct, frozen=True):
-    """Of it only our own leaf; what a policy suspends stands beside it."""
+    """Our own leaf, and beside it what a policy keeps from being sent to members."""
 
     scheduling: bool | None = None
+    dispatching: bool | None = None
+    dispatching_on_clusters: SuspendedClusters | None = None
 
 
 class SchedulePriority(KubeStruct, frozen=True):

@@ -1,14 +1,15 @@
 """Every write of the dispatcher to a binding, as one JSON merge patch.
 
 Only our own fields: the leaf ``spec.suspension.scheduling`` (what a policy suspends stands beside it and
-stays byte for byte), our two annotations, and, to take a workload back, ``spec.clusters``. Each patch carries
+stays byte for byte), our annotations, and, to take a workload back, ``spec.clusters``. What the gate
+noted goes with the hold. Each patch carries
 the uid and the resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422
 where the binding is no longer that one, and nothing is written. All say by `Binding` what they are about.
 """
 
 from collections.abc import Mapping
 
-from fairway.names import ADMISSION, REQUEUE
+from fairway.names import ADMISSION, HELD_AT, REQUEUE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
@@ -78,6 +79,8 @@ def _patch(
         "uid": binding.uid,
         "resourceVersion": resource_version or binding.resource_version,
     }
+    if held is False and binding.gated_ms is not None:
+        annotations = {**(annotations or {}), HELD_AT: None}
     if annotations:
         metadata["annotations"] = dict(annotations)
     spec: dict[str, object] = {}

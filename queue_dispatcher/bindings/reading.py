@@ -9,13 +9,15 @@ from dataclasses import replace
 
 import msgspec
 
-from fairway.names import ADMISSION, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
+from fairway.names import ADMISSION, HELD_AT, QUEUE, REQUEUE, SERVICE_CLASS, SKIP
+from fairway.scope import asked_for
 from queue_dispatcher.bindings.annotation import Malformed, location
 from queue_dispatcher.bindings.binding import Binding, PolicyReference, ScheduledCondition, WorkloadReference
 from queue_dispatcher.bindings.demand_spec import read_demand, read_placed
 from queue_dispatcher.bindings.interning import Interner
 from queue_dispatcher.bindings.objects import BindingSpec, BindingStatus, ResourceBinding
 from queue_dispatcher.bindings.placement_spec import read_placement
+from queue_dispatcher.bindings.progress import let_go_by, progress_of
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
 from queue_dispatcher.bindings.requeue import parse_requeue
 from queue_dispatcher.bindings.salvage import salvage
@@ -73,9 +75,13 @@ class BindingReader:
                 service_class=one(admission.service_class),
                 requests=one(admission.requests),
                 flavors=one(admission.flavors),
+                components=one(admission.components),
                 group=one(admission.group),
             )
         workload = spec.resource
+        is_held = bool(spec.suspension and spec.suspension.scheduling)
+        placed = one(read_placed(spec.clusters))
+        group = workload.api_version.rpartition("/")[0]
         return Binding(
             uid=metadata.uid,
             namespace=one(metadata.namespace),
@@ -91,15 +97,18 @@ class BindingReader:
                 workload.uid,
             ),
             demand=one(demand),
+            resources=one(_resources(spec)),
             is_workload=is_workload,
             placement=None if placement is None else one(placement),
-            placed=one(read_placed(spec.clusters)),
+            placed=placed,
             finished=one(self._finished(spec, status)),
-            is_held=bool(spec.suspension and spec.suspension.scheduling),
+            is_held=is_held,
             is_preserved=bool(spec.preserve_resources_on_deletion),
             is_deleting=metadata.deletion_timestamp is not None,
             is_skipped=SKIP in said,
             queue=one(said.get(QUEUE, "")),
+            names_queue=QUEUE in said,
+            gated_ms=(parse_ms(ours[HELD_AT]) or 0) if HELD_AT in ours else None,
             service_class=one(said.get(SERVICE_CLASS, "")),
             policy=self._policy(said),
             schedule_priority=spec.schedule_priority.priority if spec.schedule_priority else None,
@@ -109,6 +118,8 @@ class BindingReader:
             requeue=requeue,
             problems=tuple(problems),
             notes=tuple(notes),
+            progress=one(progress_of(group, workload.kind, demand, placed, status, spec.suspension)),
+            let_go_by="" if is_held or admission else one(let_go_by(metadata.managed_fields)),
         )
 
     def _scheduled(self, status: BindingStatus) -> ScheduledCondition | None:
@@ -139,3 +150,8 @@ class BindingReader:
             for item in status.aggregated_status or ()
             if is_finished(group, kind, item.status, self._rules)
         )
+
+
+def _resources(spec: BindingSpec) -> frozenset[str]:
+    parts = [spec.replica_requirements, *(part.replica_requirements for part in spec.components or ())]
+    return asked_for(part.resource_request for part in parts if part is not None)

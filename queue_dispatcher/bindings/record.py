@@ -5,6 +5,7 @@ an admission. Whoever may edit the binding may edit the record, so it is read as
 cannot be understood is `Malformed`, which counts as no record and is told.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -30,6 +31,7 @@ MAX_COPIES = 100_000
 MAX_TRIES = 2**31 - 2
 MAX_RESOURCES = 256
 MAX_FLAVORS = 256
+MAX_COMPONENT_FLAVORS = 4096
 
 Flavors = tuple[tuple[str, tuple[str, ...]], ...]
 """Flavors by resource, sorted by the resource's name; the flavors in the order in which they were tried."""
@@ -43,8 +45,9 @@ class AdmissionRecord:
     that is charged; ``local_queue`` and ``service_class``: empty where there was none. ``enqueued_ms`` and
     ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
     of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
-    resource, each in full until the workload is placed. ``group``: what it was admitted with, empty if alone.
-    ``tries``: how often it had been taken back before.
+    resource, each in full until the workload is placed; ``components``: of one kind of pods, by name, where
+    not all have the same. ``group``: what it was admitted with, empty if alone. ``tries``: how often it had
+    been taken back before.
     """
 
     id: str
@@ -58,6 +61,7 @@ class AdmissionRecord:
     copies: int
     requests: Requests
     flavors: Flavors
+    components: tuple[tuple[str, Flavors], ...] = ()
     group: str = ""
     tries: int = 0
 
@@ -74,6 +78,7 @@ class _Record(KubeStruct, frozen=True):
     class_: str = msgspec.field(default="", name="class")
     priority: int = 0
     copies: int = 1
+    components: dict[str, dict[str, list[str]]] = msgspec.field(default_factory=dict)
     group: str = ""
     tries: int = 0
 
@@ -104,6 +109,8 @@ def write_record(record: AdmissionRecord) -> str:
         "requests": dict(record.requests),
         "flavors": dict(record.flavors),
     }
+    if record.components:
+        value["components"] = {name: dict(flavors) for name, flavors in record.components}
     if record.group:
         value["group"] = record.group
     if record.tries:
@@ -121,6 +128,8 @@ def _checked(raw: _Record) -> AdmissionRecord:
         in_range(f"requests[{resource[:63]}]", amount, 0, MAX_INT64)
     if sum(map(len, raw.flavors.values())) > MAX_FLAVORS:
         raise AnnotationError(f"flavors: expected at most {MAX_FLAVORS} in all")
+    if sum(len(names) for of in raw.components.values() for names in of.values()) > MAX_COMPONENT_FLAVORS:
+        raise AnnotationError(f"components: expected at most {MAX_COMPONENT_FLAVORS} flavors in all")
     return AdmissionRecord(
         id=raw.id,
         queue=raw.queue,
@@ -132,12 +141,17 @@ def _checked(raw: _Record) -> AdmissionRecord:
         replicas=in_range("replicas", raw.replicas, 0, MAX_REPLICAS),
         copies=in_range("copies", raw.copies, 1, MAX_COPIES),
         requests=requests(raw.requests.items()),
-        flavors=tuple(
-            (resource, tuple(dict.fromkeys(name for name in names if name)))
-            for resource, names in sorted(raw.flavors.items())
-        ),
+        flavors=_flavors(raw.flavors),
+        components=tuple((name, _flavors(of)) for name, of in sorted(raw.components.items())),
         group=raw.group,
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
+    )
+
+
+def _flavors(raw: Mapping[str, Iterable[str]]) -> Flavors:
+    return tuple(
+        (resource, tuple(dict.fromkeys(name for name in names if name)))
+        for resource, names in sorted(raw.items())
     )
 
 

@@ -13,7 +13,12 @@ from queue_dispatcher.workloads.queue_of import Resolved
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """None of ours: no workload, not scheduled itself, out of scope, opted out, or deleted. No write."""
+    """None of ours: no workload, not scheduled itself, out of scope, opted out, or deleted. No write.
+
+    ``not_gated``: why it runs past the queues although it would be expected in one; empty where it is not.
+    """
+
+    not_gated: str = ""
 
 
 @dataclass(frozen=True, slots=True)

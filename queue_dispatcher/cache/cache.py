@@ -9,6 +9,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from fairway.scope import Scope
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
@@ -16,6 +17,7 @@ from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
+from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
@@ -64,23 +66,28 @@ _MOST_RESTARTS = 3
 class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
-    ``changed`` is called when something may have to be decided anew. With ``probes`` estimators are asked.
+    ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
+    ``probes`` estimators are asked. ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
+    of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
     ``queues``, and the kinds of ``templates``.
     """
 
     def __init__(
         self,
-        is_accelerator: Callable[[str], bool],
+        scope: Scope,
         changed: Callable[[], None],
         *,
         probes: bool = False,
         volcano: bool = False,
+        read: Callable[[ResourceBinding], Binding] | None = None,
+        forget: Callable[[str], None] | None = None,
     ) -> None:
         self._changed = changed
-        reader = BindingReader()
-        self.bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
-        self.cluster_bindings = BindingTable(reader.read, self._add, self._replace, self._remove)
+        self._forget = forget
+        read = read or BindingReader().read
+        self.bindings = BindingTable(read, self._add, self._replace, self._remove)
+        self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)
         self.clusters = Table[ClusterObject, Cluster](read_cluster, self.fleet.cluster_changed)
         self.flavors = Table[ResourceFlavorObject, ResourceFlavor](
@@ -91,7 +98,7 @@ class Cache:
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
-        self.shapes = Shapes(self.fleet, self.table, is_accelerator, probes=probes)
+        self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes)
         self.pending = PendingQueues(self.shapes, self._count)
         self.tally = Tally()
         self.resolved = resolve((), {}, self.table)
@@ -112,8 +119,10 @@ class Cache:
         """What happened since somebody last looked; whoever looks empties it."""
         self.room: dict[str, dict[str, int]] = {}
         """By cluster, what more may fit there since somebody last looked, as of `grown`; likewise."""
+        self.day_ms = 0
+        """The time of day at which what is derived now is seen; whoever settles says it before."""
         self._changes = 0
-        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, is_accelerator)
+        self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope, lambda: self.day_ms)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
         self._indexes = Indexes()
@@ -174,6 +183,8 @@ class Cache:
         for collection in (self.in_flight, self.parked, self.duties, self.forward):
             collection.discard(uid)
         entry.record = None
+        if self._forget is not None:
+            self._forget(uid)
 
     def _template_changed(self, kind: Kind, key: str) -> None:
         for uid in self._indexes.of_template(kind, key):

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.bindings.admission import flavors_of
+from queue_dispatcher.bindings.admission import admitted_to, components_of, flavors_of
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
+from queue_dispatcher.bindings.pods import counted, counted_record
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending
 from queue_dispatcher.cache.entry import Entry
@@ -12,7 +13,7 @@ from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.ledger.cells import CellTable, Charge
-from queue_dispatcher.workloads.charge import Copies, FlavorsByResource, charge_of
+from queue_dispatcher.workloads.charge import NOWHERE, AdmittedTo, Copies, charge_of
 from queue_dispatcher.workloads.demand import Requests
 from queue_dispatcher.workloads.flavors import offered, offered_by_all
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -34,25 +35,29 @@ class Charging:
 
     def charge(self, entry: Entry) -> tuple[str, Charge]:
         """The queue, empty for none, and the charge, empty for nothing."""
-        binding, state = entry.binding, entry.state
-        record = entry.record or binding.record
-        if entry.record is None and not is_charged(state, binding):
+        state = entry.state
+        record = entry.record or entry.binding.record
+        if entry.record is None and not is_charged(state, entry.binding):
             return "", ()
-        queue = record.queue if record is not None else charged_queue(binding, entry.queue)
-        reserve = entry.record.requests if entry.record is not None else reserved(state, binding)
+        queue = record.queue if record is not None else charged_queue(entry.binding, entry.queue)
         known = self._queues.queues.cluster_queues.get(queue)
         offers = self._offers(known) if known is not None else {}
-        if record is not None:
-            admitted_to: FlavorsByResource = dict(record.flavors)
-        elif known is not None:
-            admitted_to = self._best(entry, known, reserve)
+        binding = counted(entry.binding, offers)
+        if entry.record is not None:
+            reserve = counted_record(entry.record, offers).requests
         else:
-            admitted_to = {}
+            reserve = reserved(state, binding)
+        if record is not None:
+            flavors = admitted_to(record)
+        elif known is not None:
+            flavors = self._best(entry, known, reserve)
+        else:
+            flavors = NOWHERE
             held = (*reserve, *binding.demand.held(binding.placed))
             offers = offered_by_all(held, self._fleet.reaches)
         charge = charge_of(
             reserve,
-            admitted_to,
+            flavors,
             binding.demand,
             binding.placed,
             binding.finished,
@@ -72,14 +77,18 @@ class Charging:
             return None
         return Copies(count, self._fleet.permitted(binding.placement))
 
-    def _best(self, entry: Entry, queue: ClusterQueue, reserve: Requests) -> FlavorsByResource:
+    def _best(self, entry: Entry, queue: ClusterQueue, reserve: Requests) -> AdmittedTo:
         """The flavors of what was never admitted, as if it were now."""
         state = entry.state
         if not (isinstance(state, Adopted) and isinstance(entry.queue, Resolved)):
-            return {}
+            return NOWHERE
         wanted = Pending(entry.queue, reserve, state.copies, 0)
         shape = self._shapes.of(wanted, entry.binding, queue, "")
-        return dict(flavors_of(shape.alternatives[0])) if shape.alternatives else {}
+        best = shape.preferred
+        if best is None:
+            return NOWHERE
+        components = {name: dict(flavors) for name, flavors in components_of(best)}
+        return AdmittedTo(dict(flavors_of(best)), components)
 
     def _offers(self, queue: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
         found = self._offered.get(queue.name)

@@ -38,6 +38,7 @@ class Entry:
     under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
     ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
     milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
+    ``growing_ms``: when a growth that waits was first seen, epoch milliseconds, 0 without one.
     The times ``released_ms`` (0 if not by this process), ``parked_ms`` and ``kicked_ms`` are of the monotonic
     clock.
     """
@@ -48,6 +49,7 @@ class Entry:
         "facts",
         "failures",
         "group",
+        "growing_ms",
         "held_back",
         "is_writing",
         "item",
@@ -87,6 +89,7 @@ class Entry:
         self.parked_ms = 0
         self.kicked_ms = 0
         self.kicks = 0
+        self.growing_ms = 0
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.
         self.written = ""
         self.written_ms = 0

@@ -250,4 +250,4 @@ def _total(amounts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _meaning(flavor: ResourceFlavor) -> ResourceFlavor:
     """What of a flavor decides which workloads it is for."""
-    return replace(flavor, capacity=Static({}), headroom_percent=0, tolerations=(), problems=())
+    return replace(flavor, capacity=Static({}), headroom_percent=0, problems=())

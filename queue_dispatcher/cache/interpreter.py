@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from fairway.names import QUEUEING
+from fairway.scope import Queueing, Reach, Scope
 from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.bindings.derivation import is_in_scope, read_state
-from queue_dispatcher.bindings.state import Foreign, State
+from queue_dispatcher.bindings.derivation import read_state
+from queue_dispatcher.bindings.state import Foreign, Growing, State, Unresolved
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.objects import CLUSTER_PROPAGATION_POLICIES, NAMESPACES, PROPAGATION_POLICIES
@@ -18,25 +20,31 @@ from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 _FOREIGN = Foreign()
+_CRON_JOB = Foreign(
+    "not gated: the Jobs that a CronJob makes are made in the members, where no queue is asked; have them "
+    "made on Karmada's API server instead"
+)
 _NO_FACTS = TemplateFacts()
 _NAMERS = (NAMESPACES.name, PROPAGATION_POLICIES.name, CLUSTER_PROPAGATION_POLICIES.name)
 """What may name a queue beside the workload and its binding."""
 
 
 class Interpreter:
-    """Reads entries; ``is_accelerator`` tells whether a resource is one."""
+    """Reads entries; ``scope`` says which are to wait, ``now_ms`` gives the time of day at which they are."""
 
     def __init__(
         self,
         queues: QueueCache,
         templates: Templates,
         fleet: Fleet,
-        is_accelerator: Callable[[str], bool],
+        scope: Scope,
+        now_ms: Callable[[], int],
     ) -> None:
         self._queues = queues
         self._templates = templates
         self._fleet = fleet
-        self._is_accelerator = is_accelerator
+        self._scope = scope
+        self._now_ms = now_ms
 
     def expect(self, binding: Binding) -> None:
         """The binding will be read: if it has a template, that is to be looked for."""
@@ -47,7 +55,8 @@ class Interpreter:
         """The state of the entry's binding; notes its queue, its template's facts and its priority on it."""
         binding = entry.binding
         if not _is_scheduled(binding):
-            return _FOREIGN
+            workload = binding.workload
+            return _CRON_JOB if (workload.group, workload.kind) == ("batch", "CronJob") else _FOREIGN
         template = self._templates.facts(binding.workload)
         facts = entry.facts = template if isinstance(template, TemplateFacts) else _NO_FACTS
         namespace = self._queues.namespace(binding.namespace)
@@ -65,13 +74,46 @@ class Interpreter:
         entry.priority = priority_of(
             stated, classes, self._queues.priority_classes.values, self._queues.unread
         )
-        return read_state(
+        seen_ms = entry.growing_ms or self._now_ms()
+        state = read_state(
             binding,
             template,
             queue,
-            in_scope=is_in_scope(binding, names, namespace.is_managed, self._is_accelerator),
+            in_scope=self._is_in_scope(binding, names, is_template_known=isinstance(template, TemplateFacts)),
             copies=self._fleet.copies(binding.placement, binding.demand),
+            seen_ms=seen_ms,
         )
+        grows = isinstance(state, Growing) or (isinstance(state, Unresolved) and bool(binding.placed))
+        entry.growing_ms = seen_ms if grows else 0
+        is_skipped = binding.is_skipped or facts.is_skipped
+        if isinstance(state, Foreign) and not (is_skipped or binding.is_held or binding.is_deleting):
+            return self._passing_by(binding, names)
+        return state
+
+    def _passing_by(self, binding: Binding, names: QueueNames) -> Foreign:
+        """A workload out of scope; told why where it names a queue, or would be in scope elsewhere."""
+        reach = self._scope.reach(self._queues.namespace(binding.namespace).queueing)
+        if reach is Reach.NOTHING:
+            if not names.is_named and not self._scope.includes(binding.subject, Reach.TERMS):
+                return _FOREIGN
+            what = f"namespace {binding.namespace}" if binding.namespace else "what is in no namespace"
+            return Foreign(f"not gated: queues do not reach into {what}: see its label {QUEUEING}")
+        if not names.is_named:
+            return _FOREIGN
+        return Foreign(
+            "not gated: it names a queue and asks for no accelerator, and what names a queue waits only in "
+            f"namespaces labelled {QUEUEING}={Queueing.NAMED}; it is charged to nobody"
+        )
+
+    def _is_in_scope(self, binding: Binding, names: QueueNames, *, is_template_known: bool) -> bool:
+        """Whether it is to wait in a queue; true of what is held while that cannot be told."""
+        subject, queues = binding.subject, self._queues
+        if not queues.knows_namespace(binding.namespace):
+            return binding.is_held or self._scope.includes(subject, Reach.TERMS)
+        reach = self._scope.reach(queues.namespace(binding.namespace).queueing)
+        if reach is Reach.NAMED and binding.is_held and not is_template_known:
+            return True
+        return self._scope.includes(subject, reach, named_elsewhere=names.is_named)
 
     def _as_far_as_read(self, queue: Resolved | Reason, namespace: str) -> Resolved | Reason:
         """The queue, with what cannot be known of it for want of a permission."""

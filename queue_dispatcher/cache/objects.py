@@ -7,7 +7,7 @@ import msgspec
 
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.resource import ResourceKind
-from fairway.names import DEFAULT_QUEUE, MANAGED, QUEUE
+from fairway.names import DEFAULT_QUEUE, QUEUE, QUEUEING
 
 _POLICY = "/apis/policy.karmada.io/v1alpha1"
 
@@ -46,11 +46,11 @@ CLUSTER_PROPAGATION_POLICIES = ResourceKind(
 
 @dataclass(frozen=True, slots=True)
 class NamespaceFacts:
-    """What a namespace says. ``default_queue``: of what names none. ``is_managed``: everything is queued."""
+    """What a namespace says. ``default_queue``: of what names none. ``queueing``: how far queues reach."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     default_queue: str = ""
-    is_managed: bool = False
+    queueing: str = ""
 
 
 def read_namespace(obj: MetadataObject) -> NamespaceFacts:
@@ -60,7 +60,7 @@ def read_namespace(obj: MetadataObject) -> NamespaceFacts:
     return NamespaceFacts(
         labels=labels,
         default_queue=labels.get(DEFAULT_QUEUE) or annotations.get(DEFAULT_QUEUE, ""),
-        is_managed=labels.get(MANAGED) == "true",
+        queueing=labels.get(QUEUEING, ""),
     )
 
 

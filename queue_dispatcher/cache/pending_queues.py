@@ -81,7 +81,7 @@ class PendingQueues:
         found = self._together.get(item.id)
         if found is None:
             return (alternative,)
-        return found.together.split[found.item.shape.alternatives.index(alternative)]
+        return found.together.split(alternative)
 
     def item_of(self, entry: Entry) -> Item | None:
         """The item that stands in line for the entry: its own, or its group's."""

@@ -92,6 +92,10 @@ class QueueCache:
         """What a namespace says; nothing if it is not known."""
         return self.known_namespaces.values.get(name, _UNKNOWN)
 
+    def knows_namespace(self, name: str) -> bool:
+        """Whether what the namespace says is known; what is in none says nothing."""
+        return not name or name in self.known_namespaces.values
+
     def policy(self, policy: PolicyReference | None) -> str:
         """The queue that a policy names; empty for none."""
         if policy is None:
@@ -145,7 +149,7 @@ class QueueCache:
         self.is_tree_stale = True
         if before is None or after is None or before.namespace_selector != after.namespace_selector:
             self._leads_elsewhere(key)
-        if before is None or after is None or before.groups != after.groups:
+        if before is None or after is None or _search(before) != _search(after):
             self.reshaped.add(key)
         self._changed()
 
@@ -196,6 +200,11 @@ class QueueCache:
         else:
             self.all_bindings = True
         self._changed()
+
+
+def _search(queue: ClusterQueue) -> object:
+    """What of a queue decides what may be charged to it, and in which order."""
+    return queue.groups, queue.fungibility.when_can_borrow
 
 
 def _read_volcano_queue(obj: VolcanoQueueObject) -> VolcanoQueueObject:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from queue_dispatcher.bindings.admission import admission_record, flavors_of
-from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.admission import admission_record, components_of, flavors_of
+from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry
 
@@ -19,8 +19,13 @@ def forward_record(entry: Entry, group: Iterable[Entry]) -> AdmissionRecord | No
     if item is None or released is None or not isinstance(state, Pending):
         return None
     flavors = dict(released.flavors)
-    for alternative in item.shape.alternatives[:1]:
-        flavors = dict(flavors_of(alternative)) | flavors
+    components: tuple[tuple[str, Flavors], ...] = ()
+    preferred = item.shape.preferred
+    if preferred is not None:
+        own = dict(flavors_of(preferred))
+        flavors = own | flavors
+        # Which of its own components goes where is not said by another's record with other flavors.
+        components = components_of(preferred) if flavors.items() >= own.items() else ()
     return admission_record(
         state,
         entry.binding,
@@ -29,6 +34,7 @@ def forward_record(entry: Entry, group: Iterable[Entry]) -> AdmissionRecord | No
         service_class=entry.priority.service_class.name if entry.priority.service_class else "",
         priority=item.priority,
         flavors=tuple((name, flavors[name]) for name, _ in state.demand if name in flavors),
+        components=components,
         admitted_ms=released.admitted_ms,
         group=released.group,
     )

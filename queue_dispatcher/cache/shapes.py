@@ -7,18 +7,19 @@ out anew, and stays the same object where nothing came of the change.
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.cluster_queue import ClusterQueue, SearchPolicy
 from queue_dispatcher.bindings.admission import alternatives_of
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import Flavors
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.fleet import Fleet
-from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.items import Alternative, Shape, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
-from queue_dispatcher.ledger.cells import CellTable, added
+from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
 from queue_dispatcher.workloads.placement import Placement
 
@@ -47,10 +48,22 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A group. ``split``: of each of the shape's alternatives, those of the members, in their order."""
+    """A group. ``members``: the shapes of its members, in their order.
+
+    Members of one shape have the same flavors, as one part of the group's shape, or several.
+    """
 
     shape: Shape
-    split: tuple[tuple[Alternative, ...], ...]
+    members: tuple[Shape, ...]
+
+    def split(self, alternative: Alternative) -> tuple[Alternative, ...]:
+        """What each member is charged with of what the group is, in their order."""
+        parts = iter(alternative.parts or (alternative,))
+        each: dict[Shape, Alternative] = {}
+        for shape, times in Counter(self.members).items():
+            own = [next(parts) for options in shape.parts for _ in options[0].parts or (None,)]
+            each[shape] = joined([_times(part, 1, of=times) for part in own])
+        return tuple(each[shape] for shape in self.members)
 
 
 class Shapes:
@@ -105,40 +118,40 @@ class Shapes:
         never = found if isinstance(found, Reason) else None
         if never is not None and not permitted and isinstance(state, Pending):
             never = _nowhere(self._fleet.missing(wanted.placement))
-        ways = () if isinstance(found, Reason) else found
+        parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
+        avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
         self._current.add(wanted)
-        if known is None or (known.alternatives, known.never, known.probe) != (ways, never, probe):
-            known = Shape(_digest(wanted, probe), wanted.total, ways, never, probe)
+        now = (parts, never, probe, avoids)
+        if known is None or (known.parts, known.never, known.probe, known.avoids_borrowing) != now:
+            first, further = (parts[0], parts[1:]) if parts else ((), ())
+            known = Shape(_digest(wanted, probe), wanted.total, first, never, probe, further, avoids)
             self._shapes[wanted] = known
         return known
 
     def together(self, shapes: Sequence[Shape]) -> Together:
-        """The shape of a group whose members have these shapes: its alternatives are theirs, one by one."""
+        """The shape of a group whose members have these shapes: its parts are theirs."""
         key = tuple(shapes)
         known = self._together.get(key)
         if known is None:
             never = next((shape.never for shape in shapes if shape.never is not None), None)
-            ways = 0 if never is not None else max(len(shape.alternatives) for shape in shapes)
-            split = tuple(
-                tuple(shape.alternatives[min(way, len(shape.alternatives) - 1)] for shape in shapes)
-                for way in range(ways)
-            )
+            parts = [
+                tuple(_times(option, times) for option in options)
+                for shape, times in Counter(key).items()
+                for options in shape.parts
+                if never is None
+            ]
             probes = [shape.probe for shape in shapes if shape.probe]
             shape = Shape(
                 _digest("group", [shape.key for shape in shapes]),
                 _sum(shape.demand for shape in shapes),
-                tuple(
-                    Alternative(
-                        tuple(pair for one in way for pair in one.flavors),
-                        added(*(one.charge for one in way)),
-                    )
-                    for way in split
-                ),
+                parts[0] if parts else (),
                 never,
                 _digest("group", probes) if probes else "",
+                tuple(parts[1:]),
+                any(shape.avoids_borrowing for shape in shapes),
             )
-            known = self._together[key] = Together(shape, split)
+            known = self._together[key] = Together(shape, key)
         return known
 
     def doubt(self, placements: Collection[Placement]) -> list[Shape]:
@@ -199,6 +212,16 @@ def _nowhere(missing: Sequence[str]) -> Reason:
     joins = f"cluster {names} joins" if len(missing) == 1 else f"one of the clusters {names} joins"
     return never_fits(
         f"{nowhere}: {names}, which it names, {joined}", f"{joins}, or its placement permits other clusters"
+    )
+
+
+def _times(one: Alternative, times: int, of: int = 1) -> Alternative:
+    """The alternative with its amounts multiplied, and divided by ``of``."""
+    return replace(
+        one,
+        charge=tuple((cell, amount * times // of) for cell, amount in one.charge),
+        places=tuple(_times(place, times, of) for place in one.places),
+        parts=tuple(_times(part, times, of) for part in one.parts),
     )
 
 

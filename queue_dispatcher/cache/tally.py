@@ -119,6 +119,8 @@ def state_name(entry: Entry) -> str:
     """The state in one word, as people are shown it."""
     if entry.record is not None:
         return "Admitted"
+    if is_unsent(entry):
+        return "DispatchingSuspended"
     match entry.state:
         case Unresolved():
             return "Held"
@@ -134,5 +136,14 @@ def state_name(entry: Entry) -> str:
             return "Adopted"
         case Finished():
             return "Finished"
-        case Foreign():
-            return "Foreign"
+        case Foreign(not_gated=why):
+            return "NotGated" if why else "Foreign"
+
+
+def is_unsent(entry: Entry) -> bool:
+    """Whether it is placed and Karmada sends nothing of it anywhere."""
+    binding, state = entry.binding, entry.state
+    is_placed = isinstance(state, HeldWithin | Adopted) or (
+        isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Placed)
+    )
+    return is_placed and bool(binding.placed) and len(binding.progress.unsent) == len(binding.placed)

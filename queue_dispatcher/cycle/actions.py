@@ -42,13 +42,13 @@ class Decision:
     """The actions, in order, and why each class of items that has not been admitted whole waits.
 
     ``next_due_ms``: when time alone may change the decision (a backoff ends); None if it never does.
-    ``window_full``: the classes whose next item has room and waits for the release window alone. Reasons are
-    worked out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
+    ``window_full``: the ids of the heads that still competed when the window was full. Reasons are worked
+    out as they are read, so whoever needs those of all classes does not ask for them in every cycle.
     ``turns``: what the next snapshot is to be given if the actions are carried out.
     """
 
     actions: tuple[Action, ...]
     waits: Mapping[ClassKey, Reason]
     next_due_ms: int | None = None
-    window_full: tuple[ClassKey, ...] = ()
+    window_full: frozenset[str] = frozenset()
     turns: Turns = NO_TURNS

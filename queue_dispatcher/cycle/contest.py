@@ -21,12 +21,13 @@ the top.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from queue_dispatcher.cycle.backlog import Backlog
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.turns import TakenTurns
+from queue_dispatcher.ledger.cells import Cell
 
 # The least of them goes next. Tier: 0 if the item makes nobody borrow, else 1; urgency: the priority of its
 # queue, negated; the share of the child with the item (both 0 where quota is not scarce); the item's
@@ -36,71 +37,168 @@ _Contender = tuple[int, int, int, int, int, int, str, int, QueueHead, Fit]
 
 
 class Contest:
-    """The queues of one tree that have an item with room."""
+    """The queues of one tree that have an item with room.
+
+    What may take long are generators, which come to a stop now and then so that others may run.
+    """
 
     def __init__(
-        self, headroom: Headroom, backlog: Backlog, turns: TakenTurns, root: int, queues: Sequence[QueueHead]
+        self,
+        headroom: Headroom,
+        backlog: Backlog,
+        turns: TakenTurns,
+        root: int,
+        queues: Sequence[QueueHead],
+        begun: list[QueueHead],
     ) -> None:
+        """Whoever begins to compete is noted in ``begun``."""
+        self.winner: QueueHead | None = None
+        """The queue that goes next, as of the last `find`; None once no item has room."""
         self._headroom = headroom
         self._backlog = backlog
         self._turns = turns
         self._root = root
         self._queues = queues
-        self._is_scarce = False
+        self._begun = begun
+        self.is_scarce = False
+        """Whether the tree holds its tournament."""
         self._heaps: dict[int, list[_Contender]] = {}
-        self._seed()
+        self._refused = 0
+        self._enough: set[tuple[int, Cell]] = set()
+        self._found_at = -1
 
-    @property
-    def winner(self) -> tuple[QueueHead, Fit] | None:
-        """The queue that goes next, and how its item may be charged; None once no item has room."""
-        best = self._best()
-        if best is not None and not self._is_scarce and self._may_lack(best):
-            self._is_scarce = True
-            self._seed()
-            best = self._best()
-        return best
+    def find(self) -> Iterator[None]:
+        """Find the winner: the one that was looked at last, unless its item has no room any more."""
+        if self._found_at == self._headroom.changes:
+            return
+        if not self._heaps:
+            self.is_scarce = self._all_may_lack()
+            yield from self._seed()
+        yield from self._find_best()
+        if self.winner is not None and not self.is_scarce and self._may_lack(self.winner):
+            self.is_scarce = True
+            yield from self._seed()
+            yield from self._find_best()
+        self._found_at = self._headroom.changes
 
     def played(self) -> None:
         """The winner has had its turn: its next item takes the place of the one before."""
         queue = self._heaps[self._root][0][8]
-        self._settle(queue, queue.look())
+        self._settle(queue, self._look(queue))
+        self._found_at = -1
 
-    def _best(self) -> tuple[QueueHead, Fit] | None:
+    @property
+    def candidates(self) -> Iterator[QueueHead]:
+        """Those that have not been found to have no item with room."""
+        for heap in self._heaps.values():
+            for entry in heap:
+                queue = entry[8]
+                if entry[7] == queue.path[0]:
+                    yield queue
+
+    def _look(self, queue: QueueHead) -> Fit | None:
+        if not queue.is_begun:
+            queue.begin(self._headroom)
+            self._begun.append(queue)
+        return queue.look()
+
+    def _find_best(self) -> Iterator[None]:
         heap = self._heaps[self._root]
+        looks = 0
         while heap:
+            looks += 1
+            if not looks % _PACE:
+                yield
             *_, queue, fit = heap[0]
-            if queue.looked == self._headroom.changes:
-                return queue, fit
-            item, now = queue.item, queue.look()
+            item, now = queue.item, self._look(queue)
             if now == fit and queue.item is item and (heap[0][0] or not self._is_borrowing(queue, fit)):
-                return queue, fit
+                self.winner = queue
+                return
+            if now is None:
+                yield from self._refuse()
+                if self._refused == len(self._queues):
+                    for one in self._heaps.values():
+                        one.clear()
+                    break
             self._settle(queue, now)
-        return None
+        self.winner = None
 
-    def _may_lack(self, best: tuple[QueueHead, Fit]) -> bool:
+    def _refuse(self) -> Iterator[None]:
+        """Count the queues of which not even the least has room that anything in them needs, up to one that
+        may.
+
+        They are not looked at again, as headroom only shrinks; with all of them the contest is over.
+        """
+        most: dict[Cell, int] = {}
+        while self._refused < len(self._queues):
+            if not self._refused % _PACE:
+                yield
+            if not self._is_refused(self._queues[self._refused], most):
+                return
+            self._refused += 1
+
+    def _is_refused(self, queue: QueueHead, most: dict[Cell, int]) -> bool:
+        least = queue.least
+        for charge in least:
+            for cell, amount in charge:
+                if cell not in most:
+                    most[cell] = self._headroom.most_in(self._root, cell)
+                if amount > most[cell]:
+                    break
+            else:
+                return False
+        return bool(least)
+
+    def _may_lack(self, queue: QueueHead) -> bool:
         """Whether others of the tree could come to lack what the item takes."""
-        queue, fit = best
-        if len(queue.path) == 1:
+        fit = queue.fit
+        if len(queue.path) == 1 or fit is None:
             return False
-        headroom, backlog = self._headroom, self._backlog
+        headroom, backlog, node = self._headroom, self._backlog, queue.path[0]
         for cell, _ in fit.alternative.charge:
-            bounds = headroom.ledger.bounds(queue.name, cell)
-            if any(
-                backlog.amount(node, cell) > bound
-                for node, bound in zip(queue.path[1:], bounds[1:], strict=True)
-            ):
-                return True
             if backlog.amount(self._root, cell) > headroom.free(cell):
                 return True
+            # What starts leaves both what waits and what there is for it the less: once enough is enough.
+            if (node, cell) in self._enough:
+                continue
+            bounds = headroom.ledger.bounds(queue.name, cell)
+            for above, bound in zip(queue.path[1:], bounds[1:], strict=True):
+                if backlog.amount(above, cell) > bound:
+                    return True
+            self._enough.add((node, cell))
         return False
 
-    def _seed(self) -> None:
-        """Send up the best of every node, the deepest first."""
-        self._heaps = {self._root: []}
+    def _all_may_lack(self) -> bool:
+        """Whether `_may_lack` holds for whoever goes first; only saves finding out who that is."""
+        headroom, backlog, root = self._headroom, self._backlog, self._root
+        lacking = {
+            cell for cell in backlog.cells if backlog.amount(root, cell) > headroom.most_in(root, cell)
+        }
+        if not lacking:
+            return False
         for queue in self._queues:
-            fit = queue.look()
+            for cell, _ in queue.first:
+                if cell in lacking:
+                    break
+            else:
+                return False
+        return len(self._queues[0].path) > 1
+
+    def _seed(self) -> Iterator[None]:
+        """Send up the best of every node, the deepest first."""
+        root = self._root
+        heaps = self._heaps = {root: []}
+        changes = self._headroom.changes
+        for number, queue in enumerate(self._queues):
+            if not number % _PACE:
+                yield
+            fit = self._look(queue) if changes else queue.found
             if fit is not None:
-                self._heaps.setdefault(_judges(queue)[0], []).append(self._own_entry(queue, fit))
+                entry = self._own_entry(queue, fit)
+                heap = heaps.get(queue.path[1] if len(queue.path) > 1 else root)
+                if heap is None:
+                    heap = heaps[queue.path[1]] = []
+                heap.append(entry)
         waiting = [-node for node in self._heaps]
         heapq.heapify(waiting)
         while waiting:
@@ -127,8 +225,14 @@ class Contest:
             entry = self._sent_up(node, heap[0]) if heap and node != self._root else None
 
     def _own_entry(self, queue: QueueHead, fit: Fit) -> _Contender:
-        tier = 1 if self._is_borrowing(queue, fit) else 0
-        return self._entry(tier, queue, fit, 0)
+        priority, came_ms, item_id = queue.rank
+        node, tier, share = queue.path[0], 0, 0
+        if self.is_scarce:
+            ledger, charge = self._headroom.ledger, fit.alternative.charge
+            tier = 1 if ledger.borrows_after(queue.name, charge) else 0
+            share = ledger.share_at(queue.name, charge, 0)
+        tag = self._turns.tag(-priority, node)
+        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _sent_up(self, node: int, best: _Contender) -> _Contender:
         """The node's entry at its parent, with the best of its children.
@@ -136,21 +240,19 @@ class Contest:
         The tier is the child's as of when it was looked at. It may have become worse since, which is found
         out if it wins; to send up the worse one now would hide other children that are better by then.
         """
-        queue, fit = best[8:]
-        return self._entry(best[0], queue, fit, queue.path.index(node))
-
-    def _entry(self, tier: int, queue: QueueHead, fit: Fit, level: int) -> _Contender:
-        priority, came_ms, item_id = queue.rank
-        node, share = queue.path[level], 0
-        if self._is_scarce:
-            share = self._headroom.ledger.share_at(queue.name, fit.alternative.charge, level)
+        tier, urgency, share, priority, _, came_ms, item_id, _, queue, fit = best
+        if self.is_scarce:
+            share = self._headroom.ledger.share_at(queue.name, fit.alternative.charge, queue.path.index(node))
         tag = self._turns.tag(-priority, node)
-        return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
+        return (tier, urgency, share, priority, tag, came_ms, item_id, node, queue, fit)
 
     def _is_borrowing(self, queue: QueueHead, fit: Fit) -> bool:
-        return self._is_scarce and self._headroom.ledger.borrows_after(queue.name, fit.alternative.charge)
+        return self.is_scarce and self._headroom.ledger.borrows_after(queue.name, fit.alternative.charge)
 
 
 def _judges(queue: QueueHead) -> tuple[int, ...]:
     """The nodes at which it competes, the nearest first; a queue without parent competes at itself."""
     return queue.path[1:] or queue.path
+
+
+_PACE = 16

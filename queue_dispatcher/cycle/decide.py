@@ -5,22 +5,34 @@ which leaves less room for all others (`headroom`). The trees share the release 
 the same flavors, its capacity, so they compete too: of what they would start next, the higher priority goes
 first, then they take turns (`turns`).
 
-Pure: equal snapshots give equal decisions, and nothing of a snapshot is changed. A cycle that finds no room
-costs steps by class of items, never by item.
+A workload whose estimate is not known takes no token while the estimators are asked: it is passed over in
+this cycle, and as that costs it no turn, it is the next as soon as its answer is there, within seconds. So
+long it keeps its place: what stands behind it in its queue may only use what it leaves; and where quota is
+scarce, so may those whom it has beaten in the tournament, or whoever has its answer already would win each
+time. The questions of a cycle are shared out over the trees.
+
+Pure: equal snapshots give equal decisions, and nothing of a snapshot is changed. `decide` works everything
+out; `AdmissionCycles` keeps what still holds from one cycle to the next, and can be run in slices, with the
+same decisions.
 """
 
 import heapq
+from collections.abc import Generator, Iterator, Sequence
 
-from queue_dispatcher.cycle.actions import Action, Admit, ClassKey, Decision, Probe
+from queue_dispatcher.cycle.actions import Action, Admit, Decision, Probe
 from queue_dispatcher.cycle.backlog import Backlog
+from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
+from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.head import QueueHead
-from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.pending import most_of
-from queue_dispatcher.cycle.reasons import release_window_full, waiting_for_estimate
+from queue_dispatcher.cycle.headroom import Bounds, Headroom
+from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.pending import PendingClass, most_of
+from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.turns import TakenTurns
-from queue_dispatcher.cycle.waits import Because, Refuser, Waits
+from queue_dispatcher.cycle.waits import Outcome, Waits
+from queue_dispatcher.ledger.ledger import Ledger
 
 # A tree in the order of the release window, the least first: the effective priority of its next item,
 # negated; its turn; when that item came, and its id; the number of its root, which no other has.
@@ -30,107 +42,246 @@ _Due = tuple[int, int, int, str, int]
 def decide(snapshot: Snapshot, now_ms: int) -> Decision:
     """Decide at a time, epoch milliseconds, what to do about all that is pending.
 
-    A group of bindings starts whole if any token is left, even one that needs more than are. An item whose
-    estimate is not known keeps its quota, its capacity and its tokens for the rest of the cycle, so that
-    nobody takes them while the estimators are asked; where another process asks them, only its tokens.
+    A group of bindings starts whole if any token is left, even one that needs more than are.
     """
-    cycle = _Cycle(snapshot, now_ms)
-    cycle.run()
-    due = [state.pending.next_due_ms(now_ms) for state in snapshot.queues.values()]
-    due += [queue.changes_ms for queue in cycle.queues]
-    return Decision(
-        tuple(cycle.actions),
-        Waits(cycle.refusers),
-        next_due_ms=min((at for at in due if at is not None), default=None),
-        window_full=tuple(cycle.window_full),
-        turns=cycle.turns.after(cycle.backlog.has_rival),
-    )
+    return AdmissionCycles().decide(snapshot, now_ms)
+
+
+class AdmissionCycles:
+    """Cycles one after the other. What they keep of each other is checked against what it was found by."""
+
+    def __init__(self) -> None:
+        self._ledger: Ledger | None = None
+        self._sets = ClusterSets()
+
+    def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
+        """As `decide`."""
+        steps = self.steps(snapshot, now_ms)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                decision: Decision = stop.value
+                return decision
+
+    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
+        """As `decide`, in steps of well under a millisecond; what is in the snapshot must not change
+        meanwhile.
+
+        Steps that are not taken to their end cost the next cycle what was kept, and nothing else.
+        """
+        if snapshot.ledger is not self._ledger:
+            self._flows: Flows | None = None
+            self._heads: dict[str, QueueHead] = {}
+            self._classes: dict[str, Sequence[PendingClass]] = {}
+            self._backlog = Backlog(snapshot.ledger.tree)
+            self._bounds: Bounds | None = None
+        # Whatever a cycle leaves behind that does not come to its end is not looked at again.
+        self._ledger = None
+        self._flows = Flows(snapshot, self._flows)
+        headroom = Headroom(snapshot, self._flows, self._sets)
+        stopped: dict[str, Reason] = {}
+        candidates: list[QueueHead] = []
+        blocked: list[QueueHead] = []
+        yield from self._heads_of(snapshot, headroom, now_ms, stopped, candidates, blocked)
+        others = snapshot.elsewhere or _ASKING_OTHERS
+        outcome = Outcome(headroom, self._classes.copy(), stopped, others)
+        begun: list[QueueHead] = []
+        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun)
+        for head in blocked:
+            assert head.blocked is not None
+            outcome.blocked[head.name] = head.blocked
+            head.hold(headroom)
+        yield from cycle.run(candidates)
+        due = [head.due_ms for head in self._heads.values()]
+        due += [head.changes_ms for head in (*blocked, *begun)]
+        due += [snapshot.queues[name].pending.next_due_ms(now_ms) for name in stopped]
+        for head in begun:
+            head.end()
+        self._ledger = snapshot.ledger
+        return cycle.decision(min((at for at in due if at is not None), default=None))
+
+    def _heads_of(
+        self,
+        snapshot: Snapshot,
+        headroom: Headroom,
+        now_ms: int,
+        stopped: dict[str, Reason],
+        candidates: list[QueueHead],
+        blocked: list[QueueHead],
+    ) -> Iterator[None]:
+        """Find the heads of all queues, before anything is taken."""
+        heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
+        queues, bounds = snapshot.queues, self._bounds
+        is_within = bounds is not None and bounds.hold(headroom)
+        if not is_within:
+            bounds = Bounds({}, {})
+        for name in [name for name in classes if name not in queues]:
+            del classes[name]
+            if heads.pop(name, None) is not None:
+                backlog.forget(name)
+        for number, (name, state) in enumerate(queues.items()):
+            if not number % _PACE:
+                yield
+            why = state.stopped
+            if why is None and name not in paths:
+                why = queue_stopped(name, "it has no place in the tree of quotas")
+            if why is not None:
+                stopped[name] = why
+                classes[name] = state.pending.classes(now_ms)
+                if heads.pop(name, None) is not None:
+                    backlog.forget(name)
+                continue
+            head = heads.get(name)
+            if head is None:
+                head = heads[name] = QueueHead(state, headroom)
+            if head.keep_or_find(state, headroom, now_ms, is_within=is_within):
+                classes[name] = state.pending.classes(now_ms)
+                backlog.count(name, state.pending)
+            if bounds is not None:
+                head.slack(bounds)
+            if head.found is not None:
+                candidates.append(head)
+            elif head.blocked is not None:
+                blocked.append(head)
+        self._bounds = bounds
 
 
 class _Cycle:
-    """One cycle under way."""
+    """One cycle under way, once the heads have been found."""
 
-    def __init__(self, snapshot: Snapshot, now_ms: int) -> None:
-        self.actions: list[Action] = []
-        self.refusers: dict[ClassKey, Refuser] = {}
-        self.window_full: list[ClassKey] = []
-        self._headroom = Headroom(snapshot)
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        headroom: Headroom,
+        backlog: Backlog,
+        outcome: Outcome,
+        begun: list[QueueHead],
+    ) -> None:
+        self._actions: list[Action] = []
+        self._headroom = headroom
+        self._backlog = backlog
+        self._outcome = outcome
+        self._begun = begun
+        self._turns = TakenTurns(snapshot.turns, snapshot.ledger.tree)
         self._tokens = snapshot.tokens
         self._in_flight = snapshot.in_flight
-        self._probes_left = snapshot.max_probes
+        self._max_probes = snapshot.max_probes
+        self._elsewhere = snapshot.elsewhere
+        # By tree, what the estimators would be asked: the first item of each question.
+        self._questions: dict[int, dict[str, Item]] = {}
         self._asked: set[str] = set()
-        self._elsewhere = None if snapshot.elsewhere is None else Because(snapshot.elsewhere)
-        self.turns = TakenTurns(snapshot.turns, snapshot.ledger.tree)
-        self.backlog = Backlog(snapshot.queues.values(), snapshot.ledger)
-        self.queues = [
-            QueueHead(state, self._headroom, now_ms, self.refusers)
-            for _, state in sorted(snapshot.queues.items())
-        ]
+        self._full: frozenset[str] = frozenset()
 
-    def run(self) -> None:
-        """Give turns while there are tokens and items that have room, then tell all others why they wait."""
-        contests = self._contests() if self._tokens > 0 else {}
-        trees: list[_Due] = [due for root, contest in contests.items() if (due := self._due(root, contest))]
+    def run(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
+        """Give turns while there are tokens and items that have room."""
+        self._backlog.begin()
+        contests: dict[int, Contest] = {}
+        if self._tokens > 0:
+            contests = self._contests(candidates)
+        trees: list[_Due] = []
+        for root, contest in contests.items():
+            yield from contest.find()
+            if contest.winner is not None:
+                trees.append(self._due(root, contest.winner))
         heapq.heapify(trees)
         while trees and self._tokens > 0:
+            yield
             root = trees[0][-1]
             contest = contests[root]
-            due = self._due(root, contest)
-            if due is None:
+            yield from contest.find()
+            winner = contest.winner
+            if winner is None:
                 heapq.heappop(trees)
-            elif due != trees[0]:
+                continue
+            due = self._due(root, winner)
+            if due != trees[0]:
                 heapq.heapreplace(trees, due)
-            else:
-                won = contest.winner
-                assert won is not None
-                self._play(*won)
-                contest.played()
-        only_asking = self._asked and (self._elsewhere is not None or not self._in_flight)
-        full = Because(release_window_full(self._in_flight))
-        if only_asking:
-            full = self._elsewhere or _ASKING_OTHERS
-        for queue in self.queues:
-            while queue.look() is not None:
-                if not only_asking:
-                    self.window_full.append(queue.key)
-                queue.park(full)
+                continue
+            self._play(winner, contest)
+            contest.played()
+        if self._tokens <= 0:
+            self._outcome.full = release_window_full(self._in_flight)
+            left = (head for one in contests.values() for head in one.candidates) if contests else candidates
+            self._full = frozenset(head.item.id for head in left)
+        for number, head in enumerate(self._begun):
+            if not number % _PACE:
+                yield
+            if head.is_strict:
+                head.look()
+                if head.blocked is not None:
+                    self._outcome.blocked[head.name] = head.blocked
 
-    def _contests(self) -> dict[int, Contest]:
+    def decision(self, next_due_ms: int | None) -> Decision:
+        """What was decided."""
+        return Decision(
+            (*self._actions, *map(Probe, self._chosen())),
+            Waits(self._outcome),
+            next_due_ms,
+            window_full=self._full,
+            turns=self._turns.after(self._backlog.has_rival),
+        )
+
+    def _contests(self, candidates: Sequence[QueueHead]) -> dict[int, Contest]:
         queues: dict[int, list[QueueHead]] = {}
-        for queue in self.queues:
-            if queue.is_waiting:
-                queues.setdefault(queue.path[-1], []).append(queue)
+        for head in candidates:
+            queues.setdefault(head.path[-1], []).append(head)
         return {
-            root: Contest(self._headroom, self.backlog, self.turns, root, queues[root])
+            root: Contest(self._headroom, self._backlog, self._turns, root, queues[root], self._begun)
             for root in sorted(queues)
         }
 
-    def _due(self, root: int, contest: Contest) -> _Due | None:
-        won = contest.winner
-        if won is None:
-            return None
-        priority, came_ms, item_id = won[0].rank
-        return (priority, self.turns.tag(-priority, root), came_ms, item_id, root)
+    def _due(self, root: int, winner: QueueHead) -> _Due:
+        priority, came_ms, item_id = winner.rank
+        return (priority, self._turns.tag(-priority, root), came_ms, item_id, root)
 
-    def _play(self, queue: QueueHead, fit: Fit) -> None:
-        """A turn of the queue that has won: its head is admitted, or kept room while somebody is asked."""
-        item = queue.item
-        if fit.is_known or self._elsewhere is None:
-            self._headroom.take(queue.name, item.shape, fit)
-        self._tokens -= len(item.members)
-        if fit.is_known:
-            self._in_flight += len(item.members)
-            self.actions.append(Admit(item, fit.alternative))
-            self.backlog.admitted(queue.path, most_of(item.shape))
-            self.turns.taken(-queue.rank[0], queue.path, len(item.members))
-            queue.move_up()
+    def _play(self, queue: QueueHead, contest: Contest) -> None:
+        """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked."""
+        item, fit = queue.item, queue.fit
+        assert fit is not None
+        if not fit.is_known:
+            self._pass_over(queue, item, contest.is_scarce)
             return
-        if item.shape.probe not in self._asked and self._probes_left > 0:
-            self._asked.add(item.shape.probe)
-            self._probes_left -= 1
-            self.actions.append(Probe(item))
-        queue.park(self._elsewhere or _ASKING)
+        self._headroom.take(queue.name, item.shape, fit)
+        self._tokens -= len(item.members)
+        self._in_flight += len(item.members)
+        self._actions.append(Admit(item, fit.alternative))
+        self._backlog.admitted(queue.path, most_of(item.shape))
+        self._turns.taken(-queue.rank[0], queue.path, len(item.members))
+        key = queue.key
+        if queue.move_up():
+            self._outcome.whole.add(key)
+
+    def _pass_over(self, queue: QueueHead, item: Item, is_scarce: bool) -> None:
+        """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""
+        questions = self._questions.setdefault(queue.path[-1], {})
+        if item.shape.probe not in self._asked and len(questions) >= self._max_probes:
+            queue.stop()
+            return
+        self._asked.add(item.shape.probe)
+        questions.setdefault(item.shape.probe, item)
+        self._outcome.asked[queue.key] = self._elsewhere or _ASKING
+        charge = queue.fit.alternative.charge if queue.fit is not None else ()
+        if self._elsewhere is not None:
+            charge = ()
+        elif is_scarce:
+            self._headroom.keep(queue.name, charge)
+            charge = ()
+        if charge:
+            self._outcome.kept.setdefault(queue.name, []).append(charge)
+        queue.pass_over(charge)
+
+    def _chosen(self) -> list[Item]:
+        """What is asked in this cycle: one question of each tree, then another of each, and so on."""
+        chosen: dict[str, Item] = {}
+        waiting = [list(questions.values()) for questions in self._questions.values()]
+        for turn in range(max(map(len, waiting), default=0)):
+            for items in waiting:
+                if turn < len(items) and len(chosen) < self._max_probes:
+                    chosen.setdefault(items[turn].shape.probe, items[turn])
+        return list(chosen.values())
 
 
-_ASKING = Because(waiting_for_estimate())
-_ASKING_OTHERS = Because(waiting_for_estimate("the estimators are being asked about workloads ahead of it"))
+_PACE = 16
+_ASKING = waiting_for_estimate()
+_ASKING_OTHERS = waiting_for_estimate("the estimators are being asked about workloads ahead of it")

@@ -1,151 +1,276 @@
-"""QueueHead: the item with which a queue competes in a cycle.
+"""QueueHead: the item with which a queue competes, and what is kept of having found it.
 
-That is the first item, in the queue's order, of those that have room: a workload that cannot start neither
-speaks for its queue nor counts in its share. Classes that have been refused are parked.
+The head of a queue is the first item, in the queue's order, of those that have room: a workload that cannot
+start neither speaks for its queue nor counts in its share.
+
+Most queues have the same head in one cycle as in the one before, and most of a full fleet have none. So a
+head is kept until something that it was found by has changed: what waits in the queue and how the queue is
+set up (`PendingQueue.version`, `QueueState`), the time, or what `QueueHeadroom` has read.
 """
 
 import heapq
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.headroom import Fit, Headroom, QueueHeadroom
+from queue_dispatcher.cycle.headroom import Bounds, Fit, Headroom, QueueHeadroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
-from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState
-from queue_dispatcher.cycle.waits import Because, Behind, Refuser
+from queue_dispatcher.ledger.cells import Charge
 
 
 class QueueHead:
-    """A queue's classes, by whose first item is next. `look` before reading ``item`` and ``rank``.
+    """A queue that is not stopped and has a place in the tree.
 
-    ``path``: its number in the tree and those above, up to the root.
+    In each cycle: `keep_or_find`; if ``found`` is not None, `begin`, `look` until it says None, and `end`.
+    ``path``: its number in the tree and those above, up to the root. Of the head, as of the last look:
+    ``fit``, how it may start, ``rank``, ``item`` and ``key``, its class.
+    ``blocked``: the item that holds up all behind it in a StrictFIFO queue, if one does, and its class;
+    ``first``: what ``found`` is charged; ``changes_ms``: when time alone may put another in its place.
     """
 
-    def __init__(
-        self, state: QueueState, headroom: Headroom, now_ms: int, refusers: MutableMapping[ClassKey, Refuser]
-    ) -> None:
+    __slots__ = (
+        "_ahead",
+        "_at_ms",
+        "_headroom",
+        "_is_begun",
+        "_is_strict",
+        "_is_touched",
+        "_left",
+        "_moved",
+        "_next",
+        "_order",
+        "_pending",
+        "_place",
+        "_ranks",
+        "_until_ms",
+        "_version",
+        "blocked",
+        "changes_ms",
+        "due_ms",
+        "first",
+        "fit",
+        "found",
+        "is_done",
+        "item",
+        "key",
+        "looked",
+        "name",
+        "path",
+        "priority",
+        "rank",
+        "state",
+    )
+
+    def __init__(self, state: QueueState, headroom: Headroom) -> None:
         self.name = state.name
-        self.path = headroom.ledger.tree.paths.get(state.name, ())
+        self.path = headroom.ledger.tree.paths[state.name]
+        self.state = state
         self.priority = state.priority
-        self.changes_ms: int | None = None
-        """When time alone may let another item be first in a StrictFIFO queue whose head is blocked."""
-        self.looked = -1
-        """`Headroom.changes` as of the last look."""
-        self._ageing = state.ageing
+        self.found: Fit | None = None
+        self.fit: Fit | None = None
+        self.due_ms: int | None = None
+        self.looked = 0
+        self._left = QueueHeadroom(headroom, state.name)
         self._headroom = headroom
-        self._now_ms = now_ms
-        self._refusers = refusers
-        self._ages = False
-        self._is_strict = state.strategy is QueueingStrategy.STRICT_FIFO
-        # A heap; ranks end with ids, so two entries never compare beyond them.
-        self._heads: list[tuple[Rank, int, PendingClass]] = []
-        classes = state.pending.classes(now_ms)
-        stopped = state.stopped
-        if stopped is None and not self.path:
-            stopped = queue_stopped(state.name, "it has no place in the tree of quotas")
-        if stopped is not None:
-            refusers.update(dict.fromkeys((pending.key for pending in classes), Because(stopped)))
-        elif classes:
-            self._left = QueueHeadroom(headroom, state.name)
-            if not (self._left.refuses(state.pending.least(now_ms)) and self._refuse(classes)):
-                self._order(classes)
+        # What the head was found by, beside what was read of the headroom, and how.
+        self._version = -1
+        self._at_ms = 0
+        self._until_ms: float = _FOREVER
+        self.first: Charge = ()
+        self._order: Sequence[PendingClass] = ()
+        self._ranks: list[Rank] = []
+        self._ahead = 0
+        self._next = 0
+        self._place = 0
+        self._moved: list[tuple[Rank, int, PendingClass]] = []
+        self._is_strict = False
+        self._is_begun = False
+        self._restart()
+
+    def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
+        """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
+
+        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether what waits, or
+        its order, has changed.
+        """
+        pending, left = state.pending, self._left
+        is_same = (
+            self._version == pending.version
+            and (self.state is state or self.state == state)
+            and self._at_ms <= now_ms < self._until_ms
+        )
+        self.state = state
+        self._at_ms = now_ms
+        if is_same and (
+            left.is_told_the_same(headroom) if is_within else left.is_unchanged(headroom, self.first)
+        ):
+            return False
+        left.look_anew(headroom)
+        if not is_same:
+            self._version = pending.version
+            self._order_classes(now_ms)
+        self._restart()
+        self.found = self._find()
+        self._ahead = self._next
+        self._is_touched = False
+        self.first = self.found.alternative.charge if self.found is not None else ()
+        return not is_same
+
+    def slack(self, bounds: Bounds) -> None:
+        """Lower the bounds to those within which the head stays what it is."""
+        self._left.slack(self.first, bounds)
+
+    def begin(self, headroom: Headroom) -> None:
+        """Compete in a cycle, with the head that was kept or found."""
+        self._headroom = headroom
+        self._left.begin(headroom)
+        self.looked = 0
+        self.fit = self.found
+        self._is_begun = True
+
+    def end(self) -> None:
+        """The cycle has ended, and the head is again as it was before."""
+        if self._is_touched:
+            self._restart()
+            self._next = self._ahead
+            self._peek()
+        self._is_begun = False
+
+    def hold(self, headroom: Headroom) -> None:
+        """What the blocked head of a StrictFIFO queue waits for of the queue's own quota, nobody may borrow.
+
+        So Kueue does (pkg/scheduler, v0.20), unless the queue could take it back.
+        """
+        if self.blocked is None or self.state.reclaims or len(self.path) == 1:
+            return
+        charge = self._left.owned_and_short(self.blocked[0].shape, headroom)
+        if charge:
+            headroom.hold(self.name, charge)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether any of its classes may still start in this cycle."""
-        return bool(self._heads)
+    def is_begun(self) -> bool:
+        """Whether it is between `begin` and `end`."""
+        return self._is_begun
 
     @property
-    def rank(self) -> Rank:
-        """Where the item with which it competes stands."""
-        return self._heads[0][0]
+    def is_strict(self) -> bool:
+        """Whether nobody may pass its head."""
+        return self._is_strict
 
     @property
-    def key(self) -> ClassKey:
-        """The class of the item with which it competes."""
-        return self._heads[0][2].key
-
-    @property
-    def item(self) -> Item:
-        """The item with which it competes."""
-        _, place, pending = self._heads[0]
-        return pending.items[place]
+    def least(self) -> tuple[Charge, ...]:
+        """What anything in the queue needs at least, by `PendingQueue.least`."""
+        return self.state.pending.least(self._at_ms)
 
     def look(self) -> Fit | None:
-        """Find the first item that has room, park the classes before it; None once there is none."""
-        self.looked = self._headroom.changes
-        while self._heads:
-            shape = self._heads[0][2].key.shape
-            found = self._left.can_admit(shape)
-            if found is not None:
-                return found
-            # Whoever comes to hold capacity for a blocked head does it here, where it is known to be one.
-            self.park(self._left, blocks=self._left.can_ever_admit(shape))
+        """The first item that still has room becomes the head; None once there is none."""
+        changes = self._headroom.changes
+        if self.looked != changes:
+            self.looked = changes
+            self.fit = None if self.is_done else self._find()
+        return self.fit
+
+    def move_up(self) -> bool:
+        """The head was admitted, and the next of its class takes its place; whether it was the last of it."""
+        moved = self._pop()
+        place = self._place + 1
+        self.looked = -1
+        if place == len(moved.items):
+            return True
+        heapq.heappush(self._moved, (rank(moved.items[place], self.state.ageing, self._at_ms), place, moved))
+        return False
+
+    def pass_over(self, keeps: Charge) -> None:
+        """The head is being asked about, and the next takes its place; in a StrictFIFO queue nobody may.
+
+        What it ``keeps`` those behind it have to leave.
+        """
+        self._left.keep(keeps)
+        self._refuse(blocks=True)
+        self.looked = -1
+
+    def stop(self) -> None:
+        """It does not compete any more in this cycle."""
+        self.is_done = self._is_touched = True
+        self.looked = -1
+
+    def _order_classes(self, now_ms: int) -> None:
+        pending, ageing = self.state.pending, self.state.ageing
+        self.priority = self.state.priority
+        self._is_strict = self.state.strategy is QueueingStrategy.STRICT_FIFO
+        self.due_ms = pending.next_due_ms(now_ms)
+        self._order = pending.classes(now_ms)
+        self._ranks = []
+        points_ms = [self.due_ms]
+        if ageing.cap or any(one.key.ageing for one in self._order):
+            aged = sorted((rank(one.items[0], ageing, now_ms), one) for one in self._order)
+            self._ranks, self._order = [first for first, _ in aged], [one for _, one in aged]
+            points_ms += (next_point_ms(one.items[0], ageing, now_ms) for one in self._order)
+        self._until_ms = min((at for at in points_ms if at is not None), default=_FOREVER)
+
+    def _restart(self) -> None:
+        self._is_touched = False
+        self._next = 0
+        self._place = 0
+        # Classes whose first items were admitted in this cycle, by how the next of them stands: a heap.
+        self._moved = []
+        self.is_done = False
+        self.blocked: tuple[ClassKey, Item] | None = None
+        self.changes_ms: int | None = None
+
+    def _find(self) -> Fit | None:
+        while self.blocked is None and self._peek():
+            fit = self._left.can_admit(self.key.shape)
+            if fit is not None:
+                return fit
+            # The reservation hook: here it is known that a head blocks its queue, and what it is short of.
+            if not self._is_strict and not self._next and self._left.refuses(self.least):
+                # Not even the least that any of them needs has room.
+                self._next = len(self._order)
+                self._is_touched = True
+                return None
+            is_first = self._is_strict and self._left.can_ever_admit(self.key.shape)
+            self._refuse(blocks=is_first)
+            if is_first and self._is_begun:
+                self.hold(self._headroom)
         return None
 
-    def move_up(self) -> None:
-        """The head was admitted; the next of its class takes its place."""
-        _, place, pending = self._heads[0]
-        place += 1
-        if place < len(pending.items):
-            moved_up = rank(pending.items[place], self._ageing, self._now_ms)
-            heapq.heapreplace(self._heads, (moved_up, place, pending))
-        else:
-            heapq.heappop(self._heads)
-
-    def park(self, refuser: Refuser, blocks: bool = True) -> None:
-        """The head has to wait, and with it its class; if it blocks a StrictFIFO queue, all others too."""
-        _, place, parked = heapq.heappop(self._heads)
-        refusers = self._refusers
-        refusers[parked.key] = refuser
-        if not self._is_strict or not blocks:
-            return
-        keys = [pending.key for _, _, pending in self._heads]
-        refusers.update(dict.fromkeys(keys, Behind(parked.items[place], refuser)))
-        if self._ages:
-            points = (
-                next_point_ms(pending.items[at], self._ageing, self._now_ms) for _, at, pending in self._heads
-            )
-            self.changes_ms = min((at for at in points if at is not None), default=None)
-        self._heads.clear()
-
-    def _refuse(self, classes: Sequence[PendingClass]) -> bool:
-        """Refuse all classes, of which none has room; False if who blocks whom has to be looked at."""
-        refuser: Refuser = self._left
-        keys = (pending.key for pending in classes)
-        if not self._is_strict:
-            self._refusers.update(dict.fromkeys(keys, refuser))
-            return True
-        first = min(classes, key=_rank)
-        if self._may_age(classes) or not self._left.can_ever_admit(first.key.shape):
+    def _peek(self) -> bool:
+        """Make the first item that was not refused the head; False if there is none."""
+        at, order = self._next, self._order
+        if at < len(order):
+            one = order[at]
+            first = self._ranks[at] if self._ranks else one.rank
+            if not self._moved or first < self._moved[0][0]:
+                self.rank, self._place, self.item, self.key = first, 0, one.items[0], one.key
+                return True
+        elif not self._moved:
             return False
-        self._refusers.update(dict.fromkeys(keys, Behind(first.items[0], refuser)))
-        self._refusers[first.key] = refuser
+        self.rank, self._place, one = self._moved[0]
+        self.item, self.key = one.items[self._place], one.key
         return True
 
-    def _order(self, classes: Sequence[PendingClass]) -> None:
-        if not self._is_strict:
-            # What has no room now has none later in the cycle, and on a full fleet that is most of it.
-            refused = [one for one in classes if self._left.can_admit(one.key.shape) is None]
-            self._refusers.update(dict.fromkeys((one.key for one in refused), self._left))
-            if len(refused) == len(classes):
-                return
-            parked = set(refused)
-            classes = [one for one in classes if one not in parked]
-        ageing, now_ms = self._ageing, self._now_ms
-        self._ages = self._may_age(classes)
-        if self._ages:
-            self._heads = [(rank(one.items[0], ageing, now_ms), 0, one) for one in classes]
-        else:
-            self._heads = [(one.rank, 0, one) for one in classes]
-        heapq.heapify(self._heads)
+    def _pop(self) -> PendingClass:
+        """Take out the class that `_peek` found."""
+        self._is_touched = True
+        if self._moved and self._moved[0][0] == self.rank:
+            return heapq.heappop(self._moved)[2]
+        self._next += 1
+        return self._order[self._next - 1]
 
-    def _may_age(self, classes: Sequence[PendingClass]) -> bool:
-        return bool(self._ageing.cap) or any(one.key.ageing for one in classes)
+    def _refuse(self, *, blocks: bool) -> None:
+        self._pop()
+        if not blocks or not self._is_strict:
+            return
+        self.blocked = (self.key, self.item)
+        if self._ranks:
+            behind = [one.items[0] for one in self._order[self._next :]]
+            behind += [one.items[place] for _, place, one in self._moved]
+            points = (next_point_ms(item, self.state.ageing, self._at_ms) for item in behind)
+            self.changes_ms = min((at for at in points if at is not None), default=None)
 
 
-def _rank(pending: PendingClass) -> Rank:
-    return pending.rank
+_FOREVER = float("inf")

@@ -3,15 +3,24 @@
 `QueueHeadroom.can_admit` is the only place where it is decided whether something may start: a limit that is
 checked on one path and forgotten on another does not exist. Headroom only shrinks within a cycle, so what was
 refused once need not be asked again before the next.
+
+It is also the only place where a queue reads what it shares with others, and it notes what it read. What is
+left of a cell for a queue falls by at most what is charged to anybody, and rises by at most what anybody
+gives back; so two sums over all queues (`flows`) tell, without asking the quota tree, that what was found in
+an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from fairway.resources import format_amount
+from queue_dispatcher.cycle.assignment import Stuck, assign
+from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
-from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.flows import Flows
+from queue_dispatcher.cycle.items import Alternative, Shape, joined
 from queue_dispatcher.cycle.reasons import (
     Reason,
     never_fits,
@@ -21,8 +30,8 @@ from queue_dispatcher.cycle.reasons import (
     waiting_for_quota,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
-from queue_dispatcher.ledger.cells import Cell, Charge
-from queue_dispatcher.ledger.ledger import Availability
+from queue_dispatcher.ledger.cells import Cell, Charge, added
+from queue_dispatcher.ledger.ledger import Availability, Ledger
 from queue_dispatcher.ledger.tree import UNLIMITED
 
 
@@ -33,28 +42,69 @@ class Fit(NamedTuple):
     is_known: bool
 
 
+@dataclass(slots=True)
+class Bounds:
+    """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
+
+    spent: dict[Cell, int]
+    returned: dict[Cell, float]
+
+    def hold(self, headroom: "Headroom") -> bool:
+        """Whether the sums are within them."""
+        return all(headroom.spent.get(cell, 0) <= most for cell, most in self.spent.items()) and all(
+            headroom.returned.get(cell, 0) < most for cell, most in self.returned.items()
+        )
+
+
 class Headroom:
     """What the queues of a cycle share; starts as the snapshot says, which stays as it is."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(
+        self, snapshot: Snapshot, flows: Flows | None = None, sets: ClusterSets | None = None
+    ) -> None:
+        flows = flows or Flows(snapshot)
         self.ledger = snapshot.ledger.fork()
         self.changes = 0
         """Grows with all that is taken, which tells whoever looked whether anything has changed since."""
-        totals = self.ledger.totals
-        self.capacity = {cell: free + totals.get(cell, 0) for cell, free in snapshot.envelope.items()}
+        self.capacity: Mapping[Cell, int] = flows.capacity
         """By cell, what may be charged in all, wherever that is bounded by what is there."""
-        self._verdicts = dict(snapshot.verdicts)
+        self.spent = dict(flows.spent)
+        """By cell, all that was ever charged or is kept, in the measure of `Flows.spent`."""
+        self.returned: Mapping[Cell, int] = flows.returned
+        self.verdicts = dict(snapshot.verdicts)
+        self._sets = sets or ClusterSets()
         # What was admitted on the word of the estimators, and how much of it each answer has been told.
         self._taken: list[tuple[str, Verdict]] = []
         self._told: dict[str, tuple[int, int]] = {}
+        # As `ledger`, with what is held for the heads of StrictFIFO queues; None while nothing is.
+        self._held: Ledger | None = None
+        self._holders: set[str] = set()
 
     def free(self, cell: Cell) -> int:
         """What is physically left of a cell, whoever is to be charged."""
         return self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
 
-    def estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
+    def available(self, queue: str, path: tuple[int, ...], cell: Cell) -> int:
+        """What quota and capacity have left for the queue at the beginning of the path."""
+        free = self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+        if self._held is not None:
+            return min(free, self.availability(queue, cell).amount)
+        amount = self.ledger.available_at(path, cell)
+        return min(free, amount)
+
+    def availability(self, queue: str, cell: Cell) -> Availability:
+        """What quota has left for the queue: of what is held for others, nothing that it would borrow."""
+        left = self.ledger.availability(queue, cell)
+        if self._held is None or queue in self._holders:
+            return left
+        held = self._held.availability(queue, cell)
+        if held.amount >= left.amount:
+            return left
+        own = min(left.amount, self.ledger.unborrowed(queue, cell))
+        return held if held.amount >= own else Availability(own, held.bound_by)
+
+    def estimated(self, shape: Shape, alternative: Alternative, verdict: Verdict | None) -> Fit | None:
         """The fit of a shape with a probe, quota and capacity; None if the estimators find no room."""
-        verdict = self._verdicts.get(shape.probe)
         if verdict is None:
             return Fit(alternative, is_known=False)
         if verdict.fits <= 0:
@@ -62,62 +112,150 @@ class Headroom:
         # Room that is used up, by alike workloads or by others, is a question to ask again, not a refusal.
         return Fit(alternative, is_known=self._left(shape.probe, verdict) > 0)
 
-    def unestimated(self, shape: Shape) -> Reason:
-        """Why the estimators find no room for it, or cannot tell."""
-        verdict = self._verdicts[shape.probe]
-        told = "; ".join(verdict.reasons)
-        if verdict.unanswered:
-            return waiting_for_estimate(told, verdict.unanswered)
-        return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
-
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
-        """Charge what `can_admit` has found to fit; if that is not known for sure, it is only kept free."""
-        self.changes += 1
-        self.ledger.charge(queue, fit.alternative.charge)
-        if shape.probe and fit.is_known:
-            self._taken.append((shape.probe, self._verdicts[shape.probe]))
+        """Charge what `QueueHeadroom.can_admit` has found to fit for sure."""
+        self.keep(queue, fit.alternative.charge)
+        if shape.probe:
+            self._taken.append((shape.probe, self.verdicts[shape.probe]))
 
     def _left(self, probe: str, verdict: Verdict) -> int:
         told, lost = self._told.get(probe, (0, 0))
         if told < len(self._taken):
+            own = self._sets.of(verdict.clusters)
             for by, taken in self._taken[told:]:
                 if by == probe:
                     lost += verdict.per
-                elif not taken.clusters.isdisjoint(verdict.clusters):
+                elif own & self._sets.of(taken.clusters):
                     lost += displaced(taken.pods, verdict.pods)
             self._told[probe] = (len(self._taken), lost)
         return verdict.left(lost)
 
+    def keep(self, queue: str, charge: Charge) -> None:
+        """Let nobody else have it for the rest of the cycle."""
+        self.changes += 1
+        self.ledger.charge(queue, charge)
+        if self._held is not None:
+            self._held.charge(queue, charge)
+        self._spend(charge)
 
-_UNSEEN = Availability(UNLIMITED, -1)
+    def hold(self, queue: str, charge: Charge) -> None:
+        """Keep what the queue owns from those who would borrow it, for the rest of the cycle."""
+        self.changes += 1
+        if self._held is None:
+            self._held = self.ledger.fork()
+        self._held.charge(queue, charge)
+        self._holders.add(queue)
+        self._spend(charge)
+
+    def is_held(self, queue: str, cell: Cell) -> bool:
+        """Whether less is left for the queue because of what is held for others."""
+        return self.availability(queue, cell).amount < self.ledger.availability(queue, cell).amount
+
+    def most_in(self, root: int, cell: Cell) -> int:
+        """At least what any queue of a tree may be charged."""
+        tree, free = self.ledger.tree, self.free(cell)
+        if not tree.lends_all(root, cell):
+            return free
+        return min(free, self.ledger.bounds(tree.nodes[root].name, cell)[0])
+
+    def _spend(self, charge: Charge) -> None:
+        for cell, amount in charge:
+            self.spent[cell] = self.spent.get(cell, 0) + amount
 
 
 @dataclass(slots=True)
 class _Left:
-    """What is left of a cell for a queue, as far as anybody has looked.
+    """What was left of a cell for a queue when somebody looked.
 
-    ``most``: what it could be charged if nothing else ran. ``quota``: what its quota had left at the last
-    look; ``amount``: that, or what was physically free, if less. There is never more again in the cycle.
-    ``ceiling``: the total, over all queues, up to which charges to this one are known to fit, since whatever
-    is charged to anybody takes at most as much from this queue. Only between the two is there a need to look
-    again.
+    ``ceiling``: up to which sum of all that is spent charges to the queue are known to fit. ``rises``: the
+    sum of all that is given back from which on what was refused for want of this cell may fit.
     """
 
-    most: int
-    amount: int = UNLIMITED
-    quota: Availability = _UNSEEN
-    ceiling: int = -1
+    amount: int
+    ceiling: int
+    rises: float = inf
 
 
 class QueueHeadroom:
-    """What is left for one queue of the ledger's tree."""
+    """What is left for one queue of the ledger's tree.
+
+    It may be kept from cycle to cycle: `begin` tells it of the next, `look_anew` that nothing holds any more.
+    """
 
     def __init__(self, headroom: Headroom, queue: str) -> None:
         self._headroom = headroom
         self._queue = queue
-        self._node = headroom.ledger.tree.paths[queue][0]
-        self._totals = headroom.ledger.totals
+        self._path = headroom.ledger.tree.paths[queue]
+        # What was read before anything was taken in the cycle, which is what may hold in the next too.
         self._cells: dict[Cell, _Left] = {}
+        self._verdicts: dict[str, Verdict | None] = {}
+        self._capacities: dict[Cell, int | None] = {}
+        # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
+        self._distances: dict[Cell, tuple[int, int]] = {}
+        self._narrow: dict[Alternative, Alternative] = {}
+        # What was read since.
+        self._now: dict[Cell, _Left] = {}
+        self._kept: dict[Cell, int] = {}
+        self._is_first = False
+
+    def begin(self, headroom: Headroom) -> None:
+        """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
+        self._headroom = headroom
+        self._now = {}
+        self._kept = {}
+        self._is_first = False
+
+    def look_anew(self, headroom: Headroom) -> None:
+        """Everything may have changed; until `begin`, what is read is noted."""
+        self.begin(headroom)
+        self._is_first = True
+        self._cells = {}
+        self._verdicts = {}
+        self._capacities = {}
+        self._distances = {}
+        self._narrow = {}
+
+    def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
+        """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
+        spent, returned, cells = headroom.spent, headroom.returned, self._cells
+        for cell, amount in charge:
+            if amount + spent.get(cell, 0) > cells[cell].ceiling:
+                return False
+        for cell, left in cells.items():
+            if returned.get(cell, 0) >= left.rises:
+                return False
+        for cell, flow in self._distances.items():
+            if self._flow(headroom, cell) != flow:
+                return False
+        return self.is_told_the_same(headroom)
+
+    def is_told_the_same(self, headroom: Headroom) -> bool:
+        """Whether verdicts and capacities are those that were read."""
+        if self._verdicts:
+            verdicts = headroom.verdicts
+            for probe, verdict in self._verdicts.items():
+                if verdicts.get(probe) is not verdict:
+                    return False
+        if self._capacities:
+            capacity = headroom.capacity
+            for cell, most in self._capacities.items():
+                if capacity.get(cell) != most:
+                    return False
+        return True
+
+    def slack(self, charge: Charge, bounds: Bounds) -> None:
+        """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
+        for cell, amount in charge:
+            ceiling = self._cells[cell].ceiling - amount
+            if ceiling < bounds.spent.get(cell, inf):
+                bounds.spent[cell] = ceiling
+        for cell, left in self._cells.items():
+            if left.rises < bounds.returned.get(cell, inf):
+                bounds.returned[cell] = left.rises
+        # How far away something would be borrowed may change with anything that is charged or given back.
+        for cell, (spent, returned) in self._distances.items():
+            bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
+            bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
 
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
@@ -126,90 +264,223 @@ class QueueHeadroom:
         """
         if shape.never is not None:
             return None
-        cells, totals = self._cells, self._totals
+        if shape.further or shape.avoids_borrowing:
+            found = self._assign(shape)
+            return None if isinstance(found, Stuck) else self._estimated(shape, found)
+        headroom, cells = self._headroom, self._cells
+        spent, is_first = headroom.spent, self._is_first
         for alternative in shape.alternatives:
+            if alternative.places:
+                alternative = self._narrowed(alternative)
             for cell, amount in alternative.charge:
-                left = cells.get(cell) or self._first_look(cell)
-                if amount + totals.get(cell, 0) > left.ceiling and (
-                    amount > left.amount or amount > self._look(cell, left).amount
-                ):
+                left = cells.get(cell)
+                if left is None and is_first:
+                    left = cells[cell] = self._look(cell, spent.get(cell, 0))
+                if (
+                    left is None or amount + spent.get(cell, 0) > left.ceiling or self._kept
+                ) and not self._has(cell, amount):
                     break
             else:
-                return self._headroom.estimated(shape, alternative) if shape.probe else Fit(alternative, True)
+                return self._estimated(shape, alternative)
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
         """Whether nothing has room because not even the least does, by `PendingQueue.least`."""
-        cells, totals = self._cells, self._totals
         for charge in least:
             for cell, amount in charge:
-                left = cells.get(cell) or self._first_look(cell)
-                if amount + totals.get(cell, 0) > left.ceiling and amount > self._look(cell, left).amount:
+                if not self._has(cell, amount):
                     break
             else:
                 return False
         return bool(least)
 
     def can_ever_admit(self, shape: Shape) -> bool:
-        """Whether a workload of the shape could start if nothing else ran."""
-        return shape.never is None and any(map(self._is_possible, shape.alternatives))
+        """Whether a workload of the shape could start if nothing else ran; True where that is undecided."""
+        if shape.never is not None:
+            return False
+        if shape.further:
+            found = assign(self._parts(shape), self._could_have)
+            if isinstance(found, Stuck) and not found.is_undecided:
+                return False
+        elif not any(map(self._is_possible, self._ways(shape))):
+            return False
+        verdict = self._verdict(shape) if shape.probe else None
+        return verdict is None or not verdict.never
+
+    def keep(self, charge: Charge) -> None:
+        """For the rest of the cycle, leave so much to somebody ahead in this queue."""
+        for cell, amount in charge:
+            self._kept[cell] = self._kept.get(cell, 0) + amount
+
+    def owned_and_short(self, shape: Shape, headroom: Headroom) -> Charge:
+        """What can be held for a refused shape: what is left of the queue's own quota, where it lacks quota.
+
+        Nothing where it would have to borrow, or where quota is not what it lacks.
+        """
+        ledger, queue = headroom.ledger, self._queue
+        ways = self._ways(shape)
+        if shape.further:
+            ways = [joined([options[0] for options in self._parts(shape)])]
+        for alternative in ways:
+            charge = alternative.charge
+            if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
+                continue
+            owned = [(cell, min(amount, ledger.owned_left(queue, cell))) for cell, amount in charge]
+            held = tuple(pair for pair in owned if pair[1])
+            if held and any(amount > ledger.availability(queue, cell).amount for cell, amount in charge):
+                return held
+        return ()
 
     def why(self, shape: Shape) -> Reason:
         """Why the shape was refused: what the first alternative lacks that is possible at all."""
         if shape.never is not None:
             return shape.never
+        verdict = self._verdict(shape) if shape.probe else None
+        ways = self._ways(shape)
+        if shape.further:
+            ever, now = assign(self._parts(shape), self._could_have), self._assign(shape)
+            if isinstance(ever, Stuck) and not ever.is_undecided:
+                return self._never(ever.options[0])
+            # Of the part that fits nowhere now, with what the parts before it take.
+            ways = now.options if isinstance(now, Stuck) else [now]
+        elif not ways:
+            return _NO_ALTERNATIVE
+        elif not any(map(self._is_possible, ways)):
+            return self._never(ways[0])
         short: tuple[Cell, int] | None = None
-        for alternative in filter(self._is_possible, shape.alternatives):
-            lacks = (pair for pair in alternative.charge if pair[1] > self._left(pair[0]))
+        for alternative in [one for one in ways if self._is_possible(one)] or ways:
+            lacks = (pair for pair in alternative.charge if not self._has(*pair))
             first = next(lacks, None)
-            if first is None:
-                return self._headroom.unestimated(shape)
+            if verdict is not None and (first is None or verdict.never):
+                return _unestimated(verdict)
             short = short or first
-        if short is not None:
-            return self._short(*short)
-        return self._never(shape.alternatives[0]) if shape.alternatives else _NO_ALTERNATIVE
+        return self._short(*short) if short is not None else _NO_ALTERNATIVE
+
+    def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
+        if not shape.probe:
+            return Fit(alternative, True)
+        return self._headroom.estimated(shape, alternative, self._verdict(shape))
+
+    def _assign(self, shape: Shape) -> Alternative | Stuck:
+        return assign(self._parts(shape), self._has, self._distance if shape.avoids_borrowing else None)
+
+    def _distance(self, charge: Charge) -> int:
+        """How far away the queue would borrow it."""
+        headroom = self._headroom
+        if not headroom.changes:
+            for cell, _ in charge:
+                self._distances[cell] = self._flow(headroom, cell)
+        return headroom.ledger.borrowing_distance(self._queue, charge)
+
+    def _flow(self, headroom: Headroom, cell: Cell) -> tuple[int, int]:
+        return headroom.spent.get(cell, 0), headroom.returned.get(cell, 0)
+
+    def _ways(self, shape: Shape) -> Sequence[Alternative]:
+        return [self._narrowed(one) for one in shape.alternatives]
+
+    def _parts(self, shape: Shape) -> list[list[Alternative]]:
+        return [[self._narrowed(one) for one in options] for options in shape.parts]
+
+    def _narrowed(self, alternative: Alternative) -> Alternative:
+        """The alternative without the flavors that can never take it, unless none can.
+
+        Karmada may put it on one of those all the same, while nobody tells it where to: then it is charged
+        there, and the queue waits until it is back within its quota. The other way, the smallest flavor of a
+        queue would set the largest workload of all.
+        """
+        if not alternative.places:
+            return alternative
+        found = self._narrow.get(alternative)
+        if found is None:
+            left = [place for place in alternative.places if self._is_possible(place)]
+            found = alternative
+            if left and len(left) < len(alternative.places):
+                flavors = {pair for place in left for pair in place.flavors}
+                found = Alternative(
+                    tuple(pair for pair in alternative.flavors if pair in flavors),
+                    added(*(place.charge for place in left)),
+                    component=alternative.component,
+                )
+            self._narrow[alternative] = found
+        return found
+
+    def _verdict(self, shape: Shape) -> Verdict | None:
+        found = self._verdicts[shape.probe] = self._headroom.verdicts.get(shape.probe)
+        return found
+
+    def _has(self, cell: Cell, amount: int) -> bool:
+        """Whether so much more may be charged just now."""
+        headroom = self._headroom
+        spent = headroom.spent.get(cell, 0)
+        left = self._cells.get(cell)
+        if left is None and self._is_first:
+            left = self._cells[cell] = self._look(cell, spent)
+        kept = self._kept.get(cell, 0) if self._kept else 0
+        if left is not None and amount + kept + spent <= left.ceiling:
+            return True
+        if left is not None and self._is_first:
+            left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
+            return False
+        now = self._now.get(cell)
+        if now is None or now.amount >= amount + kept > now.ceiling - spent:
+            now = self._now[cell] = self._look(cell, spent)
+        return amount + kept <= now.amount
+
+    def _look(self, cell: Cell, spent: int) -> _Left:
+        amount = self._headroom.available(self._queue, self._path, cell)
+        return _Left(amount, spent + amount)
 
     def _is_possible(self, alternative: Alternative) -> bool:
-        cells = self._cells
-        for cell, amount in alternative.charge:
-            if amount > (cells.get(cell) or self._first_look(cell)).most:
-                return False
-        return True
+        return all(amount <= self._most(cell) for cell, amount in alternative.charge)
 
-    def _left(self, cell: Cell) -> int:
-        """What may be charged of a cell just now."""
-        return self._look(cell, self._cells.get(cell) or self._first_look(cell)).amount
+    def _could_have(self, cell: Cell, amount: int) -> bool:
+        return amount <= self._most(cell)
 
-    def _first_look(self, cell: Cell) -> _Left:
+    def _most(self, cell: Cell) -> int:
+        """What could be charged if nothing else ran."""
+        capacity = self._capacities[cell] = self._headroom.capacity.get(cell)
+        most = self._headroom.ledger.tree.limits(cell).most[self._path[0]]
+        return most if capacity is None else min(most, capacity)
+
+    def _short(self, cell: Cell, asked: int) -> Reason:
         headroom = self._headroom
-        most = min(headroom.ledger.tree.limits(cell).most[self._node], headroom.capacity.get(cell, UNLIMITED))
-        left = self._cells[cell] = _Left(most)
-        return left
-
-    def _look(self, cell: Cell, left: _Left) -> _Left:
-        headroom, total = self._headroom, self._totals.get(cell, 0)
-        left.quota = headroom.ledger.availability(self._queue, cell)
-        left.ceiling = min(total + left.quota.amount, headroom.capacity.get(cell, UNLIMITED))
-        left.amount = left.ceiling - total
-        return left
-
-    def _short(self, cell: Cell, amount: int) -> Reason:
-        ledger, quota = self._headroom.ledger, self._cells[cell].quota
-        flavor, resource = ledger.tree.table.name(cell)
+        amount = asked + self._kept.get(cell, 0)
+        quota = headroom.availability(self._queue, cell)
+        flavor, resource = headroom.ledger.tree.table.name(cell)
         if amount <= quota.amount:
-            missing = amount + self._totals.get(cell, 0) - self._headroom.capacity[cell]
+            missing = amount - headroom.free(cell)
             return waiting_for_capacity(
-                f"{format_amount(resource, missing)} {resource} too few are free in flavor {flavor}"
+                f"{format_amount(resource, missing)} {resource} more are needed than are free in flavor "
+                f"{flavor}"
             )
-        shortage = ledger.shortage(self._queue, cell, amount, quota)
+        if headroom.is_held(self._queue, cell):
+            lacks = format_amount(resource, amount - quota.amount)
+            return waiting_for_borrowing(self._queue, flavor, resource, lacks, is_held=True)
+        shortage = headroom.ledger.shortage(self._queue, cell, amount, quota)
+        lacks = format_amount(resource, shortage.missing)
         waits = waiting_for_borrowing if shortage.is_borrowing else waiting_for_quota
-        return waits(shortage.node, flavor, resource, format_amount(resource, shortage.missing))
+        # What queues below it use is many numbers to add up, and no answer to who could give something back.
+        is_leaf = not headroom.ledger.tree.children(headroom.ledger.tree.paths[shortage.node][0])
+        used = headroom.ledger.used(shortage.node, cell) if is_leaf else 0
+        borrowers = [
+            (name, format_amount(resource, more))
+            for name, more in headroom.ledger.borrowers(shortage.node, cell)
+        ]
+        return waits(
+            shortage.node,
+            flavor,
+            resource,
+            lacks,
+            format_amount(resource, used) if used else "",
+            borrowers,
+        )
 
     def _never(self, alternative: Alternative) -> Reason:
-        cell, amount = next((c, a) for c, a in alternative.charge if a > self._cells[c].most)
-        flavor, resource = self._headroom.ledger.tree.table.name(cell)
+        ledger = self._headroom.ledger
+        cell, amount = next((c, a) for c, a in alternative.charge if a > self._most(c))
+        flavor, resource = ledger.tree.table.name(cell)
         asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
-        most = self._headroom.ledger.tree.most(self._queue, cell)
+        most = ledger.tree.most(self._queue, cell)
         if amount > most:
             return never_fits(
                 f"{asked}; queue {self._queue} can never use more than {format_amount(resource, most)}, even "
@@ -217,6 +488,19 @@ class QueueHeadroom:
             )
         capacity = max(0, self._headroom.capacity[cell])
         return never_fits(f"{asked}, which has {format_amount(resource, capacity)} in all")
+
+
+def _unestimated(verdict: Verdict) -> Reason:
+    """Why the estimators find no room, or cannot tell."""
+    told = "; ".join(verdict.reasons)
+    if verdict.unanswered:
+        return waiting_for_estimate(told, verdict.unanswered)
+    if verdict.never:
+        return never_fits(
+            told or "the estimators find no cluster that could take it, were it empty",
+            "the workload asks for less or for other nodes, or such nodes are added",
+        )
+    return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
 
 _NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")

@@ -4,11 +4,12 @@ Items of one shape and priority differ only in when they came, so a cycle that f
 has found none for all of them. That is what keeps a full fleet with 100,000 waiting workloads cheap.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.ledger.cells import Charge
+from queue_dispatcher.ledger.cells import Charge, added
 
 GROUP_PREFIX = "group "
 """How the name of an item begins that stands for a group; no name of an object can."""
@@ -16,14 +17,28 @@ GROUP_PREFIX = "group "
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way to charge a workload: which flavor each of its resources comes from, and how much that is.
+    """One way to charge a workload, or a part of it: which flavor each resource comes from, and how much.
 
-    ``flavors``: pairs of resource and flavor. A workload that may land on several flavors is charged to each
-    of them until Karmada has placed it, so a resource can be named more than once.
+    ``flavors``: pairs of resource and flavor. What may land on several flavors is charged to each of them
+    until Karmada has placed it, so a resource can be named more than once; ``places`` then says what is
+    charged for each flavor that it may land on, one by one. ``component``: whose pods these are; empty for
+    all. ``parts``: of a workload whose parts have flavors of their own, those, in order.
     """
 
     flavors: tuple[tuple[str, str], ...]
     charge: Charge
+    places: tuple["Alternative", ...] = ()
+    component: str = ""
+    parts: tuple["Alternative", ...] = ()
+
+
+def joined(chosen: Sequence[Alternative]) -> Alternative:
+    """The alternative of a workload from what was chosen for each of its parts."""
+    if len(chosen) == 1:
+        return chosen[0]
+    flavors = dict.fromkeys(pair for one in chosen for pair in one.flavors)
+    parts = tuple(part for one in chosen for part in one.parts or (one,))
+    return Alternative(tuple(flavors), added(*(one.charge for one in chosen)), parts=parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +46,11 @@ class Shape:
     """What alike workloads of one queue ask for; one object for all of them, compared by identity.
 
     ``key``: a digest that is the same in every process. ``alternatives``: in the queue's order of flavors;
-    empty only with ``never``, which says why no admission can be possible. ``probe``: what the estimators
-    are asked about, equal for all shapes that are the same question; empty where nobody needs to be asked.
+    empty only with ``never``, which says why no admission can be possible. ``further``: where parts of the
+    workload may come from different flavors, the alternatives of each part beyond the first, which are what
+    ``alternatives`` are then of. ``avoids_borrowing``: a later flavor that needs no borrowing goes first.
+    ``probe``: what the estimators are asked about, equal for all shapes that are the same question; empty
+    where nobody needs to be asked.
     """
 
     key: str
@@ -40,6 +58,18 @@ class Shape:
     alternatives: tuple[Alternative, ...]
     never: Reason | None = None
     probe: str = ""
+    further: tuple[tuple[Alternative, ...], ...] = ()
+    avoids_borrowing: bool = False
+
+    @property
+    def parts(self) -> tuple[tuple[Alternative, ...], ...]:
+        """The alternatives of each part, in order; none of what can never be admitted."""
+        return (self.alternatives, *self.further) if self.alternatives else ()
+
+    @property
+    def preferred(self) -> Alternative | None:
+        """The first alternative of each part, whether or not there is room; None where there is none."""
+        return joined([options[0] for options in self.parts]) if self.alternatives else None
 
 
 @dataclass(frozen=True, slots=True)

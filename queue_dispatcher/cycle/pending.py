@@ -1,8 +1,9 @@
 """PendingQueue: the items that wait in one ClusterQueue.
 
 Items of one shape, priority and ageing form a class and stand in it in the order in which they came, so a
-cycle looks at the first of each class, however many stand behind it. What is backing off is held apart until
-its time has come. The same items give the same classes in whatever order they were added.
+cycle looks at the first of each class, however many stand behind it; classes stand in the order of their
+first items. What is backing off is held apart until its time has come. The same items give the same classes
+in whatever order they were added.
 """
 
 import heapq
@@ -11,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.items import Item, Shape
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.order import Rank, rank
-from queue_dispatcher.ledger.cells import Cell, Charge
+from queue_dispatcher.ledger.cells import Cell, Charge, added
 
 
 class PendingClass:
@@ -35,9 +36,13 @@ class PendingQueue:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.version = 0
+        """Grows with every change of what waits, and of what of it is due."""
         self._items: dict[str, Item] = {}
         self._classes: list[PendingClass] = []
-        self._by_line: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
+        # Whether somebody may still read `_classes`, which then is left as it is and changed in a copy.
+        self._is_shared = False
+        self._by_class: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
         self._later: list[Item] = []
         self._advanced_ms = 0
         self._least: tuple[Charge, ...] | None = None
@@ -58,6 +63,7 @@ class PendingQueue:
     def add(self, item: Item) -> None:
         """Put an item in its place in the line; it replaces one of the same id."""
         self.remove(item.id)
+        self.version += 1
         self._items[item.id] = item
         self._count(item.shape, 1)
         if item.due_ms > self._advanced_ms:
@@ -70,17 +76,22 @@ class PendingQueue:
         item = self._items.pop(item_id, None)
         if item is None:
             return None
+        self.version += 1
         self._count(item.shape, -1)
         if item.due_ms > self._advanced_ms:
             del self._later[bisect_left(self._later, _due(item), key=_due)]
             return item
-        found = self._by_line[_line(item)]
-        del found.items[bisect_left(found.items, _came(item), key=_came)]
+        found = self._by_class[_class_of(item)]
+        place = bisect_left(found.items, _came(item), key=_came)
+        if place:
+            del found.items[place]
+            return item
+        self._take_out(found)
+        del found.items[0]
         if found.items:
-            found.rank = (found.rank[0], *_came(found.items[0]))
+            self._put(found)
         else:
-            del self._by_line[_line(item)]
-            self._classes.remove(found)
+            del self._by_class[_class_of(item)]
             self._least = None
         return item
 
@@ -90,12 +101,16 @@ class PendingQueue:
             return
         self._advanced_ms = now_ms
         due = self._due_by(now_ms)
+        if not due:
+            return
+        self.version += 1
         for item in self._later[:due]:
             self._line_up(item)
         del self._later[:due]
 
     def classes(self, now_ms: int) -> Sequence[PendingClass]:
-        """The classes of what is due, by priority, the highest first, then by shape."""
+        """The classes of what is due, in the order of their first items without ageing; never changed."""
+        self._is_shared = True
         if not self._later or not self._due_by(now_ms):
             return self._classes
         advanced = PendingQueue(self.name)
@@ -112,7 +127,13 @@ class PendingQueue:
         if self._later and self._due_by(now_ms):
             return ()
         if self._least is None:
-            self._least = _least(one.key.shape for one in self._classes)
+            self._least = least_of(
+                # Of what may land on several flavors, some may be left out.
+                tuple(() if way.places else way.charge for way in one.key.shape.alternatives)
+                for one in self._classes
+                # What never fits needs no room to be refused.
+                if one.key.shape.never is None
+            )
         return self._least
 
     def later(self, now_ms: int) -> Sequence[Item]:
@@ -160,18 +181,36 @@ class PendingQueue:
         return bisect_right(self._later, now_ms, key=lambda item: item.due_ms)
 
     def _line_up(self, item: Item) -> None:
-        found = self._by_line.get(_line(item))
-        if found is not None:
+        found = self._by_class.get(_class_of(item))
+        if found is None:
+            found = PendingClass(ClassKey(self.name, *_class_of(item)), item)
+            self._by_class[_class_of(item)] = found
+            self._put(found)
+            self._least = None
+        elif _came(item) < _came(found.items[0]):
+            self._take_out(found)
+            found.items.insert(0, item)
+            self._put(found)
+        else:
             insort(found.items, item, key=_came)
-            found.rank = (found.rank[0], *_came(found.items[0]))
-            return
-        found = PendingClass(ClassKey(self.name, *_line(item)), item)
-        self._by_line[_line(item)] = found
-        insort(self._classes, found, key=_standing)
-        self._least = None
+
+    def _put(self, found: PendingClass) -> None:
+        """Put a class where its first item stands."""
+        found.rank = (found.rank[0], *_came(found.items[0]))
+        insort(self._changeable(), found, key=_rank)
+
+    def _take_out(self, found: PendingClass) -> None:
+        classes = self._changeable()
+        del classes[bisect_left(classes, found.rank, key=_rank)]
+
+    def _changeable(self) -> list[PendingClass]:
+        if self._is_shared:
+            self._classes = self._classes.copy()
+            self._is_shared = False
+        return self._classes
 
 
-def _line(item: Item) -> tuple[Shape, int, Ageing | None]:
+def _class_of(item: Item) -> tuple[Shape, int, Ageing | None]:
     return (item.shape, item.priority, item.ageing)
 
 
@@ -179,27 +218,30 @@ def most_of(shape: Shape) -> Charge:
     """What a workload of the shape may be charged of each cell, whichever way it is admitted."""
     if shape.never is not None:
         return ()
-    if len(shape.alternatives) == 1:
+    if len(shape.alternatives) == 1 and not shape.further:
         return shape.alternatives[0].charge
+    return added(*(_most_of_part(options) for options in shape.parts))
+
+
+def _most_of_part(options: Sequence[Alternative]) -> Charge:
     most: dict[Cell, int] = {}
-    for alternative in shape.alternatives:
+    for alternative in options:
         for cell, amount in alternative.charge:
             most[cell] = max(amount, most.get(cell, 0))
     return tuple(most.items())
 
 
-def _least(shapes: Iterable[Shape]) -> tuple[Charge, ...]:
-    """By the alternatives' places, the cells that all alternatives there have, each with the least amount."""
+def least_of(ways: Iterable[Sequence[Charge]]) -> tuple[Charge, ...]:
+    """Of charges by the places of alternatives: in each place the cells that all have, with the least."""
     least: list[dict[Cell, int]] = []
-    for shape in shapes:
-        # What never fits needs no room to be refused.
-        for place, alternative in enumerate(shape.alternatives if shape.never is None else ()):
-            charge = dict(alternative.charge)
+    for charges in ways:
+        for place, charge in enumerate(charges):
             if place == len(least):
-                least.append(charge)
-            else:
-                known = least[place]
-                least[place] = {c: min(amount, known[c]) for c, amount in charge.items() if c in known}
+                least.append(dict(charge))
+                continue
+            known = least[place]
+            wanted = dict(charge)
+            least[place] = {c: min(amount, wanted[c]) for c, amount in known.items() if c in wanted}
     return tuple(tuple(charge.items()) for charge in least)
 
 
@@ -211,7 +253,5 @@ def _due(item: Item) -> tuple[int, str]:
     return (item.due_ms, item.id)
 
 
-def _standing(pending: PendingClass) -> tuple[int, str, int, int]:
-    ageing = pending.key.ageing
-    steps = (ageing.step_ms, ageing.cap) if ageing else (0, 0)
-    return (-pending.key.priority, pending.key.shape.key, *steps)
+def _rank(pending: PendingClass) -> Rank:
+    return pending.rank

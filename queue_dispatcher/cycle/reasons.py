@@ -3,7 +3,7 @@
 The kinds are those of the visibility API, of Events and of the metric label ``reason``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,13 @@ Kind = Literal[
     "WaitingForGangMembers",
     "BackingOff",
     "ReleaseWindowFull",
+    "LeftAlone",
 ]
+
+Borrowers = Sequence[tuple[str, str]]
+"""Queues that use more than they own, and how much more, as people read amounts."""
+MAX_BORROWERS = 3
+"""How many of them are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +76,54 @@ def never_fits(problem: str, ends: str = "ask for less, or have the quota or the
     return Reason("NeverFits", problem, ends)
 
 
-def waiting_for_quota(node: str, flavor: str, resource: str, missing: str) -> Reason:
-    """The quota of ``node`` (the queue, or one above it) is in use."""
-    text = f"{missing} {resource} of flavor {flavor} too few are left in queue {node}"
+def waiting_for_quota(
+    node: str, flavor: str, resource: str, missing: str, used: str = "", borrowers: Borrowers = ()
+) -> Reason:
+    """The quota of ``node`` (the queue, or one above it) is in use; ``used``: by its own workloads."""
+    text = f"queue {node} is short of {missing} {resource} of flavor {flavor}{_borrowed(borrowers)}"
     ends = f"workloads that use {resource} in queue {node} finish, or its quota is raised"
     return Reason("WaitingForQuota", text, ends)
 
 
-def waiting_for_borrowing(node: str, flavor: str, resource: str, missing: str) -> Reason:
-    """The queue's own quota is used up, and its borrowing limit or its lenders give no more."""
-    text = f"beyond the quota of queue {node}, {missing} {resource} of flavor {flavor} cannot be borrowed now"
-    ends = f"queues beside {node} use less of what they lend, or its borrowingLimit is raised"
+def waiting_for_borrowing(
+    node: str,
+    flavor: str,
+    resource: str,
+    missing: str,
+    used: str = "",
+    borrowers: Borrowers = (),
+    *,
+    is_held: bool = False,
+) -> Reason:
+    """The queue's own quota is used up, and its borrowing limit or its lenders give no more.
+
+    ``is_held``: the lenders would, but for the heads of StrictFIFO queues among them that wait for it.
+    """
+    text = (
+        f"queue {node} would have to borrow {missing} {resource} of flavor {flavor} more than it can now"
+        f"{f'; it uses {used} itself' if used else ''}{_borrowed(borrowers)}"
+    )
+    own = f"workloads of queue {node} finish, " if used else ""
+    ends = f"{own}queues beside it use less of what they lend, or its borrowingLimit is raised"
+    if is_held:
+        text += ": the heads of StrictFIFO queues that own it wait for it"
+        ends = f"those heads start, or queues beside {node} use less of what they lend"
     return Reason("WaitingForBorrowing", text, ends)
+
+
+def _borrowed(borrowers: Borrowers) -> str:
+    """Who has borrowed what is missing, those with most first."""
+    if not borrowers:
+        return ""
+    first, *others = borrowers[:MAX_BORROWERS]
+    more = ", and others" if len(borrowers) > MAX_BORROWERS else ""
+    beside = "".join(f", {name} {amount}" for name, amount in others)
+    return f"; queue {first[0]} borrows {first[1]}{beside}{more}"
 
 
 def waiting_for_capacity(problem: str) -> Reason:
     """Quota there is, but no room on the clusters."""
-    return Reason("WaitingForCapacity", problem, "workloads on those clusters finish, or nodes are added")
+    return Reason("WaitingForCapacity", problem, "workloads on those clusters finish, or room is added there")
 
 
 def waiting_for_estimate(
@@ -121,6 +158,11 @@ def release_window_full(in_flight: int) -> Reason:
     """Karmada is still placing what was released before."""
     text = f"Karmada is still placing {in_flight} workloads that were released before"
     return Reason("ReleaseWindowFull", text, "Karmada places them", passes=True)
+
+
+def left_alone(problem: str, ends: str) -> Reason:
+    """Held, and none of Fairway's to release."""
+    return Reason("LeftAlone", problem, ends)
 
 
 BEHIND_STRANGER = Reason(

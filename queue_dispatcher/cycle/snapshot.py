@@ -21,13 +21,15 @@ class Verdict:
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
     ``pods``: those of one workload; each of the ``fits`` ends once ``per`` of them have lost their place, see
     `queue_dispatcher.cycle.displacement`. ``unanswered``: of one that is no answer, what has to happen for
-    one; ``fits`` is 0 then.
+    one; ``fits`` is 0 then. ``never``: it would not even fit if nothing else ran, on the nodes that there
+    are.
     """
 
     fits: int
     clusters: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()
     unanswered: str = ""
+    never: bool = False
     pods: Pods = ()
     per: int = 1
 
@@ -40,8 +42,9 @@ class Verdict:
 class QueueState:
     """One ClusterQueue with what waits in it.
 
-    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``stopped``:
-    why it admits nothing, if so; a queue that cannot be found a place in the quota tree is stopped too.
+    ``priority``: its own among its siblings, the higher the sooner; 0 but for Volcano's queues. ``reclaims``:
+    whether it can always take back what others borrow of its quota. ``stopped``: why it admits nothing, if
+    so; a queue that cannot be found a place in the quota tree is stopped too.
     """
 
     name: str
@@ -49,6 +52,7 @@ class QueueState:
     strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
     ageing: Ageing = NO_AGEING
     priority: int = 0
+    reclaims: bool = False
     stopped: Reason | None = None
 
 

@@ -123,7 +123,10 @@ class Asking:
             try:
                 asked.questions = await self._questions_of(probing)
             except KubeError as error:
-                return Answered(probing, unknown=(str(error),), ends="karmada-apiserver answers")
+                # Its address is nothing for those who submit workloads.
+                logger.warning("question %s: the workload cannot be read: %s", probing.probe, error)
+                told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
+                return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
             asked.assumed, asked.releases = estimates.assumed(self._elapsed_ms()), estimates.releases
             asked.busy = frozenset(asked.assumed)
         if len(asked.verdicts) == len(asked.questions):

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 class ClusterRoom:
     """What is known of one cluster: how many copies fit there now, or why that is not known.
 
-    ``unknown``: not empty where nobody can tell. ``why``: the most decisive reason that not more fit.
+    ``unknown``: not empty where nobody can tell. ``why``: the two most decisive reasons that not more fit.
+    ``most``: how many would fit at most if nothing else ran there; None where that was not worked out.
+
+    Both texts are for those who submit workloads: no addresses stand in them.
     """
 
     cluster: str
     fits: int
     unknown: str = ""
     why: str = ""
+    most: int | None = None

@@ -8,6 +8,7 @@ why is told.
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Self
@@ -32,6 +33,26 @@ _REMEDIES: Final = {
     grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question: is it of another version?",
 }
 
+_IN_WORDS: Final = {
+    grpc.StatusCode.UNAVAILABLE: "it cannot be reached",
+    grpc.StatusCode.UNIMPLEMENTED: "it does not know the question",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "it takes too long",
+    grpc.StatusCode.INVALID_ARGUMENT: "it cannot read the question",
+}
+_ALGEBRA: Final = frozenset(("component", "gang", "not_known", "either_way", "understated"))
+"""Kinds of reasons that say how an answer was found."""
+_SHORT_OF: Final = ("insufficient", "never_fits")
+_SAID_ALREADY: Final = {
+    "short": _SHORT_OF,
+    "too_few_nodes": _SHORT_OF,
+    "no_such_node": ("node_selector",),
+    "untolerated": ("taint", "node_selector"),
+}
+"""By kind of the first reason, those that say no more."""
+_ADDRESS: Final = re.compile(
+    r"https?://\S+|(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+:\d{2,5}\b|\b\d+\.\d+\.\d+\.\d+\b"
+)
+
 
 class Estimators:
     """All estimators; use it as an async context manager, or close it."""
@@ -40,6 +61,8 @@ class Estimators:
         """Nothing is sent yet; ``clock`` gives seconds and paces the looks at the files. Raises TlsError."""
         self._settings = settings
         self._connections = Connections(settings.tls, clock=clock)
+        # By address, what was wrong when it was asked last, which is logged when it changes.
+        self._troubles: dict[str, str] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,26 +139,52 @@ class Estimators:
             response = pb.PlaceResponse.FromString(data)
         except grpc.aio.AioRpcError as error:
             remedy = _REMEDIES.get(error.code(), "look at its log")
-            told = f"estimator {address}: {error.code().name.lower()}: {_short(error.details())}; {remedy}"
-            return [ClusterRoom(cluster, 0, unknown=told) for cluster in clusters]
+            what = error.code().name.lower()
+            self._trouble(address, clusters, f"{what}: {_short(error.details())}; {remedy}")
+            return [_unanswered(cluster, _IN_WORDS.get(error.code(), what)) for cluster in clusters]
         except DecodeError as error:
-            told = f"estimator {address}: an answer that is no PlaceResponse ({_short(str(error))})"
-            return [ClusterRoom(cluster, 0, unknown=told) for cluster in clusters]
+            self._trouble(address, clusters, f"an answer that is no PlaceResponse ({_short(str(error))})")
+            return [_unanswered(cluster, "its answer cannot be read") for cluster in clusters]
+        self._troubles.pop(address, None)
         answered = {placement.cluster: _room(placement) for placement in response.clusters}
         return [
-            answered.get(
-                cluster, ClusterRoom(cluster, 0, unknown=f"estimator {address}: no answer about {cluster}")
-            )
+            answered.get(cluster) or _unanswered(cluster, "it says nothing of that cluster")
             for cluster in clusters
         ]
+
+    def _trouble(self, address: str, clusters: Sequence[str], what: str) -> None:
+        """Log it once, for those who run estimators."""
+        if self._troubles.get(address) != what:
+            self._troubles[address] = what
+            logger.warning("estimator %s of %s: %s", address, ", ".join(clusters[:8]), what)
+
+
+def _unanswered(cluster: str, what: str) -> ClusterRoom:
+    return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
 def _room(placement: pb.ClusterPlacement) -> ClusterRoom:
     doubt = next((reason.text for reason in placement.reasons if reason.kind == _DOUBT), "")
-    why = next((reason.text for reason in placement.reasons if reason.kind != _DOUBT), "")
     # A doubt beside room is about more than what was found.
-    unknown = _short(doubt) if doubt and not placement.fits else ""
-    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _short(why))
+    unknown = f"{placement.cluster}: {_discreet(_short(doubt))}" if doubt and not placement.fits else ""
+    most = placement.empty_bound if placement.HasField("empty_bound") else None
+    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most)
+
+
+def _why(placement: pb.ClusterPlacement) -> str:
+    """The first two reasons that people act on; what the search has found beside them is its own business."""
+    reasons = [reason for reason in placement.reasons if reason.kind != _DOUBT]
+    telling = [reason for reason in reasons if reason.kind not in _ALGEBRA] or reasons
+    if not telling:
+        return ""
+    first, *others = telling
+    more = [reason.text for reason in others if reason.kind not in _SAID_ALREADY.get(first.kind, ())]
+    return _short("; ".join((first.text, *more[:1])))
+
+
+def _discreet(text: str) -> str:
+    """The text without addresses of servers."""
+    return _ADDRESS.sub("(address)", text)
 
 
 def _devices(summary: pb.ClusterSummary) -> dict[str, int]:

@@ -26,6 +26,8 @@ from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 
 MAX_REASONS = 4
+MAX_ALIKE = 4
+"""Clusters that are named with one reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +180,30 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
         return Verdict(fits, with_room, per=max(1, question.needed) if question.adds_up else 1), ()
     if unknown:
         return None, unknown
-    return Verdict(0, reasons=_reasons(question, known)), ()
+    return Verdict(0, reasons=_reasons(question, known), never=_is_never(question, known)), ()
+
+
+def _is_never(question: Question, rooms: Iterable[ClusterRoom]) -> bool:
+    """Whether it would not even fit if nothing else ran; not where nobody knows."""
+    needed = max(1, question.needed)
+    most = [room.fits if room.most is None and room.fits >= needed else room.most for room in rooms]
+    known = [one for one in most if one is not None]
+    if len(known) < len(most) or not known:
+        return False
+    if question.adds_up:
+        return sum(known) < needed
+    return sum(one >= needed for one in known) < question.clusters_needed
 
 
 def _reasons(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[str, ...]:
-    told = []
+    of: dict[tuple[int, str], list[str]] = {}
     for room in rooms:
-        where = f"{room.cluster}: {room.fits} of {question.needed} fit" if room.fits else room.cluster
-        told.append(f"{where}: {room.why}" if room.why else f"{where}: no room")
+        of.setdefault((room.fits, room.why or "no room"), []).append(room.cluster)
+    told = []
+    for (fits, why), clusters in of.items():
+        more = f" and {len(clusters) - MAX_ALIKE} more" if len(clusters) > MAX_ALIKE else ""
+        each = f": {fits} of {question.needed} fit" if fits else ""
+        told.append(f"{', '.join(clusters[:MAX_ALIKE])}{more}{each}: {why}")
     return (*told[:MAX_REASONS], *([f"{len(told) - MAX_REASONS} more"] if len(told) > MAX_REASONS else []))
 
 

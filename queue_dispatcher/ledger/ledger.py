@@ -10,8 +10,8 @@ ancestor's balance can be illegal. Kueue then takes its deficit off what every q
 queue may still use all that it does not lend, because no queue outside can have been promised that.
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.tree import UNLIMITED, QuotaTree
@@ -70,6 +70,10 @@ class _Columns(dict[Cell, _Column]):
         return column
 
 
+MOST_BESIDE: Final = 256
+"""Queues that are looked at for who borrows."""
+
+
 class Ledger:
     """Charges by queue; one writer. Operations walk one path of the tree for each cell.
 
@@ -82,6 +86,8 @@ class Ledger:
         self._columns = _Columns(tree)
         self._own: set[Cell] = set()
         self._totals: dict[Cell, int] = {}
+        self._charged: dict[Cell, int] = {}
+        self._returned: dict[Cell, int] = {}
         self._strays: dict[str, dict[Cell, int]] = {}
 
     def fork(self) -> "Ledger":
@@ -89,6 +95,8 @@ class Ledger:
         fork = Ledger(self.tree)
         fork._columns.update(self._columns)
         fork._totals = self._totals.copy()
+        fork._charged = self._charged.copy()
+        fork._returned = self._returned.copy()
         fork._strays = {queue: charged.copy() for queue, charged in self._strays.items()}
         self._own = set()
         return fork
@@ -115,6 +123,16 @@ class Ledger:
     def totals(self) -> Mapping[Cell, int]:
         """By cell, what is charged in all trees and to queues in none; cells never charged may be absent."""
         return self._totals
+
+    @property
+    def charged(self) -> Mapping[Cell, int]:
+        """By cell, all that was ever charged; never falls, and all that charges changed is bounded by it."""
+        return self._charged
+
+    @property
+    def returned(self) -> Mapping[Cell, int]:
+        """By cell, all that was ever given back."""
+        return self._returned
 
     def used(self, queue: str, cell: Cell) -> int:
         """What is charged to the queue and to all below it; to itself alone if it is in no tree."""
@@ -147,7 +165,21 @@ class Ledger:
 
     def available(self, queue: str, cell: Cell) -> int:
         """What one more workload may be charged, borrowing included; never below 0."""
-        return self.availability(queue, cell).amount
+        return self.available_at(self.tree.paths.get(queue, ()), cell)
+
+    def available_at(self, path: tuple[int, ...], cell: Cell) -> int:
+        """`available` of the queue at the beginning of a path of `QuotaTree.paths`."""
+        balances, _, borrowing, lending = self._columns[cell]
+        amount, kept = UNLIMITED if path else 0, 0
+        for node in path:
+            balance = balances[node]
+            left = balance + borrowing[node]
+            here = kept + left if left > 0 else kept
+            if here < amount:
+                amount = here
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return amount
 
     def availability(self, queue: str, cell: Cell) -> Availability:
         """`available`, and the lowest node that bounds it: -1 for an unknown queue."""
@@ -179,12 +211,23 @@ class Ledger:
                 kept += balance - lending[node]
         return found
 
-    def headroom(self, queue: str, cell: Cell) -> int:
-        """What more the queue could be charged itself if nothing else ran; never below 0."""
+    def unborrowed(self, queue: str, cell: Cell) -> int:
+        """What more the queue may be charged before it, or a queue above it, would borrow; 0 if one does."""
+        balances, _, _, lending = self._columns[cell]
+        amount, kept = UNLIMITED, 0
+        for node in self.tree.paths.get(queue, ()):
+            balance = balances[node]
+            amount = min(amount, kept + max(0, balance))
+            if balance > lending[node]:
+                kept += balance - lending[node]
+        return amount
+
+    def owned_left(self, queue: str, cell: Cell) -> int:
+        """What of the queue's own nominal quota is not charged to it; never below 0."""
         path = self.tree.paths.get(queue)
         if path is None:
             return 0
-        return max(0, self.tree.limits(cell).most[path[0]] - self._columns[cell].charged[path[0]])
+        return max(0, self.tree.limits(cell).nominal[path[0]] - self._columns[cell].charged[path[0]])
 
     def fits(self, queue: str, charge: Charge) -> Shortage | None:
         """None if the charge may be made; otherwise what is short, of the first cell that is."""
@@ -208,6 +251,20 @@ class Ledger:
             return Shortage(queue, cell, missing, is_borrowing=True)
         return Shortage(node, cell, missing, is_borrowing=False)
 
+    def borrowers(self, queue: str, cell: Cell) -> list[tuple[str, int]]:
+        """Who uses more of the cell than it owns, and how much more, among those below the queue, or beside
+        it where there are none; those with most first. Nobody among more than `MOST_BESIDE`: it takes a step
+        each.
+        """
+        tree = self.tree
+        path = tree.paths.get(queue, ())
+        among: Sequence[int] = next((below for node in path[:2] if (below := tree.children(node))), ())
+        if len(among) > MOST_BESIDE:
+            return []
+        balances = self._columns[cell].balances
+        found = [(tree.nodes[n].name, -balances[n]) for n in among if balances[n] < 0 and n != path[0]]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
     def borrows_after(self, queue: str, charge: Charge) -> bool:
         """Whether, by this charge, the queue or one above it would use more than it owns."""
         path = self.tree.paths.get(queue, ())
@@ -223,6 +280,22 @@ class Ledger:
                     if amount <= 0:
                         break
         return False
+
+    def borrowing_distance(self, queue: str, charge: Charge) -> int:
+        """How many levels above the queue what it would borrow by this charge comes from; 0 for nothing.
+
+        FindHeightOfLowestSubtreeThatFits of Kueue (pkg/scheduler/preemption/classical), counted from below.
+        """
+        path = self.tree.paths.get(queue, ())
+        farthest = 0
+        for cell, amount in charge:
+            balances, _, _, lending = self._columns[cell]
+            for level, node in enumerate(path):
+                if balances[node] >= amount or level + 1 == len(path):
+                    farthest = max(farthest, level)
+                    break
+                amount -= max(0, balances[node] - lending[node])
+        return farthest
 
     def share(self, queue: str, charge: Charge) -> tuple[int, ...]:
         """The share, with this charge, of the queue, then of each node above it but the root."""
@@ -265,6 +338,8 @@ class Ledger:
         for cell, amount in charge:
             change = sign * amount
             self._totals[cell] = self._totals.get(cell, 0) + change
+            ever = self._charged if sign > 0 else self._returned
+            ever[cell] = ever.get(cell, 0) + amount
             if path is None:
                 self._change_stray(queue, cell, change)
                 continue

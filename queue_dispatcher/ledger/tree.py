@@ -5,7 +5,7 @@ not on what is in use, is worked out here, a column of all nodes for each cell, 
 about; a ledger then only keeps balances.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queue_dispatcher.ledger.cells import Cell, CellTable
@@ -78,12 +78,17 @@ class QuotaTree:
             if parent >= 0:
                 self._children[parent].append(number)
         self._limits: dict[Cell, Limits] = {}
+        self._lends_all: dict[tuple[int, Cell], bool] = {}
         self._resources = self._cells_by_resource()
         self._lendable: dict[int, tuple[tuple[tuple[Cell, ...], int], ...]] = {}
 
     def root(self, queue: str) -> str:
         """The name of the root above a queue of the tree, itself if it is one."""
         return self.nodes[self.paths[queue][-1]].name
+
+    def children(self, node: int) -> Sequence[int]:
+        """The numbers of those right below a node."""
+        return self._children[node]
 
     def subtree(self, node: int) -> Iterator[int]:
         """The numbers of a node and of all below it."""
@@ -117,6 +122,15 @@ class QuotaTree:
                 (cells, sum(self.limits(cell).most[node] for cell in cells))
                 for cells in self._resources[root]
             )
+        return found
+
+    def lends_all(self, root: int, cell: Cell) -> bool:
+        """Whether no node of a tree keeps anything of a cell from the others."""
+        found = self._lends_all.get((root, cell))
+        if found is None:
+            lending = self.limits(cell).lending
+            found = all(lending[node] == UNLIMITED for node in self.subtree(root))
+            self._lends_all[root, cell] = found
         return found
 
     def _column(self, cell: Cell) -> Limits:

@@ -2,7 +2,12 @@
 
 from collections.abc import Iterable
 
-from queue_dispatcher.bindings.admission import admission_record, flavors_of, growth_flavors
+from queue_dispatcher.bindings.admission import (
+    admission_record,
+    components_of,
+    flavors_of,
+    growth_flavors,
+)
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
@@ -69,6 +74,7 @@ def _record(
         service_class=service_class,
         priority=value,
         flavors=tuple(sorted(flavors.items())),
+        components=before.components if before is not None else components_of(alternative),
         admitted_ms=day_ms,
         group=group if before is not None or isinstance(state, Pending) else "",
     )

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import ClassKey
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.cycle.turns import NO_TURNS
@@ -25,13 +26,13 @@ class Now(NamedTuple):
 
 @dataclass(slots=True)
 class View:
-    """What the last cycle found, for those who ask. ``full_since_ms``: by class, since when it only waits for
+    """What the last cycle found, for those who ask. ``full_since_ms``: by item, since when it only waits for
     the release window; times are of the monotonic clock. ``undecided``: of what is not in ``waits``.
     """
 
     waits: Mapping[ClassKey, Reason] = field(default_factory=dict)
     decided_ms: int = 0
-    full_since_ms: dict[ClassKey, int] = field(default_factory=dict)
+    full_since_ms: dict[str, int] = field(default_factory=dict)
     undecided: Reason = NOT_DECIDED
 
 
@@ -58,8 +59,8 @@ class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
     ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
-    appeared there, monotonic. ``turns``: who has had how much of
-    the release window. ``decided``: the last decision, while to decide anew would find the same.
+    appeared there, monotonic. ``turns``: who has had how much of the release window. ``cycles``: what still
+    holds of one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
     ``notices``: what there is to tell; whoever tells it empties it.
     """
 
@@ -73,4 +74,5 @@ class TurnState:
         self.view = View()
         self.decided: Decided | None = None
         self.turns = NO_TURNS
+        self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.cache.entry import PlacedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision, Probe
-from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
@@ -55,6 +54,7 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
     for event in events:
         hear(state, event, now)
     cache = state.cache
+    cache.day_ms = now.day_ms
     cache.advance(now.day_ms)
     cache.settle()
     _take_notices(state, now)
@@ -124,9 +124,9 @@ def _followed(state: TurnState, now: Now) -> Turned:
 
 
 def _decided(state: TurnState, now: Now) -> Decision:
-    decision = decide(snapshot(state, now), now.day_ms)
+    decision = state.cycles.decide(snapshot(state, now), now.day_ms)
     since = state.view.full_since_ms
-    full = {key: since.get(key, now.elapsed_ms) for key in decision.window_full}
+    full = {item: since.get(item, now.elapsed_ms) for item in decision.window_full}
     undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
     state.view = View(decision.waits, now.elapsed_ms, full, undecided)
     return decision

@@ -7,7 +7,7 @@ from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.metrics import Readings, UsageReading
 from queue_dispatcher.sources import Sources
-from queue_dispatcher.visibility.views import Views
+from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.waiting import counts
 
 
@@ -27,19 +27,20 @@ def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) ->
         if standing.reason:
             unadmitted["", standing.reason] += count
             pending[""] += count
-    views = Views(cache, view, now_ms)
+    usages = QueueUsage(cache, now_ms)
     queues = cache.queues.queues.cluster_queues
     tree = cache.resolved.tree
     usage = [
         UsageReading(name, one.flavor, one.resource, one.used, one.nominal, one.borrowed)
         for name, queue in queues.items()
         if name in tree.paths
-        for one in views.usage(queue)
+        for one in usages.of(queue)
     ]
     shares = {name: cache.charges.ledger.share(name, ()) for name in tree.paths}
     oldest_ms = min(view.full_since_ms.values(), default=None)
     return Readings(
         is_leading=controller.is_leading,
+        observes=dispatcher.observes,
         is_synced=sources.is_synced,
         pending=pending,
         unadmitted=unadmitted,

@@ -231,6 +231,7 @@ class VisibilityServer:
                 in_flight=len(dispatcher.cache.in_flight),
                 window=dispatcher.window.size,
                 is_leader=dispatcher.controller.is_leading,
+                observes=dispatcher.observes,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Statuses of ClusterQueues and LocalQueues: counts, usage, whether they admit; written seldom.
+"""Statuses of queues, flavors and classes: counts, usage, whether they admit, what has no effect; seldom.
 
 At most one write per queue in five seconds, and only where something has changed; never positions or reasons
 of single workloads, which change with every admission (`queue_dispatcher.visibility` tells those).
@@ -18,20 +18,24 @@ from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
 from queue_dispatcher.api.cluster_queue import StopPolicy
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
+from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.api.status import (
     ClusterQueueStatus,
+    ConditionsStatus,
     FlavorUsage,
     LocalQueueStatus,
     QueueCondition,
     active,
+    effective,
     resource_usage,
 )
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
-from queue_dispatcher.visibility.views import Views, still_counted
+from queue_dispatcher.visibility.usage import QueueUsage
+from queue_dispatcher.visibility.views import still_counted
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +56,7 @@ class _StatedList(KubeStruct, frozen=True):
     items: list[_Stated] | None = None
 
 
-Status = ClusterQueueStatus | LocalQueueStatus
+Status = ClusterQueueStatus | LocalQueueStatus | ConditionsStatus
 
 
 class QueueStatuses:
@@ -89,6 +93,8 @@ class QueueStatuses:
                     # What a leader before us wrote need not be written again.
                     await self._read(CLUSTER_QUEUES.path, ClusterQueueStatus)
                     await self._read(LOCAL_QUEUES.path, LocalQueueStatus)
+                    await self._read(RESOURCE_FLAVORS.path, ConditionsStatus)
+                    await self._read(SERVICE_CLASSES.path, ConditionsStatus)
                     is_read = True
                 await self._dispatcher.controller.settled()
                 await self.write(may_write)
@@ -140,14 +146,14 @@ class QueueStatuses:
     def _statuses(self) -> Iterator[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
-        views = Views(cache, dispatcher.controller.view, self._clock.now_ms())
+        usages = QueueUsage(cache, self._clock.now_ms())
         tally = _tally(cache)
         for name, queue in list(cache.queues.cluster_queues.values.items()):
             if name not in cache.resolved.tree.paths:
                 continue
             path = CLUSTER_QUEUES.object_path(name)
             usage: dict[str, list[tuple[str, int, int]]] = {}
-            for one in views.usage(queue):
+            for one in usages.of(queue):
                 usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
             stopped = cache.resolved.stopped.get(name, "")
             yield (
@@ -156,7 +162,10 @@ class QueueStatuses:
                 ClusterQueueStatus(
                     pending=tally.pending[name],
                     admitted=tally.admitted[name],
-                    conditions=(self._active(path, stopped, still_counted(cache, queue)),),
+                    conditions=(
+                        self._active(path, stopped, still_counted(cache, queue)),
+                        *self._effective(path, queue),
+                    ),
                     flavors_usage=tuple(
                         FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
                         for flavor, of in usage.items()
@@ -177,20 +186,36 @@ class QueueStatuses:
                 LocalQueueStatus(
                     pending=tally.local_pending[key],
                     admitted=tally.local_admitted[key],
-                    conditions=(self._active(path, stopped),),
+                    conditions=(self._active(path, stopped), *self._effective(path, local)),
                 ),
             )
+        classes = cache.queues.service_classes.values
+        others: list[tuple[str, Stated]] = [
+            *((RESOURCE_FLAVORS.object_path(name), one) for name, one in cache.flavors.values.items()),
+            *((SERVICE_CLASSES.object_path(name), one) for name, one in classes.items()),
+        ]
+        for path, of in others:
+            conditions = self._effective(path, of)
+            # Most have nothing to be told, and never had.
+            if conditions or path in self._written:
+                yield path, type(of).__name__, ConditionsStatus(conditions)
+
+    def _effective(self, path: str, of: Stated) -> tuple[QueueCondition, ...]:
+        before = self._before(path)
+        generation = next((one.observed_generation for one in before), 0)
+        return effective(without_effect(of), generation, format_ms(self._clock.now_ms()), before)
 
     def _active(self, path: str, stopped: str, note: str = "") -> QueueCondition:
-        before: Sequence[QueueCondition] = ()
-        written = self._written.get(path)
-        if written is not None:
-            before = written.conditions
+        before = self._before(path)
         message = stopped or "; ".join(filter(None, ("the queue admits workloads", note)))
         now = format_ms(self._clock.now_ms())
         generation = next((one.observed_generation for one in before), 0)
         reason = "Stopped" if stopped else "Ready"
         return active(not stopped, reason, message, generation, now, before)
+
+    def _before(self, path: str) -> Sequence[QueueCondition]:
+        written = self._written.get(path)
+        return written.conditions if written is not None else ()
 
 
 class _Tally:

@@ -4,7 +4,7 @@ A document is made for a `Viewer`. Of namespaces that it does not see everything
 and positions are true for everybody, and nothing is named.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,20 +14,17 @@ from fairway.visibility import (
     LocalQueueView,
     QueueList,
     QueueView,
-    Usage,
     Waiting,
     WorkloadList,
     WorkloadView,
 )
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.api.effect import without_effect
 from queue_dispatcher.bindings.state import (
-    Admitted,
     Adopted,
     Foreign,
     Growing,
     Pending,
-    Shrinking,
-    Unplaced,
     Unresolved,
 )
 from queue_dispatcher.bindings.timestamp import format_ms
@@ -40,13 +37,14 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
+from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
+from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
 MAX_LOST = 3
 """Clusters that are not Ready and are named."""
-NO_LIMIT = -1
 
 
 class _Row(NamedTuple):
@@ -66,8 +64,9 @@ class Views:
         self._view = view
         self._now_ms = now_ms
         self._viewer = viewer
+        self._usage = QueueUsage(cache, now_ms)
 
-    def queues(self, *, in_flight: int, window: int, is_leader: bool) -> QueueList:
+    def queues(self, *, in_flight: int, window: int, is_leader: bool, observes: bool = False) -> QueueList:
         """All ClusterQueues that concern the viewer."""
         waiting: dict[str, dict[str, int]] = {}
         for queue, kind, count in counts(self._cache, self._view, self._now_ms):
@@ -80,7 +79,10 @@ class Views:
         unresolved = list(self._unresolved())
         own = [entry for entry in unresolved if self._sees(entry)]
         return QueueList(
-            queues=[self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown],
+            queues=[
+                *(self._queue(name, admitted.get(name, 0), waiting.get(name, {})) for name in shown),
+                *(self._usage.orphan(name, admitted[name]) for name in self._orphans(admitted)),
+            ],
             unresolved=[self.workload(entry) for entry in own[:MAX_UNRESOLVED]],
             in_flight=in_flight,
             window=window,
@@ -89,6 +91,7 @@ class Views:
             other_queues=len(names) - len(shown),
             other_unresolved=len(unresolved) - len(own),
             unreviewed_namespaces=self._viewer.unreviewed,
+            observes=observes,
         )
 
     def queue(self, name: str, offset: int, limit: int) -> QueueView | None:
@@ -130,7 +133,7 @@ class Views:
             name=name,
             cluster_queue=local.cluster_queue,
             stopped=stopped,
-            problems=[str(problem) for problem in local.problems],
+            problems=[str(problem) for problem in (*local.problems, *without_effect(local))],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
             workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],
@@ -149,14 +152,15 @@ class Views:
 
     def _named(self, namespace: str, name: str) -> Iterator[Entry]:
         for entry in self._cache.named(namespace, name):
-            if not isinstance(entry.state, Foreign) and self._sees(entry):
+            is_shown = not isinstance(entry.state, Foreign) or is_foreign_work(entry)
+            if is_shown and self._sees(entry):
                 yield entry
 
     def workload(self, entry: Entry, row: _Row | None = None) -> WorkloadView:
         """One workload, which the viewer sees; where it stands is worked out where it is not known."""
         binding, state = entry.binding, entry.state
         record = entry.record or binding.record
-        reason = waiting_of(self._cache, self._view, entry, self._now_ms)
+        reason = waiting_of(self._cache, self._view, entry, self._now_ms) or held_apart(entry)
         if reason is not None:
             reason = told_to(self._viewer.sees, reason)
         if row is None:
@@ -185,7 +189,7 @@ class Views:
             flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
-            note=_note(entry),
+            note=notes_of(entry, self._now_ms),
             others_before=row.others_before,
         )
 
@@ -197,7 +201,11 @@ class Views:
         workloads: list[WorkloadView] | None = None,
     ) -> QueueView:
         queue = self._cache.queues.queues.cluster_queues[name]
-        problems = (*queue.problems, *self._cache.resolved.problems.get(name, ()))
+        problems = (
+            *queue.problems,
+            *self._cache.resolved.problems.get(name, ()),
+            *without_effect(queue),
+        )
         shares = self._cache.charges.ledger.share(name, ())
         return QueueView(
             name=name,
@@ -209,30 +217,21 @@ class Views:
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
-            usage=list(self.usage(queue)),
+            usage=list(self._usage.with_idle(queue)),
             waiting=waiting,
             workloads=workloads or [],
+            behind_s=self._usage.idle.behind_s(name),
         )
 
-    def usage(self, queue: ClusterQueue) -> Iterable[Usage]:
-        """What is used of each resource that the queue has quota of."""
-        ledger, tree = self._cache.charges.ledger, self._cache.resolved.tree
-        node = tree.paths[queue.name][0]
-        for group in queue.groups:
-            for flavor in group.flavors:
-                for resource, quota in flavor.quotas.items():
-                    cell = self._cache.table.cell(flavor.flavor, resource)
-                    limits = tree.limits(cell)
-                    yield Usage(
-                        flavor=flavor.flavor,
-                        resource=resource,
-                        nominal=limits.nominal[node],
-                        used=ledger.used(queue.name, cell),
-                        borrowed=max(0, -ledger.balance(queue.name, cell)),
-                        borrowing_limit=NO_LIMIT if quota.borrowing_limit is None else limits.borrowing[node],
-                        lending_limit=NO_LIMIT if quota.lending_limit is None else limits.lending[node],
-                        available=max(0, ledger.available(queue.name, cell)),
-                    )
+    def _orphans(self, admitted: Mapping[str, int]) -> list[str]:
+        """Queues that are gone and whose work runs on, as far as the viewer may know of it."""
+        gone = {name for name in admitted if name} - self._cache.queues.queues.cluster_queues.keys()
+        if gone and not self._viewer.sees_all:
+            entries = self._cache.entries.values()
+            gone &= {
+                charged_name(entry) for entry in entries if self._is_admitted(entry) and self._sees(entry)
+            }
+        return sorted(gone)
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
         rows = self._page(name, offset, limit) if self._viewer.sees_all else None
@@ -298,17 +297,12 @@ class Views:
                 continue
             # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
             if queue.takes(self._cache.queues.namespace(local.namespace).labels):
-                seen.update(self._with_those_above(queue.name))
+                seen.update(self._usage.with_those_above(queue.name))
         for namespace in filter(self._viewer.sees, self._cache.namespaces()):
             for entry in self._cache.in_namespace(namespace):
                 if self._sees(entry) and self._is_admitted(entry):
-                    seen.update(self._with_those_above(charged_name(entry) or queue_name(entry)))
+                    seen.update(self._usage.with_those_above(charged_name(entry) or queue_name(entry)))
         return seen & queues.cluster_queues.keys()
-
-    def _with_those_above(self, name: str) -> Iterator[str]:
-        tree = self._cache.resolved.tree
-        path = tree.paths.get(name)
-        yield from (tree.nodes[node].name for node in path) if path is not None else (name,)
 
     def _others_in(self, name: str) -> int:
         line = self._cache.pending.queues.get(name)
@@ -356,12 +350,3 @@ def still_counted(cache: Cache, queue: ClusterQueue) -> str:
 def _copies(entry: Entry) -> int:
     state = entry.state
     return state.copies if isinstance(state, Pending | Growing | Adopted) else 1
-
-
-def _note(entry: Entry) -> str:
-    """What else is to be told: failed writes, unplaced work, what could not be read."""
-    notes = [entry.note] if entry.note else []
-    state = entry.state
-    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
-        notes.append(f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}")
-    return "; ".join([*notes, *entry.priority.notes, *entry.binding.notes])

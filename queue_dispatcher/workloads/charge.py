@@ -13,14 +13,36 @@ Where the workload has finished in one cluster of several, that part is given ba
 given for its pods there it never asks for again, and no other cluster gets it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from queue_dispatcher.ledger.cells import CellTable, Charge
 from queue_dispatcher.workloads.demand import Component, Demand, Placed, Requests
 from queue_dispatcher.workloads.flavors import Reaches
 
 FlavorsByResource = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedTo:
+    """The flavors that an admission is charged to, by resource.
+
+    ``components``: of one kind of pods, by name, where those differ from the rest.
+    """
+
+    flavors: FlavorsByResource = field(default_factory=dict)
+    components: Mapping[str, FlavorsByResource] = field(default_factory=dict)
+
+    def of(self, component: Component, resource: str) -> tuple[str, ...]:
+        """The flavors of what pods of the component ask for."""
+        own = self.components.get(component.name)
+        return (own and own.get(resource)) or self.flavors.get(resource, ())
+
+
+NOWHERE = AdmittedTo()
+"""Of what was never admitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +55,7 @@ class Copies:
 
 def charge_of(
     reserved: Requests,
-    admitted_to: FlavorsByResource,
+    admitted_to: AdmittedTo,
     demand: Demand,
     placed: Iterable[Placed],
     finished: Collection[str],
@@ -49,30 +71,26 @@ def charge_of(
     alternative, by resource. ``offered``: the flavors of its queue, by resource; a resource that is neither
     admitted to a flavor nor offered is not charged. ``copies``: None for a workload that is divided.
     """
-    placed = tuple(placed)
+    at = _Placing(tuple(placed), finished, admitted_to, offered, reaches)
+    wanted, held = dict(reserved), dict(demand.held(at.placed))
     total: dict[tuple[str, str], int] = {}
-    left = dict(reserved)
-    for share in placed:
-        for component, count in demand.at(share):
-            for resource, request in component.requests:
-                amount = request * count
-                left[resource] = left.get(resource, 0) - amount
-                if share.cluster in finished:
-                    continue
-                flavor = _flavor(resource, share.cluster, component, admitted_to, offered, reaches)
-                if flavor is not None:
-                    total[flavor, resource] = total.get((flavor, resource), 0) + amount
-    for resource, amount in left.items():
-        least = max(0, amount) + sum(part for (_, name), part in total.items() if name == resource)
-        base = _base(resource, admitted_to, offered) if amount > 0 else ()
-        for flavor in base:
-            total[flavor, resource] = total.get((flavor, resource), 0) + amount
-        if copies is not None and len(base) > 1:
-            most = _most(resource, demand, placed, finished, copies, admitted_to, offered, reaches)
-            charged = {f: min(part, most.get(f, 0)) for (f, name), part in total.items() if name == resource}
-            # Less than there is altogether means that flavors or clusters have changed since.
-            if sum(charged.values()) >= least:
-                total |= {(flavor, resource): part for flavor, part in charged.items()}
+    for resource in sorted(wanted.keys() | held.keys()):
+        left = max(0, wanted.get(resource, 0) - held.get(resource, 0))
+        kept: dict[str, int] = {}
+        for component, amount in at.amounts(demand, resource, copies.count if copies is not None else 1):
+            waiting = min(left, amount.waiting)
+            charged = at.charged(component, resource, demand, amount.held, waiting, copies)
+            for flavor, part in charged.items():
+                there = amount.held.get(flavor, 0)
+                total[flavor, resource] = total.get((flavor, resource), 0) + there
+                kept[flavor] = kept.get(flavor, 0) + part - there
+            wanted[resource] = wanted.get(resource, 0) - amount.waiting
+        # What is reserved beyond what the template asks for, as of one that has shrunk, may be anyone's.
+        beyond = min(left, max(0, wanted.get(resource, 0) - held.get(resource, 0)))
+        for flavor in _base(admitted_to.flavors, resource, offered) if beyond else ():
+            kept[flavor] = kept.get(flavor, 0) + beyond
+        for flavor, part in kept.items():
+            total[flavor, resource] = total.get((flavor, resource), 0) + min(left, part)
     return tuple(
         sorted(
             (table.cell(flavor, resource), amount) for (flavor, resource), amount in total.items() if amount
@@ -80,62 +98,93 @@ def charge_of(
     )
 
 
-def _most(
-    resource: str,
-    demand: Demand,
-    placed: Iterable[Placed],
-    finished: Collection[str],
-    copies: Copies,
-    admitted_to: FlavorsByResource,
-    offered: FlavorsByResource,
-    reaches: Reaches,
-) -> dict[str, int]:
-    """By flavor, the most of the resource that it can come to be charged, wherever the copies go."""
+class _Amounts(NamedTuple):
+    """Of one component and resource: what is placed and goes on, by flavor, and what is not placed yet."""
 
-    def at(cluster: str, pods: Iterable[tuple[Component, int]]) -> dict[str, int]:
-        held: dict[str, int] = {}
-        for component, count in pods:
-            amount = count * dict(component.requests).get(resource, 0)
-            flavor = _flavor(resource, cluster, component, admitted_to, offered, reaches)
-            if amount and flavor is not None:
-                held[flavor] = held.get(flavor, 0) + amount
-        return held
-
-    whole = [(component, component.replicas) for component in demand.components]
-    most: dict[str, int] = {}
-    there = set()
-    for share in placed:
-        there.add(share.cluster)
-        if share.cluster in finished:
-            continue
-        wanted, held = at(share.cluster, whole), at(share.cluster, demand.at(share))
-        for flavor in wanted.keys() | held.keys():
-            more = max(wanted.get(flavor, 0), held.get(flavor, 0))
-            most[flavor] = most.get(flavor, 0) + more
-    others = [at(cluster, whole) for cluster in copies.permitted if cluster not in there]
-    for flavor in {flavor for held in others for flavor in held}:
-        amounts = sorted((held.get(flavor, 0) for held in others), reverse=True)
-        most[flavor] = most.get(flavor, 0) + sum(amounts[: max(0, copies.count - len(there))])
-    return most
+    held: Mapping[str, int]
+    waiting: int
 
 
-def _base(resource: str, admitted_to: FlavorsByResource, offered: FlavorsByResource) -> tuple[str, ...]:
+@dataclass(frozen=True, slots=True)
+class _Placing:
+    """Where a workload is placed, and by what its flavors are told."""
+
+    placed: tuple[Placed, ...]
+    finished: Collection[str]
+    admitted_to: AdmittedTo
+    offered: FlavorsByResource
+    reaches: Reaches
+
+    def amounts(self, demand: Demand, resource: str, copies: int) -> Iterator[tuple[Component, _Amounts]]:
+        """Of each component that asks for the resource."""
+        for index, component in enumerate(demand.components):
+            request = dict(component.requests).get(resource, 0)
+            if not request:
+                continue
+            held: dict[str, int] = {}
+            waiting = request * component.replicas * copies
+            for share in self.placed:
+                amount = request * demand.at(share)[index][1]
+                waiting -= amount
+                flavor = self.flavor(resource, share.cluster, component)
+                if amount and share.cluster not in self.finished and flavor is not None:
+                    held[flavor] = held.get(flavor, 0) + amount
+            yield component, _Amounts(held, max(0, waiting))
+
+    def charged(
+        self,
+        component: Component,
+        resource: str,
+        demand: Demand,
+        held: Mapping[str, int],
+        waiting: int,
+        copies: Copies | None,
+    ) -> Mapping[str, int]:
+        """By flavor, the most that it can come to be charged: what is placed, and what may come."""
+        base = self.admitted_to.of(component, resource) or self.offered.get(resource, ())[:1]
+        charged = dict(held)
+        for flavor in base if waiting else ():
+            charged[flavor] = charged.get(flavor, 0) + waiting
+        if copies is None or len(base) < 2:
+            return charged
+        most = self._most(component, resource, demand, copies)
+        less = {flavor: min(part, most.get(flavor, 0)) for flavor, part in charged.items()}
+        # Less than there is altogether means that flavors or clusters have changed since.
+        return less if sum(less.values()) >= waiting + sum(held.values()) else charged
+
+    def _most(self, component: Component, resource: str, demand: Demand, copies: Copies) -> Mapping[str, int]:
+        """By flavor, the most that it can come to be charged, wherever the copies go."""
+        index = demand.components.index(component)
+        request = dict(component.requests)[resource]
+        most: dict[str, int] = {}
+        there = set()
+        for share in self.placed:
+            there.add(share.cluster)
+            flavor = self.flavor(resource, share.cluster, component)
+            if share.cluster not in self.finished and flavor is not None:
+                count = max(component.replicas, demand.at(share)[index][1])
+                most[flavor] = most.get(flavor, 0) + request * count
+        others = Counter(
+            self.flavor(resource, cluster, component) for cluster in copies.permitted if cluster not in there
+        )
+        left = max(0, copies.count - len(there))
+        for name, clusters in others.items():
+            if name is not None:
+                more = request * component.replicas * min(left, clusters)
+                most[name] = most.get(name, 0) + more
+        return most
+
+    def flavor(self, resource: str, cluster: str, component: Component) -> str | None:
+        """The flavor of what is placed in a cluster."""
+        own = self.admitted_to.of(component, resource)
+        for flavors in (own, self.offered.get(resource, ())):
+            for flavor in flavors:
+                reach = self.reaches.get(flavor)
+                if reach and cluster in reach.clusters and reach.takes(component.claim):
+                    return flavor
+        return next(iter(own or self.offered.get(resource, ())), None)
+
+
+def _base(flavors: FlavorsByResource, resource: str, offered: FlavorsByResource) -> tuple[str, ...]:
     """The flavors of a reservation. A record that was edited to name none frees nobody."""
-    return admitted_to.get(resource) or offered.get(resource, ())[:1]
-
-
-def _flavor(
-    resource: str,
-    cluster: str,
-    component: Component,
-    admitted_to: FlavorsByResource,
-    offered: FlavorsByResource,
-    reaches: Reaches,
-) -> str | None:
-    """The flavor of what is placed in a cluster."""
-    for flavors in (admitted_to.get(resource, ()), offered.get(resource, ())):
-        for flavor in flavors:
-            reach = reaches.get(flavor)
-            if reach and cluster in reach.clusters and component.claim.allows(reach.node_labels):
-                return flavor
-    return next(iter(_base(resource, admitted_to, offered)), None)
+    return flavors.get(resource) or offered.get(resource, ())[:1]

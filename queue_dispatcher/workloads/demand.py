@@ -9,9 +9,10 @@ its namespace or its user wants that. Mirrors CalculateResourceUsage of Karmada 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.quantity import MAX_INT64
+from fairway.resources import PODS
 from queue_dispatcher.workloads.node_claim import ANY_NODE, NodeClaim
 
 Requests = tuple[tuple[str, int], ...]
@@ -84,6 +85,16 @@ class Demand:
 
 NOTHING = Demand()
 """Asks for nothing, in no pods."""
+
+
+def with_pods(demand: Demand) -> Demand:
+    """The demand with one of ``pods`` for each pod, which is counted only where there is a quota of it."""
+    return replace(
+        demand,
+        components=tuple(
+            replace(one, requests=requests((*one.requests, (PODS, 1)))) for one in demand.components
+        ),
+    )
 
 
 def requests(amounts: Iterable[tuple[str, int]]) -> Requests:

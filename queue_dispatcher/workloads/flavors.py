@@ -7,41 +7,54 @@ is placed: quota is never exceeded, wherever it lands. Then an alternative is a 
 them have every place that any has. A placement that keeps to the clusters of one flavor is never charged
 twice.
 
-As in Kueue, resources of one group come from the same flavor, and a queue's order of flavors is its
-preference. Resources that no group covers are not limited, except accelerators: for those there is no quota.
+As in Kueue, resources of one group come from the same flavor, each component of a workload has flavors of its
+own, and a queue's order of flavors is its preference. Which the components get together is searched for while
+there is room (`queue_dispatcher.cycle.assignment`), not enumerated here. Resources that no group covers are
+not limited, except accelerators: for those there is no quota.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
 
+from fairway.taints import Taint, first_untolerated
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
-from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Component, Demand, Requests
 from queue_dispatcher.workloads.fleet import Cluster, clusters_of
-
-MAX_ALTERNATIVES = 64
-"""Combinations of flavors beyond this many are not tried."""
+from queue_dispatcher.workloads.node_claim import NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a flavor means on this fleet: its clusters, and what all its nodes there are labelled with."""
+    """What a flavor means on this fleet.
+
+    ``clusters``: where it is. ``node_labels``: what all its nodes carry. ``taints``: those of
+    its nodes that keep pods off, but for what the flavor says that its workloads tolerate.
+    """
 
     clusters: frozenset[str]
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+    def takes(self, claim: NodeClaim) -> bool:
+        """Whether pods with this claim may be on its nodes."""
+        return claim.allows(self.node_labels) and claim.untolerated(self.taints) is None
 
 
 Reaches = Mapping[str, Reach]
 """By the flavor's name."""
 
+Parts = tuple[tuple[Alternative, ...], ...]
+"""Of each part of a workload, its alternatives; one part at least, and one alternative in each."""
+
 
 def reach_of(flavor: ResourceFlavor, fleet: Iterable[Cluster]) -> Reach:
     """The reach of a flavor."""
-    return Reach(clusters_of(flavor, fleet), flavor.node_labels)
+    keeping_off = (t for t in flavor.node_taints if first_untolerated((t,), flavor.tolerations) is not None)
+    return Reach(clusters_of(flavor, fleet), flavor.node_labels, tuple(keeping_off))
 
 
 def alternatives(
@@ -52,33 +65,39 @@ def alternatives(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
-) -> tuple[Alternative, ...] | Reason:
-    """The ways to charge a workload to its queue, the preferred first, or why there is none.
+) -> Parts | Reason:
+    """The ways to charge each part of a workload to its queue, the preferred first, or why there is none.
 
     ``permitted``: the clusters that its placement permits. That the amounts may be more than the queue could
     ever use is for the ledger to find out.
     """
-    total = demand.total(copies)
     if not permitted:
         return never_fits("its placement permits none of the clusters that there are")
     covered = {resource for group in queue.groups for resource in group.covered}
-    for resource, _ in total:
+    for resource, _ in demand.total(copies):
         if resource not in covered and is_accelerator(resource):
             return never_fits(f"queue {queue.name} has no quota for {resource}")
-    choices: list[list[tuple[tuple[str, str], ...]]] = []
-    for group in queue.groups:
-        resources = [resource for resource, _ in total if resource in group.covered]
-        if not resources:
-            continue
-        found = _choices(group, _asking(demand, resources), reaches, permitted)
-        if isinstance(found, str):
-            return never_fits(f"{', '.join(resources)}: {found} of queue {queue.name}")
-        choices.append([tuple((r, flavor) for r in resources for flavor in choice) for choice in found])
-    amounts = dict(total)
-    return tuple(
-        _alternative([pair for choice in combination for pair in choice], amounts, table)
-        for combination in islice(product(*choices), MAX_ALTERNATIVES)
-    )
+    fixed: list[Alternative] = []
+    free: list[tuple[Alternative, ...]] = []
+    for component in demand.components:
+        amounts = dict(Demand((component,)).total(copies))
+        for group in queue.groups:
+            asked = [(resource, amounts[resource]) for resource in amounts if resource in group.covered]
+            if not asked:
+                continue
+            found = _choices(group, component.claim, reaches, permitted)
+            if isinstance(found, str):
+                of = f" of component {component.name}" if len(demand.components) > 1 else ""
+                names = ", ".join(resource for resource, _ in asked)
+                return never_fits(f"{names}{of}: {found} of queue {queue.name}")
+            options = tuple(_alternative(flavors, asked, component, copies, table) for flavors in found)
+            if len(options) == 1 and not options[0].places:
+                fixed += options
+            else:
+                free.append(options)
+    if fixed or not free:
+        free.insert(0, (joined(fixed) if fixed else Alternative((), ()),))
+    return tuple(free)
 
 
 def offered(queue: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
@@ -96,47 +115,41 @@ def offered_by_all(total: Requests, reaches: Reaches) -> Mapping[str, tuple[str,
     return {resource: names for resource, _ in total}
 
 
-def _asking(demand: Demand, resources: list[str]) -> tuple[Component, ...]:
-    return tuple(c for c in demand.components if c.replicas and any(r in resources for r, _ in c.requests))
-
-
 def _choices(
-    group: ResourceGroup, asking: tuple[Component, ...], reaches: Reaches, permitted: frozenset[str]
+    group: ResourceGroup, claim: NodeClaim, reaches: Reaches, permitted: frozenset[str]
 ) -> list[tuple[str, ...]] | str:
     """Flavors to charge together, the preferred first; or why none of the group's can be."""
-    there = [
-        (quotas.flavor, reaches[quotas.flavor])
+    there = {
+        quotas.flavor: reaches[quotas.flavor]
         for quotas in group.flavors
         if quotas.flavor in reaches and not reaches[quotas.flavor].clusters.isdisjoint(permitted)
-    ]
+    }
     if not there:
         return "the clusters that its placement permits are in no flavor"
-    suiting = {
-        name: [component.claim.allows(reach.node_labels) for component in asking] for name, reach in there
-    }
-    if not all(any(suits) for suits in zip(*suiting.values(), strict=True)):
+    alike = {name: reach for name, reach in there.items() if claim.allows(reach.node_labels)}
+    if not alike:
         return "its node selector or node affinity contradicts the node labels of every flavor"
-    whole = [name for name, reach in there if reach.clusters >= permitted and all(suiting[name])]
+    where = {name: reach.clusters & permitted for name, reach in alike.items() if reach.takes(claim)}
+    if not where:
+        kept_off = (f"{claim.untolerated(reach.taints)} of {name}" for name, reach in alike.items())
+        return f"its pods tolerate the nodeTaints of no flavor that suits them ({', '.join(kept_off)})"
+    whole = [name for name, clusters in where.items() if clusters == permitted]
     if whole:
         return [(name,) for name in whole]
-    where = {
-        name: {(n, c) for n, suits in enumerate(suiting[name]) if suits for c in reach.clusters & permitted}
-        for name, reach in there
-    }
     covers: dict[frozenset[str], tuple[str, ...]] = {}
     for name in where:
-        if where[name]:
-            cover = _cover(name, where)
-            covers.setdefault(frozenset(cover), cover)  # in another order they are the same charge
+        cover = _cover(name, where)
+        covers.setdefault(frozenset(cover), cover)  # in another order they are the same charge
     return list(covers.values())
 
 
-def _cover(first: str, where: Mapping[str, set[tuple[int, str]]]) -> tuple[str, ...]:
-    """Flavors, ``first`` the first, that together have all places that any has; each has some of its own.
+def _cover(first: str, where: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
+    """Flavors, ``first`` the first, that together have all clusters that any has; each has some of its own.
 
-    What lands in a place is charged to the first of them that has it, so a flavor that adds none is left out.
+    What lands in a cluster is charged to the first of them that has it, so a flavor that adds none is left
+    out.
     """
-    covered: set[tuple[int, str]] = set()
+    covered: frozenset[str] = frozenset()
     cover = []
     for name in (first, *where):
         if not where[name] <= covered:
@@ -145,6 +158,27 @@ def _cover(first: str, where: Mapping[str, set[tuple[int, str]]]) -> tuple[str, 
     return tuple(cover)
 
 
-def _alternative(pairs: list[tuple[str, str]], amounts: Mapping[str, int], table: CellTable) -> Alternative:
-    charge = ((table.cell(flavor, resource), amounts[resource]) for resource, flavor in pairs)
-    return Alternative(tuple(pairs), tuple(sorted(charge)))
+def _alternative(
+    flavors: Sequence[str],
+    asked: Sequence[tuple[str, int]],
+    component: Component,
+    copies: int,
+    table: CellTable,
+) -> Alternative:
+    each = [
+        Alternative(
+            tuple((resource, flavor) for resource, _ in asked),
+            tuple(sorted((table.cell(flavor, resource), amount) for resource, amount in asked)),
+            component=component.name,
+        )
+        for flavor in flavors
+    ]
+    if len(each) == 1:
+        return each[0]
+    return Alternative(
+        tuple((resource, flavor) for resource, _ in asked for flavor in flavors),
+        added(*(one.charge for one in each)),
+        # Several copies will be on several flavors, not on one of them.
+        places=tuple(each) if copies == 1 else (),
+        component=component.name,
+    )

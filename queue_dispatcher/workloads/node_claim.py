@@ -1,8 +1,9 @@
 """What pods demand of their node, as Karmada's bindings state it, and whether a kind of node can meet it.
 
 A flavor says only what all its nodes carry, never what else they may carry. So a claim rules a flavor out
-where no node with at least these labels could satisfy it; all else is for the estimators and kube-scheduler
-to find out.
+where no node with at least these labels could satisfy it, or its taints are not tolerated; all else is for
+the estimators and kube-scheduler to find out. A label that the flavor does not state rules nothing out,
+whichever other flavor states it: Kueue's rule since 0.19 (pkg/scheduler/flavorassigner).
 
 Node affinity is read as kube-scheduler reads it (Kubernetes 1.36, component-helpers/scheduling/corev1/
 nodeaffinity): terms are ORed, an empty or malformed term matches nothing while the others still count.
@@ -27,14 +28,16 @@ from fairway.selectors import (
     field_requirement,
     label_requirement,
 )
+from fairway.taints import Taint, Toleration, first_untolerated
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClaim:
-    """A node selector and required node affinity; ``terms`` None where no affinity is stated."""
+    """Node selector, required node affinity (``terms``, None where none is stated) and tolerations."""
 
     selector: tuple[Requirement, ...] = ()
     terms: tuple[Term, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
 
     def allows(self, labels: Mapping[str, str]) -> bool:
         """Whether there can be a node with at least these labels that satisfies the claim."""
@@ -45,18 +48,25 @@ class NodeClaim:
             for term in self.terms
         )
 
+    def untolerated(self, taints: Iterable[Taint]) -> Taint | None:
+        """The first of the taints that keeps the pods off."""
+        return first_untolerated(taints, self.tolerations)
+
 
 ANY_NODE = NodeClaim()
 """No demands."""
 
 
-def node_claim(selector: Mapping[str, str], affinity: NodeSelector | None) -> NodeClaim:
-    """The claim that a nodeSelector and a required node affinity state; never raises."""
+def node_claim(
+    selector: Mapping[str, str], affinity: NodeSelector | None, tolerations: Iterable[Toleration] = ()
+) -> NodeClaim:
+    """The claim that a nodeSelector, a required node affinity and tolerations state; never raises."""
     equalities = tuple(equality(key, value) for key, value in sorted(selector.items()))
+    tolerated = tuple(sorted(tolerations))
     if affinity is None:
-        return NodeClaim(equalities) if equalities else ANY_NODE
+        return NodeClaim(equalities, tolerations=tolerated) if equalities or tolerated else ANY_NODE
     terms = (_term(term) for term in affinity.node_selector_terms or ())
-    return NodeClaim(equalities, tuple(term for term in terms if term is not None))
+    return NodeClaim(equalities, tuple(term for term in terms if term is not None), tolerated)
 
 
 def _term(stated: NodeSelectorTerm) -> Term | None:

@@ -26,6 +26,7 @@ FIELDS = (
     "involvedObject.namespace",
     "involvedObject.uid",
     "type",
+    "reason",
 )
 _PLAIN_FIELDS = tuple(path for path in FIELDS if "." not in path)
 _FIELDS_BELOW = {

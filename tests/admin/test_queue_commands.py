@@ -6,7 +6,9 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from rich.console import Console, RenderableType
@@ -15,9 +17,9 @@ from rich.text import Text
 from admin.dispatcher import DispatcherError
 from admin.main import run
 from admin.printable import since
-from admin.terminal.queues import Look, bar, pending_tables
+from admin.terminal.queues import Look, bar, pending_tables, queue_page, queue_tables
 from admin.watching import shown_live, told_again
-from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList, WorkloadView
+from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadList, WorkloadView
 from tests.admin.dispatchers import QUEUES, RESEARCH, dispatcher, waiting
 
 RUNS = WorkloadView("team-a", "serve", "Deployment", "serve-deployment", "Placed", clusters={"east": 2})
@@ -34,6 +36,10 @@ def url() -> Iterator[str]:
         "/workloads/team-a/odd": b'{"workloads": 7}',
         "/workloads/team-a/elsewhere": WorkloadList(namespaces=["team-b", "team-c"]),
         "/workloads/team-a/nope": WorkloadList(),
+        "/workloads/team-a/nightly": WorkloadList(
+            [WorkloadView("team-a", "nightly", "CronJob", "b", "NotGated")]
+        ),
+        "/workloads/team-a/web": WorkloadList([WorkloadView("team-a", "web", "Job", "b", "Foreign"), RUNS]),
     }
     with dispatcher(answers) as url:
         yield url
@@ -83,13 +89,18 @@ def test_pending_leaves_out_queues_in_which_nothing_waits(
     assert "QueueNotFound" in out
 
 
-@pytest.mark.parametrize(("workload", "code"), [("train", 3), ("serve", 0)])
+@pytest.mark.parametrize(("workload", "code"), [("train", 3), ("serve", 0), ("nightly", 4), ("web", 0)])
 def test_the_exit_code_tells_whether_a_workload_waits(
     workload: str, code: int, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found, out, _ = told(capsys, "pending", workload, "-n", "team-a", "--dispatcher", url)
     assert found == code
     assert f"team-a/{workload}" in out
+
+
+@pytest.fixture(autouse=True)
+def no_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
 
 
 def test_a_waiting_workload_is_told_why_and_until_when(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +169,7 @@ def test_a_workload_that_nobody_knows_is_an_error_and_not_released(
     name: str, there: str, output: str, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, out, err = told(capsys, "pending", name, "-n", "team-a", "-o", output, "--dispatcher", url)
-    assert code == 1
+    assert code == 4
     assert f"no workload {name!r} in namespace team-a" in err
     assert f"there is {there}" in err
     assert (out == "") is (output == "table")
@@ -195,6 +206,56 @@ def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
     if command != ("pending",):
         (used,) = (line for line in lines if {"12", "8"} <= set(line.split()))
         assert ("########++++" in used) is (width == 140)
+
+
+@pytest.mark.parametrize(
+    ("not_running", "behind_s", "says"),
+    [
+        (
+            62,
+            15,
+            "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running (Karmada is 15 s behind)",
+        ),
+        (62, 1, "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running"),
+        (8, 15, ""),
+        (22, 1, ""),
+        (0, 0, ""),
+    ],
+)
+def test_what_is_charged_and_does_not_run_is_told(not_running: int, behind_s: int, says: str) -> None:
+    used = Usage("h100", "nvidia.com/gpu", 88, 88, 0, not_running=not_running)
+    queue = QueueView("all", usage=[used], behind_s=behind_s)
+    drawn = []
+    look = Look(datetime(2026, 3, 15, tzinfo=UTC))
+    for page in (queue_tables(QueueList([queue]), look), queue_page(queue, look)):
+        console = Console(file=io.StringIO(), width=200)
+        console.print(page)
+        assert isinstance(console.file, io.StringIO)
+        drawn.append([line for line in console.file.getvalue().splitlines() if "not running" in line])
+    assert drawn == ([[says], [says.removeprefix("all: ")]] if says else [[], []])
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_workloads_that_are_alike_are_one_line(width: int) -> None:
+    line = [waiting(f"w{n}", n) for n in range(1, 15)]
+    line[12] = msgspec.structs.replace(line[12], request={"nvidia.com/gpu": 1})
+    queues = QueueList([QueueView("main", pending=14, workloads=line)])
+    now = datetime(2026, 3, 15, tzinfo=UTC)
+
+    def drawn(look: Look) -> list[list[str]]:
+        console = Console(file=io.StringIO(), width=width)
+        console.print(pending_tables(queues, look))
+        assert isinstance(console.file, io.StringIO)
+        return [words for text in console.file.getvalue().splitlines() if "Job" in (words := text.split())]
+
+    rows = drawn(Look(now))
+    names = [words[:4] for words in rows]
+    assert names == [
+        ["1-12", "team-a", "w1", "x12"],
+        ["13", "team-a", "w13", "Job"],
+        ["14", "team-a", "w14", "Job"],
+    ]
+    assert rows[0][-1] == "WaitingForQuota"
 
 
 def test_the_wide_form_has_every_word_on_one_line(
@@ -243,7 +304,9 @@ def pauses(count: int) -> Callable[[float], Awaitable[None]]:
 
 @pytest.mark.parametrize(("height", "shown", "more"), [(40, 20, 14), (24, 18, 16), (12, 6, 28), (3, 0, 34)])
 def test_the_live_view_is_as_high_as_the_screen(height: int, shown: int, more: int) -> None:
-    queue = QueueView("main", pending=34, workloads=[waiting(f"w{n}", n) for n in range(1, 21)])
+    # Of different priorities, so that each is a line.
+    line = [msgspec.structs.replace(waiting(f"w{n}", n), priority=n) for n in range(1, 21)]
+    queue = QueueView("main", pending=34, workloads=line)
     console = Console(file=io.StringIO(), force_terminal=True, width=80, height=height)
 
     async def ask() -> QueueList:

@@ -54,7 +54,7 @@ class Fleet:
             name = f"dispatcher-{number}-{lives}"
             config = kubeconfig(self._folder / f"{name}.json", self._url, name)
             argv = [f"--kubeconfig={config}", f"--visibility-bind-address=127.0.0.1:{port}"]
-            argv += ["--visibility-authorization=none", *self._common]
+            argv += ["--visibility-authorization=none", "--hold-namespaces=all", *self._common]
             child = await self._launcher.start(argv, self._folder / f"dispatcher-{number}.log")
             self._running[name] = child
             code = await asyncio.shield(child.code)

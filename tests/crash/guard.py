@@ -21,7 +21,9 @@ _OWN: frozenset[Path] = frozenset(
         ("spec", "suspension", "scheduling"),
     )
 )
-_STATUSES = ("clusterqueues/status", "localqueues/status")
+_STATUSES = tuple(
+    f"{kind}/status" for kind in ("clusterqueues", "localqueues", "resourceflavors", "serviceclasses")
+)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from tests.e2e.host import Host
 from tests.e2e.karmada import Karmada
 from tests.e2e.kubectl import apply_files, apply_labelled, schemas_established
 from tests.e2e.member import Member
-from tests.e2e.objects import REGISTRATION
+from tests.e2e.objects import PROBED, REGISTRATION
 from tests.e2e.process import Programs
 from tests.e2e.watching import eventually
 
@@ -88,7 +88,7 @@ class Installation:
 
     async def _probe(self) -> bool | None:
         """Would a binding be held? None where it would be refused, because nobody reviews it yet."""
-        path = "/apis/work.karmada.io/v1alpha2/namespaces/default/resourcebindings"
+        path = f"/apis/work.karmada.io/v1alpha2/namespaces/{PROBED}/resourcebindings"
         try:
             made = await self.karmada.client.post(path, PROBE, dict[str, Any], {"dryRun": "All"})
         except ServerError:
@@ -128,9 +128,9 @@ class Installation:
 PROBE = {
     "apiVersion": "work.karmada.io/v1alpha2",
     "kind": "ResourceBinding",
-    "metadata": {"name": "probe", "namespace": "default"},
+    "metadata": {"name": "probe", "namespace": PROBED},
     "spec": {
-        "resource": {"apiVersion": "batch/v1", "kind": "Job", "name": "probe", "namespace": "default"},
+        "resource": {"apiVersion": "batch/v1", "kind": "Job", "name": "probe", "namespace": PROBED},
         "replicas": 1,
         "replicaRequirements": {"resourceRequest": {"nvidia.com/gpu": "1"}},
         "placement": {"clusterAffinity": {"clusterNames": ["a"]}},

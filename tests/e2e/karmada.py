@@ -17,10 +17,11 @@ import yaml
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import NotFound
+from fairway.names import QUEUEING
 from tests.e2e.api_server import ApiServer
 from tests.e2e.kubectl import apply, apply_files, schemas_established
 from tests.e2e.member import Member
-from tests.e2e.objects import BINDINGS, CLUSTER_KIND, CLUSTERS, Binding, Cluster, Obj
+from tests.e2e.objects import BINDINGS, CLUSTER_KIND, CLUSTERS, PROBED, Binding, Cluster, Obj
 from tests.e2e.pki import ADMIN
 from tests.e2e.process import LOOPBACK, Program, free_port
 from tests.e2e.watching import Changes, Watched, eventually
@@ -57,6 +58,8 @@ class Karmada:
         self.api.controllers(_CONTROLLERS)
         for name in ("karmada-system", "karmada-cluster"):
             await self.client.post("/api/v1/namespaces", {"metadata": {"name": name}}, dict)
+        probed = {"name": PROBED, "labels": {QUEUEING: "enabled"}}
+        await self.client.post("/api/v1/namespaces", {"metadata": probed}, dict)
         aggregated, webhook = free_port(), free_port()
         await self._schemas(webhook)
         await asyncio.gather(self._aggregated(aggregated), self._webhook(webhook))

@@ -13,6 +13,8 @@ FAIRWAY = "/apis/fairway.dev/v1alpha1"
 POLICIES = "/apis/policy.karmada.io/v1alpha1"
 REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 GPU = "nvidia.com/gpu"
+PROBED = "probed"
+"""A namespace in which bindings are tried, and none is ever made."""
 MERGE = "application/merge-patch+json"
 STRICT = {"fieldValidation": "Strict"}
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fairway.kube.errors import Conflict, NotFound
+from fairway.names import QUEUEING
 from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, Binding, Obj
 from tests.e2e.plane import Plane
 from tests.e2e.watching import PATIENCE_S, eventually
@@ -22,7 +23,8 @@ class Tenant:
     async def begin(self, quota: int) -> None:
         """Make them all; the quota is in GPUs, of whatever cluster."""
         client = self.plane.karmada.client
-        await client.post("/api/v1/namespaces", {"metadata": {"name": self.namespace}}, dict)
+        metadata = {"name": self.namespace, "labels": {QUEUEING: "enabled"}}
+        await client.post("/api/v1/namespaces", {"metadata": metadata}, dict)
         for path, kind, name, spec in (
             ("resourceflavors", "ResourceFlavor", self.namespace, {}),
             ("clusterqueues", "ClusterQueue", self.namespace, self._queue(quota)),
@@ -33,14 +35,24 @@ class Tenant:
                 {"clusterQueue": self.namespace},
             ),
         ):
-            metadata = {"name": name}
-            made = {"apiVersion": "fairway.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+            made = {
+                "apiVersion": "fairway.dev/v1alpha1",
+                "kind": kind,
+                "metadata": {"name": name},
+                "spec": spec,
+            }
             await client.post(f"{FAIRWAY}/{path}", made, dict, STRICT)
 
     async def quota(self, gpus: int) -> None:
         """Change it."""
         path = f"{FAIRWAY}/clusterqueues/{self.namespace}"
         await self.plane.karmada.client.patch(path, {"spec": self._queue(gpus)}, dict, content_type=MERGE)
+
+    async def queueing(self, value: str | None) -> None:
+        """How far queues reach into the namespace; None takes the label off."""
+        path = f"/api/v1/namespaces/{self.namespace}"
+        labels = {"metadata": {"labels": {QUEUEING: value}}}
+        await self.plane.karmada.client.patch(path, labels, dict, content_type=MERGE)
 
     async def end(self) -> None:
         """Remove everything, and wait until its GPUs are free again."""

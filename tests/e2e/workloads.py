@@ -1,7 +1,7 @@
 """What tenants submit, and the placements that they ask Karmada for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fairway.names import QUEUE, SERVICE_CLASS
@@ -60,6 +60,13 @@ def deployment(name: str, replicas: int = 1, gpus: int = 1) -> Workload:
         "template": _pods(name, gpus),
     }
     return _workload("Deployment", name, "apps/v1", spec)
+
+
+def labelled(workload: Workload, labels: Mapping[str, str]) -> Workload:
+    """The same with more labels."""
+    metadata = workload.body["metadata"]
+    more = {**metadata, "labels": {**metadata["labels"], **labels}}
+    return replace(workload, body={**workload.body, "metadata": more})
 
 
 def job_set(name: str, workers: int, gpus: int = 1) -> Workload:

@@ -54,7 +54,7 @@ def test_the_python_client_prints_what_fits_where(tmp_path: Path, capsys: pytest
     asyncio.run(scenario())
     large, small = capsys.readouterr().out.splitlines()
     assert large == "large: 2 fit, at most 2"
-    assert small.startswith("small: none fits: component worker needs 2 pods")
+    assert small.startswith("small: none fits: 2 pods of 8 nvidia.com/gpu each needed at once")
 
 
 def test_the_page_has_calls_of_all_kinds() -> None:
@@ -68,7 +68,7 @@ def test_a_call_on_the_page_is_a_request(body: str, rpc: str) -> None:
 
 
 def test_the_page_is_compared_with_all_kinds() -> None:
-    assert len(KINDS) == 33
+    assert len(KINDS) == 37
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -113,6 +113,7 @@ placements = st.builds(
     upper_bound=small,
     proven=st.booleans(),
     spread_fits=st.none() | st.integers(0, 2**31 - 1),
+    empty_bound=st.none() | st.integers(0, 2**31 - 1),
     level=texts,
     reasons=some(causes),
     placement=some(st.builds(Assignment, texts, texts, small)),

@@ -16,6 +16,7 @@ from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import KubeError
 from fairway.kube.events import EventWriter
+from fairway.scope import Scope
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
@@ -87,7 +88,7 @@ async def process(world: World, *, asks: bool = False) -> AsyncIterator[Process]
     fits, sources = _Fits(), list[Sources]()
     dispatcher = Dispatcher(
         BindingApi(client),
-        builtin_catalogue(),
+        Scope(builtin_catalogue()),
         metrics,
         clock,
         lambda: sources[0].is_synced,
@@ -158,7 +159,10 @@ async def everything(
         world.bind(f"of-{group or 'core'}", kind=kind, api_version=api_version, labels=named)
     world.add("/apis/batch/v1/jobs", objects.job("wide"))
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
-    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5))
+    # With fields that have no effect, which their statuses tell.
+    world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxRuntime="1h"))
+    tolerations = [{"key": "spot", "operator": "Exists"}]
+    world.add(f"{FAIRWAY}/resourceflavors", objects.flavor("spot", "m1", tolerations=tolerations))
     await _passes(world, 6, 0.5)
     for entry in list(process.dispatcher.cache.entries.values()):
         with contextlib.suppress(KubeError):

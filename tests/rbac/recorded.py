@@ -10,6 +10,7 @@ from estimator.member_kinds import MEMBER_KINDS
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
+from fairway.scope import Scope
 from sandbox.fakeapi import FakeApi, Seen
 from sandbox.fakeapi.authorization import Attributes, Authorization, attributes
 from tests.certs import Authority
@@ -20,7 +21,6 @@ from webhook.certificate_secret import CertificateSecret, SecretName
 from webhook.configuration import COLLECTION, NAME
 from webhook.permissions import PERMISSIONS
 from webhook.registration import Registration, Wanted
-from webhook.scope import Scope
 
 Requests = frozenset[Attributes]
 SECRET = SecretName("fairway-system", "fairway-webhook")

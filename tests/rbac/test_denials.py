@@ -7,12 +7,13 @@ import pytest
 from multidict import CIMultiDict
 
 from fairway.kube.client import KubeClient
-from fairway.kube.denials import FORGET_S, MAX_NAMESPACES, Denials
-from fairway.kube.errors import Denied, Forbidden, refusal
+from fairway.kube.denials import FORGET_S, GRACE_S, MAX_NAMESPACES, Denials
+from fairway.kube.errors import Denied, Forbidden, KubeError, refusal
 from fairway.kube.permissions import Permission
 from fairway.kube.request_attributes import Attributes, attributes
 from sandbox.fakeapi import FakeApi, Seen, authorization
 from sandbox.fakeapi.authorization import Authorization
+from sandbox.fakeapi.faults import Cut, Fault
 from sandbox.fakeapi.store import Obj
 
 LIST = Attributes("list", "batch", "jobs")
@@ -129,6 +130,40 @@ def test_it_is_told_once_and_again_when_it_changes(caplog: pytest.LogCaptureFixt
         (logging.WARNING, f'https://k: user "b" may not list jobs.batch {without}'),
         (logging.INFO, "https://k: may list jobs.batch again"),
     ]
+
+
+def test_what_is_refused_just_after_a_server_was_in_trouble_counts_once_it_stays_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+    denials = Denials(TABLE, clock=clock)
+    denials.troubled()
+    for clock.now_s in (0, 1, GRACE_S - 1):
+        denials.refused("https://k", LIST, "a")
+    assert (denials.current(), caplog.records) == ((), [])
+    clock.now_s = GRACE_S
+    denials.refused("https://k", LIST, "a")
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    # What is known to be missing stays so.
+    denials.troubled()
+    denials.refused("https://k", LIST, "a")
+    assert len(denials.current()) == 1
+
+
+@pytest.mark.parametrize("code", [0, 401, 503])
+def test_a_server_that_fails_or_is_away_is_in_trouble(code: int) -> None:
+    denials = Denials()
+
+    async def scenario() -> None:
+        async with FakeApi() as api, KubeClient.from_url(api.url, qps=-1, denials=denials) as client:
+            everything = Fault(lambda seen: True, 9, code=code, cut=None if code else Cut.BEFORE)
+            api.faults.add(everything)
+            with pytest.raises(KubeError):
+                await client.get_bytes("/api/v1/pods")
+
+    asyncio.run(scenario())
+    denials.refused("https://k", LIST, "a")
+    assert denials.current() == ()
 
 
 def test_what_no_table_knows_is_told_without_a_file(caplog: pytest.LogCaptureFixture) -> None:

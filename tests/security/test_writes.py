@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.names import ADMISSION, REQUEUE
+from fairway.names import ADMISSION, HELD_AT, REQUEUE
+from fairway.scope import Scope
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.writes import Purpose
 from sandbox.fakeapi.seen import Seen
@@ -27,16 +28,16 @@ from tests.dispatcher.scenarios import (
     test_visibility,
 )
 from tests.webhook import test_registration
-from tests.webhook.builders import Obj, binding, request
+from tests.webhook.builders import AT, Obj, binding, request
 from tests.webhook.test_laws import specs
 from webhook.review import write_review
-from webhook.scope import Scope
 from webhook.suspend import decide
 
 BINDINGS = ("resourcebindings", "clusterresourcebindings")
 OWNED = {
     ("metadata", "annotations", ADMISSION),
     ("metadata", "annotations", REQUEUE),
+    ("metadata", "annotations", HELD_AT),
     ("spec", "suspension", "scheduling"),
 }
 PRECONDITIONS = {("metadata", "uid"), ("metadata", "resourceVersion")}
@@ -45,6 +46,8 @@ CLEARED = ("spec", "clusters")
 OTHER_WRITES = {
     ("patch", "clusterqueues/status"),
     ("patch", "localqueues/status"),
+    ("patch", "resourceflavors/status"),
+    ("patch", "serviceclasses/status"),
     ("create", "events"),
     ("patch", "events"),
     ("create", "leases"),
@@ -145,6 +148,8 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         assert found.pop(CLEARED, []) == []
         assert set(found) <= OWNED | PRECONDITIONS, write.body
         assert found.get(("spec", "suspension", "scheduling"), True) in (True, False)
+        # What the gate noted is only ever taken off.
+        assert found.get(("metadata", "annotations", HELD_AT)) is None
     # A scenario in which nothing is written would prove nothing.
     assert purposes >= expected
     assert bool(purposes) == bool(expected)
@@ -157,7 +162,7 @@ def test_every_purpose_for_which_bindings_are_written_is_played() -> None:
 @given(obj=specs(), managed=st.booleans(), old=st.one_of(st.none(), specs()))
 def test_the_webhook_answers_with_its_own_leaf_alone(obj: Obj, managed: bool, old: Obj | None) -> None:
     asked = request(binding(obj)) if old is None else request(binding(obj), binding(old))
-    decision = decide(asked, Scope(builtin_catalogue()), managed=managed)
+    decision = decide(asked, Scope(builtin_catalogue()), managed=managed, at=AT)
     answer = json.loads(write_review(asked.uid, decision.response))["response"]
     assert answer["allowed"] is True
     assert set(answer) <= {"uid", "allowed", "patch", "patchType", "warnings", "auditAnnotations"}
@@ -167,6 +172,8 @@ def test_the_webhook_answers_with_its_own_leaf_alone(obj: Obj, managed: bool, ol
             assert (step["path"], step["value"]) in (
                 ("/spec/suspension", {"scheduling": True}),
                 ("/spec/suspension/scheduling", True),
+                ("/metadata/annotations", {HELD_AT: AT}),
+                ("/metadata/annotations/fairway.dev~1held-at", AT),
             )
 
 

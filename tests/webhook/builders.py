@@ -10,6 +10,8 @@ Obj = dict[str, Any]
 
 PLACEMENT: Obj = {"clusterAffinity": {"clusterNames": ["member1", "member2"]}}
 GPU: Obj = {"nvidia.com/gpu": "1"}
+AT = "2026-11-20T12:00:00.000+00:00"
+"""When reviews are answered."""
 CPU: Obj = {"cpu": "2", "memory": "4Gi"}
 
 

@@ -13,12 +13,12 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from fairway.service.addresses import BindAddress
 from fairway.service.https import serving_context
 from tests.certs import Authority, Pair
 from webhook.app import ANSWER_WITHIN_S, MAX_CONNECTIONS, MAX_CONNECTIONS_OF_ONE, application, bind, serve
 from webhook.metrics import WebhookMetrics
-from webhook.scope import Scope
 from webhook.tls import Serving, install
 
 LOOPBACK = BindAddress("127.0.0.1", 0)

@@ -35,7 +35,8 @@ def test_a_creation_is_held() -> None:
             answer = await webhook.ask(review(binding(spec(GPU))))
             assert answer["allowed"] is True
             patch = json.loads(base64.b64decode(answer["patch"]))
-            assert patch == [{"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}]
+            assert patch[0] == {"op": "add", "path": "/spec/suspension", "value": {"scheduling": True}}
+            assert [step["path"] for step in patch] == ["/spec/suspension", "/metadata/annotations"]
             assert webhook.counted("reviews_total", operation="CREATE", outcome="held-creation") == 1
             assert webhook.counted("review_seconds_count") == 1
             assert webhook.counted("in_flight") == 0

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from fairway.scope import WorkloadKind
+from fairway.scope_flags import ScopeSettings
 from fairway.service.addresses import BindAddress
 from fairway.service.common_flags import EndpointSettings, LogSettings, Text
 from fairway.service.goflags import FlagError
 from webhook.certificate_secret import SecretName
 from webhook.flags import GROUPS, parse
 from webhook.main import main
-from webhook.scope import WorkloadKind
 from webhook.settings import (
     ApiSettings,
     FilesSettings,
     ManifestRequest,
     RegistrationSettings,
-    ScopeSettings,
     Settings,
 )
 
@@ -102,10 +102,10 @@ def test_what_is_only_asked_for() -> None:
     assert isinstance(helped, Text)
     assert all(f"--{flag.name}" in helped.text for group in GROUPS for flag in group.flags)
     assert parse(["policies", "--hold-kind=Pod"], version="1") == ManifestRequest(
-        ScopeSettings(None, (WorkloadKind("Pod", ""),)), None
+        ScopeSettings(None, (WorkloadKind("Pod", ""),))
     )
     assert parse(["configuration", "--url=https://a"], version="1") == ManifestRequest(
-        ScopeSettings(None, ()), ("https://a", "Fail")
+        ScopeSettings(None, ()), "configuration", ("https://a", "Fail")
     )
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from sandbox.fakeapi.patching import json_patch, merge_patch
-from tests.webhook.builders import Obj, binding, request, spec
-from webhook.scope import Scope
+from tests.webhook.builders import AT, Obj, binding, request, spec
 from webhook.suspend import decide
 
 SCOPE = Scope(builtin_catalogue())
@@ -45,7 +45,7 @@ class Gate(RuleBasedStateMachine):
         self.binding = self.hold(new, old)
 
     def hold(self, new: Obj, old: Obj | None) -> Obj:
-        patch = decide(request(new, old), SCOPE, managed=False).response.patch
+        patch = decide(request(new, old), SCOPE, managed=False, at=AT).response.patch
         held: Obj = new if patch is None else json_patch(new, msgspec.json.decode(patch))
         return held
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
-from fairway.names import QUEUE, SKIP
+from fairway.names import HELD_AT, QUEUE, SKIP
+from fairway.scope import Scope
 from sandbox.fakeapi.patching import json_patch
-from tests.webhook.builders import Obj, binding, component, request, review, spec
+from tests.webhook.builders import AT, Obj, binding, component, request, review, spec
 from tests.webhook.cel import Evaluator
 from webhook.match_conditions import creation_conditions, growth_conditions
 from webhook.review import ReviewError, read_review, write_review
-from webhook.scope import Scope
 from webhook.suspend import Outcome, decide
 
 SCOPE = Scope(builtin_catalogue())
@@ -87,7 +87,7 @@ json_values = st.recursive(
 def refusal(body: bytes) -> str:
     """Why the body is no review; nothing where it was decided."""
     try:
-        decide(read_review(body), SCOPE, managed=False)
+        decide(read_review(body), SCOPE, managed=False, at=AT)
     except ReviewError as error:
         return str(error)
     return ""
@@ -95,28 +95,29 @@ def refusal(body: bytes) -> str:
 
 @given(bindings, st.booleans())
 def test_a_patch_sets_the_leaf_alone_and_is_made_once(obj: Obj, managed: bool) -> None:
-    decision = decide(request(obj), SCOPE, managed=managed)
+    decision = decide(request(obj), SCOPE, managed=managed, at=AT)
     patch = decision.response.patch
     if patch is None:
         return
     held = json_patch(obj, msgspec.json.decode(patch))
     wanted = deepcopy(obj)
     wanted["spec"]["suspension"] = {**(obj["spec"].get("suspension") or {}), "scheduling": True}
+    wanted["metadata"]["annotations"] = {**(obj["metadata"].get("annotations") or {}), HELD_AT: AT}
     assert held == wanted
-    assert decide(request(held), SCOPE, managed=managed).outcome is Outcome.ALREADY_HELD
+    assert decide(request(held), SCOPE, managed=managed, at=AT).outcome is Outcome.ALREADY_HELD
     # Another answer to the same question may be applied on top: the API server calls again after others.
     assert json_patch(held, msgspec.json.decode(patch))["spec"]["suspension"]["scheduling"] is True
 
 
 @given(bindings)
 def test_the_conditions_of_a_creation_say_what_the_webhook_says(obj: Obj) -> None:
-    held = decide(request(obj), SCOPE, managed=False).response.patch is not None
+    held = decide(request(obj), SCOPE, managed=False, at=AT).response.patch is not None
     assert CREATION.matches(object=obj, oldObject=None) == held
 
 
 @given(bindings, bindings)
 def test_the_conditions_of_a_growth_say_what_the_webhook_says(old: Obj, new: Obj) -> None:
-    held = decide(request(new, old), SCOPE, managed=False).response.patch is not None
+    held = decide(request(new, old), SCOPE, managed=False, at=AT).response.patch is not None
     assert GROWTH.matches(object=new, oldObject=old) == held
 
 
@@ -126,14 +127,14 @@ def test_an_update_that_changes_no_size_is_never_held(obj: Obj) -> None:
     new["spec"]["clusters"] = [{"name": "member1", "replicas": 2}]
     new["spec"]["placement"] = {"clusterAffinity": {"clusterNames": ["other"]}}
     new["metadata"]["annotations"] = {"fairway.dev/admission": "{}", QUEUE: "late"}
-    assert decide(request(new, obj), SCOPE, managed=True).response.patch is None
+    assert decide(request(new, obj), SCOPE, managed=True, at=AT).response.patch is None
 
 
 @given(json_values, json_values)
 def test_any_objects_are_answered(new: object, old: object) -> None:
     for operation in ("CREATE", "UPDATE", "DELETE"):
         asked = request(new, old, operation=operation)
-        decision = decide(asked, SCOPE, managed=True)
+        decision = decide(asked, SCOPE, managed=True, at=AT)
         answer = msgspec.json.decode(write_review(asked.uid, decision.response))
         assert answer["response"]["allowed"] is True
 

@@ -2,17 +2,18 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope, parse_workload_kind
 from webhook.bindings import CLUSTER_SCOPED, NAMESPACED
 from webhook.main import main
 from webhook.manifests import configuration_yaml, policies_yaml
 from webhook.policies import policies
-from webhook.scope import Scope, parse_workload_kind
 
-FOLDER = Path(__file__).parents[2] / "manifests" / "webhook"
+FOLDER = Path(__file__).parents[2] / "manifests"
 URL = "https://fairway-webhook.fairway-system.svc:443"
 SCOPE = Scope(builtin_catalogue())
 
@@ -20,8 +21,9 @@ SCOPE = Scope(builtin_catalogue())
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("policies", "mutating-admission-policies.yaml"),
-        ("configuration", "mutating-webhook-configuration.yaml"),
+        ("policies", "webhook/mutating-admission-policies.yaml"),
+        ("configuration", "webhook/mutating-webhook-configuration.yaml"),
+        ("cronjobs", "webhook/accelerator-cronjobs.yaml"),
     ],
 )
 def test_the_files_are_what_the_program_prints(
@@ -29,12 +31,14 @@ def test_the_files_are_what_the_program_prints(
 ) -> None:
     assert main([command]) == 0
     assert capsys.readouterr().out == (FOLDER / name).read_text("utf-8"), (
-        f"run: fairway-webhook {command} > manifests/webhook/{name}"
+        f"run: fairway-webhook {command} > manifests/{name}"
     )
 
 
 def test_the_yaml_says_what_the_objects_say() -> None:
-    assert list(yaml.safe_load_all(policies_yaml(SCOPE))) == policies(SCOPE)
+    assert list(yaml.safe_load_all(policies_yaml(SCOPE))) == msgspec.json.decode(
+        msgspec.json.encode(policies(SCOPE))
+    )
     (configuration,) = yaml.safe_load_all(configuration_yaml(SCOPE, URL, b"PEM", "Ignore"))
     assert [entry["clientConfig"]["caBundle"] for entry in configuration["webhooks"]] == ["UEVN"] * 4
     assert {entry["failurePolicy"] for entry in configuration["webhooks"]} == {"Ignore"}
@@ -54,14 +58,16 @@ def test_policies_and_webhook_ask_the_same_of_the_same_requests() -> None:
         assert policy["reinvocationPolicy"] == entry["reinvocationPolicy"]
 
 
-def test_a_selector_of_namespaces_never_meets_what_is_in_none() -> None:
+@pytest.mark.parametrize("only_enabled", [False, True])
+def test_what_is_in_no_namespace_is_asked_about_where_it_is_meant(only_enabled: bool) -> None:
     """The API server applies a namespaceSelector to whatever has no namespace as if it matched."""
-    (configuration,) = yaml.safe_load_all(configuration_yaml(SCOPE, URL, None, "Fail"))
+    scope = Scope(builtin_catalogue(), only_enabled=only_enabled)
+    (configuration,) = yaml.safe_load_all(configuration_yaml(scope, URL, None, "Fail"))
     for entry in configuration["webhooks"]:
         (rule,) = entry["rules"]
-        managed = bool(entry["namespaceSelector"])
-        assert rule["resources"] == ([NAMESPACED] if managed else [NAMESPACED, CLUSTER_SCOPED])
-        assert rule["scope"] == ("Namespaced" if managed else "*")
+        is_meant = not only_enabled and not entry["name"].startswith("managed-")
+        assert rule["resources"] == ([NAMESPACED, CLUSTER_SCOPED] if is_meant else [NAMESPACED])
+        assert rule["scope"] == ("*" if is_meant else "Namespaced")
 
 
 def test_kinds_and_catalogue_of_the_command_line_are_in_the_policies(

@@ -2,16 +2,19 @@
 
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import Catalogue, parse_catalogue
+from fairway.scope import Scope, parse_workload_kind
 from tests.webhook.builders import CPU, Obj, binding, component, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES, Creation, Update
 from tests.webhook.cel import Evaluator
 from webhook.accelerator_expression import accelerator_expression
+from webhook.cron_jobs import cron_job_policy
 from webhook.match_conditions import (
     MAX_COMPARED_COMPONENTS,
     MatchCondition,
@@ -20,11 +23,19 @@ from webhook.match_conditions import (
     managed_creation_conditions,
     managed_growth_conditions,
 )
-from webhook.scope import Scope, parse_workload_kind
 
 SCOPE = Scope(builtin_catalogue())
 CREATION = Evaluator(creation_conditions(SCOPE))
 GROWTH = Evaluator(growth_conditions(SCOPE))
+
+
+class _Validation(msgspec.Struct):
+    expression: str
+
+
+class _Validating(msgspec.Struct):
+    validations: list[_Validation]
+
 
 _PART = re.compile(r"\{[a-z_0-9]+(?::([a-z]+))?\}")
 
@@ -167,6 +178,31 @@ def test_in_a_managed_namespace_every_workload_matches() -> None:
     assert growth.matches(object=big, oldObject=small)
     assert not growth.matches(object=small, oldObject=big)
     assert not creation.matches(object=binding(spec(replicas=None)), oldObject=None)
+
+
+def _cron_job(limits: Obj, *, place: str = "containers", suspend: bool | None = None) -> Obj:
+    pod: Obj = {"containers": [{"name": "side"}]}
+    pod.setdefault(place, []).append({"name": "main", "resources": {"limits": limits}})
+    spec: Obj = {"jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    return {"spec": spec if suspend is None else spec | {"suspend": suspend}}
+
+
+@pytest.mark.parametrize(
+    ("cron_job", "passes"),
+    [
+        (_cron_job({"nvidia.com/gpu": "1"}), False),
+        (_cron_job({"nvidia.com/gpu": 1}, place="initContainers"), False),
+        (_cron_job({"google.com/tpu": "4"}, suspend=False), False),
+        (_cron_job({"nvidia.com/gpu": "1"}, suspend=True), True),
+        (_cron_job({"nvidia.com/gpu": "0"}), True),
+        (_cron_job(CPU), True),
+    ],
+)
+def test_a_member_refuses_cron_jobs_that_ask_for_accelerators(cron_job: Obj, passes: bool) -> None:
+    policy, binding = cron_job_policy(SCOPE)
+    (rule,) = msgspec.convert(policy["spec"], _Validating).validations
+    assert Evaluator([MatchCondition("validation", rule.expression)]).matches(object=cron_job) == passes
+    assert msgspec.convert(binding["spec"], dict[str, object])["validationActions"] == ["Deny"]
 
 
 def _many(count: int, replicas: int) -> Obj:

@@ -18,13 +18,17 @@ from typing import Any
 import pytest
 import yaml
 
+from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError, NotFound, Refused
-from fairway.names import MANAGED, SKIP
+from fairway.names import HELD_AT, QUEUEING, SKIP
+from fairway.scope import Scope
 from tests.envtest import RealApi, assets, real_api
 from tests.webhook.builders import CPU, GPU, Obj, binding, component, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES
 from webhook.configuration import COLLECTION, NAME
+from webhook.cron_jobs import cron_job_policy
+from webhook.manifests import policies_yaml
 
 pytestmark = pytest.mark.envtest
 
@@ -35,10 +39,21 @@ ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 PLURALS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
 }
 WORK = "/apis/work.karmada.io/v1alpha2"
 MERGE = "application/merge-patch+json"
 DRY: dict[str, str] = {"dryRun": "All"}
+NAMESPACES = {
+    "team": "enabled",
+    "managed": "all",
+    "named": "named",
+    "out": "disabled",
+    "silent": "",
+    "typo": "Enabled",
+    "karmada-system": "",
+}
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.1
 
@@ -58,7 +73,8 @@ async def _install(api: RealApi) -> None:
         for file in sorted(CRDS.glob("*.yaml")):
             crd = yaml.safe_load(file.read_text("utf-8"))
             await client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd, dict)
-        for name, labels in (("team", {}), ("managed", {MANAGED: "true"}), ("karmada-system", {})):
+        for name, queueing in NAMESPACES.items():
+            labels = {QUEUEING: queueing} if queueing else {}
             await client.post("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}}, dict)
 
 
@@ -75,9 +91,10 @@ def run(scenario: Coroutine[object, object, None]) -> None:
 
 
 @asynccontextmanager
-async def policies(api: RealApi) -> AsyncIterator[KubeClient]:
-    """The policies as they are shipped, in force."""
-    objects = list(yaml.safe_load_all(POLICIES.read_text("utf-8")))
+async def policies(api: RealApi, *, only_enabled: bool) -> AsyncIterator[KubeClient]:
+    """The policies in force: for enabled namespaces as they are shipped, or for all."""
+    everywhere = policies_yaml(Scope(builtin_catalogue()))
+    objects = list(yaml.safe_load_all(POLICIES.read_text("utf-8") if only_enabled else everywhere))
     async with _admin(api) as client:
         for obj in objects:
             stored = await client.post(f"{ADMISSION}/{PLURALS[obj['kind']]}", obj, dict)
@@ -92,13 +109,13 @@ async def policies(api: RealApi) -> AsyncIterator[KubeClient]:
 
 
 @contextmanager
-def process(api: RealApi, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def process(api: RealApi, tmp_path: Path, *flags: str) -> Iterator[subprocess.Popen[bytes]]:
     """The webhook as a process, which registers itself and makes its own certificates."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "webhook", f"--kubeconfig={api.kubeconfig}"]
     command += ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--url=https://127.0.0.1:{port}"]
-    command += ["--health-probe-bind-address=0", "--metrics-bind-address=0", "-v=4"]
+    command += ["--health-probe-bind-address=0", "--metrics-bind-address=0", "-v=4", *flags]
     with (tmp_path / "webhook.log").open("wb") as log:
         started = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[2], env=os.environ)
     try:
@@ -109,9 +126,11 @@ def process(api: RealApi, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @asynccontextmanager
-async def webhook(api: RealApi, tmp_path: Path) -> AsyncIterator[tuple[KubeClient, subprocess.Popen[bytes]]]:
+async def webhook(
+    api: RealApi, tmp_path: Path, *flags: str
+) -> AsyncIterator[tuple[KubeClient, subprocess.Popen[bytes]]]:
     """The process, and its registration in force; both gone afterwards."""
-    with process(api, tmp_path) as running:
+    with process(api, tmp_path, *(flags or (EVERYWHERE,))) as running:
         async with _admin(api) as client:
             try:
                 await _in_force(client)
@@ -124,8 +143,8 @@ async def webhook(api: RealApi, tmp_path: Path) -> AsyncIterator[tuple[KubeClien
 
 
 async def _in_force(client: KubeClient) -> None:
-    """Wait until bindings are held in every scope; meanwhile the API server may refuse them."""
-    for path in (_path("team"), _path(""), _path("managed")):
+    """Wait until bindings are held by every entry; meanwhile the API server may refuse them."""
+    for path in (_path("team"), _path("managed")):
         await _until(client, path, held=True)
 
 
@@ -267,9 +286,50 @@ async def check_managed(client: KubeClient) -> None:
     await client.delete(path, dict)
 
 
+async def check_namespaces(client: KubeClient, held: set[str]) -> None:
+    """In which namespaces an accelerator's workload is held, and none that asks for none; with a note."""
+    found = set()
+    for name in (*NAMESPACES, ""):
+        path = _path(name)
+        made = await client.post(path, _named(binding(spec(GPU)), "gpu", path), dict, DRY)
+        if is_held(made):
+            assert HELD_AT in made["metadata"]["annotations"]
+            found.add(name)
+        plain = await client.post(path, _named(binding(spec(CPU)), "cpu", path), dict, DRY)
+        assert is_held(plain) == (name in ("managed", "named")), name
+    assert found == held
+
+
+EVERYWHERE = "--hold-namespaces=all"
+_OPTED_IN = {"team", "managed", "named"}
+_NOT_OUT = {*_OPTED_IN, "silent", "typo", "karmada-system", ""}
+
+
+def test_the_policies_as_they_are_shipped_hold_where_a_namespace_is_enabled(api: RealApi) -> None:
+    async def scenario() -> None:
+        async with policies(api, only_enabled=True) as client:
+            await check_namespaces(client, _OPTED_IN)
+            await check_tables(client, _path("team"))
+            await check_life(client)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(("flag", "held"), [("--hold-namespaces=enabled", _OPTED_IN), (EVERYWHERE, _NOT_OUT)])
+def test_the_webhook_holds_in_the_namespaces_that_are_meant(
+    api: RealApi, tmp_path: Path, flag: str, held: set[str]
+) -> None:
+    async def scenario() -> None:
+        async with webhook(api, tmp_path, flag) as (client, _):
+            await check_namespaces(client, held)
+
+    run(scenario())
+
+
 def test_policies_hold_what_the_tables_say(api: RealApi) -> None:
     async def scenario() -> None:
-        async with policies(api) as client:
+        async with policies(api, only_enabled=False) as client:
+            await check_namespaces(client, _NOT_OUT)
             await check_tables(client, _path("team"))
             await check_tables(client, _path(""))
             await check_life(client)
@@ -354,3 +414,36 @@ def test_an_outage_stops_nothing_that_would_not_be_held(api: RealApi, tmp_path: 
 
 
 _HELD = spec(GPU, suspension={"scheduling": True})
+
+
+def test_a_member_refuses_cron_jobs_that_ask_for_accelerators(api: RealApi) -> None:
+    def cron_job(requests: Obj, **fields: object) -> Obj:
+        container = {"name": "c", "image": "i", "resources": {"limits": requests}}
+        job = {"template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
+        spec = {"schedule": "@daily", "jobTemplate": {"spec": job}, **fields}
+        return {"metadata": {"name": "nightly"}, "spec": spec}
+
+    async def scenario() -> None:
+        async with _admin(api) as client:
+            objects = cron_job_policy(Scope(builtin_catalogue()))
+            for obj in objects:
+                await client.post(f"{ADMISSION}/{PLURALS[str(obj['kind'])]}", obj, dict)
+            path = "/apis/batch/v1/namespaces/team/cronjobs"
+            async with asyncio.timeout(_PATIENCE_S):
+                while True:
+                    try:
+                        await client.post(path, cron_job(GPU), dict, DRY)
+                    except Refused as error:
+                        told = str(error)
+                        break
+                    await asyncio.sleep(_PAUSE_S)
+            assert "made on Karmada's API server instead" in told
+            await client.post(path, cron_job(CPU), dict, DRY)
+            await client.post(path, cron_job(GPU, suspend=True), dict, DRY)
+            await client.post(path.replace("team", "out"), cron_job(GPU), dict, DRY)
+            for obj in objects:
+                await client.delete(
+                    f"{ADMISSION}/{PLURALS[str(obj['kind'])]}/fairway-accelerator-cronjobs", dict
+                )
+
+    run(scenario())

@@ -11,12 +11,12 @@ import pytest
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import KubeError
+from fairway.scope import Scope
 from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
 from tests.webhook.builders import Obj
 from webhook.configuration import COLLECTION, NAME, FailurePolicy
 from webhook.registration import Look, Registration, Wanted
-from webhook.scope import Scope
 
 PATH = f"{COLLECTION}/{NAME}"
 CA, OTHER_CA = Authority("one").pem, Authority("two").pem
@@ -64,7 +64,12 @@ def test_it_is_created_and_then_left_alone() -> None:
                 "caBundle": base64.b64encode(CA).decode(),
             }
             assert managed["clientConfig"]["url"] == "https://webhook.example:443/bindings/managed"
-            assert managed["namespaceSelector"] == {"matchLabels": {"fairway.dev/managed": "true"}}
+            assert managed["namespaceSelector"]["matchExpressions"] == [
+                {"key": "fairway.dev/queueing", "operator": "In", "values": ["named", "all"]}
+            ]
+            assert creation["namespaceSelector"]["matchExpressions"] == [
+                {"key": "fairway.dev/queueing", "operator": "NotIn", "values": ["named", "all", "disabled"]}
+            ]
             # A selector of namespaces selects everything that has none.
             assert managed["rules"][0]["resources"] == ["resourcebindings"]
             for entry in entries.values():

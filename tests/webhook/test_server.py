@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from fairway.kube.client import KubeClient
-from fairway.names import MANAGED
+from fairway.names import QUEUEING
+from fairway.scope_flags import ScopeSettings, read_scope
 from fairway.service.addresses import BindAddress
 from fairway.service.http import EndpointError
 from fairway.service.program import StartError
@@ -21,8 +22,8 @@ from sandbox.fakeapi import FakeApi
 from tests.certs import Authority
 from tests.webhook.builders import CPU, GPU, Obj, binding, spec
 from webhook.flags import parse
-from webhook.server import read_scope, serve
-from webhook.settings import FilesSettings, ScopeSettings, Settings
+from webhook.server import serve
+from webhook.settings import FilesSettings, Settings
 
 BINDINGS = "/apis/work.karmada.io/v1alpha2/namespaces/team/resourcebindings"
 CLUSTER_BINDINGS = "/apis/work.karmada.io/v1alpha2/clusterresourcebindings"
@@ -39,7 +40,8 @@ def run_scenario(scenario: Coroutine[object, object, None]) -> None:
 
 def settings_for(api: FakeApi, port: int, *flags: str) -> Settings:
     address = ("--bind-address=127.0.0.1", f"--secure-port={port}", f"--url=https://127.0.0.1:{port}")
-    settings = parse([*OFF, *address, f"--master={api.url}", *flags], version="1")
+    own = (*OFF, *address, f"--master={api.url}", "--hold-namespaces=all")
+    settings = parse([*own, *flags], version="1")
     assert isinstance(settings, Settings)
     return settings
 
@@ -107,7 +109,7 @@ def test_bindings_are_held_from_the_moment_the_webhook_is_registered(unused_tcp_
                 assert len(api.admission.calls) == 3
 
                 api.update(
-                    "/api/v1/namespaces/team", lambda ns: ns["metadata"].update(labels={MANAGED: "true"})
+                    "/api/v1/namespaces/team", lambda ns: ns["metadata"].update(labels={QUEUEING: "all"})
                 )
                 assert is_held(await create(client, "managed", spec(CPU)))
 

@@ -8,17 +8,18 @@ import pytest
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.accelerators.catalogue import parse_catalogue
+from fairway.names import HELD_AT
+from fairway.scope import Scope, WorkloadKind, parse_workload_kind
 from sandbox.fakeapi.patching import json_patch
-from tests.webhook.builders import CPU, GPU, Obj, binding, component, request, sets, spec
+from tests.webhook.builders import AT, CPU, GPU, Obj, binding, component, request, sets, spec
 from tests.webhook.cases import CREATIONS, UPDATES, Creation, Update
-from webhook.scope import Scope, WorkloadKind, parse_workload_kind
 from webhook.suspend import Decision, Outcome, decide
 
 SCOPE = Scope(builtin_catalogue())
 
 
 def decided(new: object, old: object = None, *, scope: Scope = SCOPE, managed: bool = False) -> Decision:
-    return decide(request(new, old), scope, managed=managed)
+    return decide(request(new, old), scope, managed=managed, at=AT)
 
 
 def patched(obj: Obj, decision: Decision) -> Obj:
@@ -28,8 +29,12 @@ def patched(obj: Obj, decision: Decision) -> Obj:
 
 
 def without_flag(obj: Obj) -> Obj:
-    """The object with nothing said of scheduling, as if the flag had never been there."""
+    """The object with nothing said of scheduling, as if the flag had never been there, nor its note."""
     rest = deepcopy(obj)
+    annotations = rest["metadata"].get("annotations") or {}
+    annotations.pop(HELD_AT, None)
+    if not annotations:
+        rest["metadata"].pop("annotations", None)
     suspension = rest["spec"].get("suspension") or {}
     suspension.pop("scheduling", None)
     if not suspension:
@@ -56,6 +61,7 @@ def test_an_update_is_held_or_not(case: Update) -> None:
 def test_the_patch_sets_the_flag_and_nothing_else(case: Creation) -> None:
     held = patched(case.binding, decided(case.binding))
     assert held["spec"]["suspension"]["scheduling"] is True
+    assert held["metadata"]["annotations"][HELD_AT] == AT
     assert without_flag(held) == without_flag(case.binding)
     assert decided(held).outcome is Outcome.ALREADY_HELD
 
@@ -76,6 +82,29 @@ def test_what_a_policy_suspends_stays_byte_for_byte(suspension: Obj) -> None:
     )
 
 
+@pytest.mark.parametrize("annotations", [None, {}, {"a/b": "c", HELD_AT: "before"}])
+def test_it_is_noted_when_it_was_held(annotations: Obj | None) -> None:
+    obj = binding(spec(GPU))
+    obj["metadata"]["annotations"] = annotations
+    grown = binding(spec(GPU, replicas=9))
+    grown["metadata"]["annotations"] = annotations
+    for held in (patched(obj, decided(obj)), patched(grown, decided(grown, obj))):
+        assert held["metadata"]["annotations"] == {**(annotations or {}), HELD_AT: AT}
+
+
+def test_who_observes_holds_nothing_and_says_what_would_be_held() -> None:
+    small, big, plain = binding(spec(GPU)), binding(spec(GPU, replicas=9)), binding(spec(CPU))
+    for new, old, outcome in (
+        (small, None, Outcome.WOULD_HOLD_CREATION),
+        (big, small, Outcome.WOULD_HOLD_GROWTH),
+        (small, big, Outcome.NO_GROWTH),
+        (plain, None, Outcome.OUT_OF_SCOPE),
+    ):
+        decision = decide(request(new, old), SCOPE, managed=False, at=AT, observe=True)
+        assert decision.outcome is outcome
+        assert decision.response.patch is None
+
+
 def test_a_null_suspension_is_none() -> None:
     obj = binding(spec(GPU))
     obj["spec"]["suspension"] = None
@@ -84,7 +113,7 @@ def test_a_null_suspension_is_none() -> None:
 
 def test_a_dry_run_is_answered_the_same() -> None:
     obj = binding(spec(GPU))
-    dry = decide(request(obj, dryRun=True), SCOPE, managed=False)
+    dry = decide(request(obj, dryRun=True), SCOPE, managed=False, at=AT)
     assert dry == decided(obj)
 
 
@@ -200,7 +229,7 @@ def test_what_grew_is_said_and_goes_to_the_audit_log(new: Obj, old: Obj, grown: 
     ],
 )
 def test_what_is_not_understood_passes_with_a_warning(fields: dict[str, Any], problem: str) -> None:
-    decision = decide(request(binding(spec(GPU)), **fields), SCOPE, managed=True)
+    decision = decide(request(binding(spec(GPU)), **fields), SCOPE, managed=True, at=AT)
     assert decision.outcome is Outcome.NOT_UNDERSTOOD
     assert decision.response.patch is None
     assert problem in decision.response.warnings[0]
@@ -208,6 +237,6 @@ def test_what_is_not_understood_passes_with_a_warning(fields: dict[str, Any], pr
 
 
 def test_an_old_object_that_is_none_passes_with_a_warning() -> None:
-    decision = decide(request(binding(spec(GPU)), {"spec": 1}), SCOPE, managed=False)
+    decision = decide(request(binding(spec(GPU)), {"spec": 1}), SCOPE, managed=False, at=AT)
     assert decision.outcome is Outcome.NOT_UNDERSTOOD
     assert "$.spec" in decision.response.warnings[0]

@@ -7,6 +7,7 @@ from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
 from admin.doctor.objects.placing import (
     BINDINGS_CHARGED,
     BINDINGS_PLACED,
+    BINDINGS_RUNNING,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
 )
@@ -21,10 +22,12 @@ from admin.doctor.objects.queue_doors import QUEUE_COVER, QUEUE_DOORS, QUEUE_STO
 from admin.doctor.objects.queue_objects import (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
+    QUEUE_EFFECT,
     QUEUE_FIELDS,
     QUEUE_FLAVORS,
     QUEUE_TREE,
 )
+from admin.doctor.objects.queueing import NAMESPACES_QUEUEING
 from admin.doctor.objects.strays import (
     BINDINGS_COMPONENTS,
     BINDINGS_LABELS,
@@ -32,6 +35,8 @@ from admin.doctor.objects.strays import (
     BINDINGS_SKIPPED,
     BINDINGS_SLIPPED,
 )
+from admin.doctor.objects.ungated import WORKLOADS_UNGATED
+from admin.doctor.objects.unseen import BINDINGS_UNSEEN
 from admin.doctor.objects.waiting import (
     BINDINGS_FINISHED,
     BINDINGS_HELD,
@@ -49,24 +54,29 @@ OBJECTS: Final[tuple[Check, ...]] = (
     POLICY_PRESERVES,
     FEDERATED_QUOTAS,
     QUEUE_FIELDS,
+    QUEUE_EFFECT,
     QUEUE_TREE,
     QUEUE_FLAVORS,
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
     QUEUE_DOORS,
+    NAMESPACES_QUEUEING,
     QUEUE_COVER,
     QUEUE_STOPPED,
     DISPATCHER_LEADS,
     BINDINGS_HELD,
     BINDINGS_FINISHED,
+    BINDINGS_UNSEEN,
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
+    BINDINGS_RUNNING,
     BINDINGS_PLACED,
     BINDINGS_CHARGED,
     BINDINGS_RECORDS,
     BINDINGS_LABELS,
     BINDINGS_SLIPPED,
     BINDINGS_SKIPPED,
+    WORKLOADS_UNGATED,
     BINDINGS_COMPONENTS,
     BINDINGS_LEFT,
 )

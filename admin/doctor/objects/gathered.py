@@ -4,7 +4,7 @@ Three thousand bindings that wait for the same missing queue are one mistake, an
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admin.doctor.finding import Finding, Patch, Verdict
 
@@ -24,18 +24,24 @@ class Case:
     patch: Patch | None = None
 
 
-def gathered(found: Iterable[tuple[Case, str]]) -> Iterator[Finding]:
+def gathered(found: Iterable[tuple[Case, str]], *, keeps_patches: bool = False) -> Iterator[Finding]:
     """One finding a case, those of the most objects first; ``found`` pairs cases with objects' names.
 
-    The names are kind, space and name, as in ``ResourceBinding team/train-job``.
+    The names are kind, space and name, as in ``ResourceBinding team/train-job``. Patches of what is told
+    together are left out, unless ``keeps_patches``.
     """
     by_case: dict[tuple[Verdict, str, str], tuple[Case, list[str]]] = {}
+    patches: dict[tuple[Verdict, str, str], list[Patch]] = {}
     for case, subject in found:
-        by_case.setdefault((case.verdict, case.message, case.remedy), (case, []))[1].append(subject)
-    cases = sorted(by_case.values(), key=lambda pair: -len(pair[1]))
-    for case, subjects in cases[:MAX_FINDINGS]:
-        yield _finding(case, subjects)
-    rest = cases[MAX_FINDINGS:]
+        key = (case.verdict, case.message, case.remedy)
+        by_case.setdefault(key, (case, []))[1].append(subject)
+        if keeps_patches and case.patch is not None:
+            patches.setdefault(key, []).append(case.patch)
+    cases = sorted(by_case.items(), key=lambda item: -len(item[1][1]))
+    for key, (case, subjects) in cases[:MAX_FINDINGS]:
+        finding = _finding(case, subjects)
+        yield replace(finding, more=tuple(patches.get(key, ()))) if len(subjects) > 1 else finding
+    rest = [pair for _, pair in cases[MAX_FINDINGS:]]
     if rest:
         count = sum(len(subjects) for _, subjects in rest)
         worst = max((case.verdict for case, _ in rest), key=list(Verdict).index)

@@ -10,6 +10,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Patch, Verdict
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, target, title
+from admin.doctor.objects.unseen import is_unseen
 from queue_dispatcher.bindings.binding import SchedulingReason
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS, BindingStatus
 from queue_dispatcher.bindings.state import (
@@ -60,7 +61,7 @@ def _unplaced(evidence: Evidence) -> Iterator[Finding]:
         for entry in found.entries.values()
         if _phase(entry) is not None
         for timeout_ms in (promised_to(entry).start_timeout_ms,)
-        if _is_overdue(entry, timeout_ms, evidence.now_ms)
+        if _is_overdue(entry, timeout_ms, evidence.now_ms) and not is_unseen(entry, evidence.now_ms)
     )
 
 
@@ -79,6 +80,31 @@ def _unschedulable(evidence: Evidence) -> Iterator[Finding]:
         for phase in (_phase(entry),)
         if isinstance(phase, Unplaced)
         and not _is_overdue(entry, promised_to(entry).start_timeout_ms, evidence.now_ms)
+    )
+
+
+def _idle(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, *_BINDINGS)
+    yield from gathered(
+        (
+            Case(
+                Verdict.WARNING,
+                f"placed more than {timeout_ms // 1000} s ago, and its clusters report pods of it that do "
+                f"not run: "
+                "its quota is held meanwhile",
+                "see its pods in the member cluster: images that cannot be pulled, volumes, nodes that are "
+                "gone; "
+                "delete the workload if it will not run",
+            ),
+            title(entry.binding),
+        )
+        for entry in found.entries.values()
+        if entry.binding.progress.idle
+        and not entry.binding.progress.silent
+        and not entry.binding.progress.unsent
+        if isinstance(entry.state, Admitted | Shrinking) and isinstance(entry.state.phase, Placed)
+        for timeout_ms in (promised_to(entry).start_timeout_ms,)
+        if evidence.now_ms > entry.state.record.admitted_ms + timeout_ms + SLACK_MS
     )
 
 
@@ -127,7 +153,7 @@ def _why_placed(entry: Entry, found: Seen) -> Iterator[Case]:
                 "taken back, and placed again by Karmada, where it preserves its pods: it can only be kept",
                 f"let it be admitted again; {waits}",
             )
-        case HeldWithin():
+        case HeldWithin() if binding.placed:
             yield Case(
                 Verdict.WARNING,
                 "held although it wants no more than it has: neither failover nor scaling down gets through",
@@ -183,6 +209,12 @@ BINDINGS_UNSCHEDULABLE = Check(
     "Does Karmada find a place for what the queues release?",
     "Karmada finds a place for what the queues release",
     _unschedulable,
+)
+BINDINGS_RUNNING = Check(
+    "bindings-running",
+    "Does everything run that was placed?",
+    "everything that was placed runs, or is still in time",
+    _idle,
 )
 BINDINGS_PLACED = Check(
     "bindings-placed",

@@ -5,7 +5,7 @@ estimation of components under pkg/scheduler/core). All else is released by the 
 then placed by Karmada as if it always did.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -14,8 +14,9 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.karmada_kinds import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES, SpreadBounds
-from admin.doctor.objects.policies import Policy, division, is_estimated
-from admin.doctor.objects.seen import seen
+from admin.doctor.objects.gathered import Case, gathered
+from admin.doctor.objects.policies import GANGS, Policy, division, is_estimated
+from admin.doctor.objects.seen import Seen, seen
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.workloads.fleet import Cluster
@@ -27,60 +28,85 @@ _AGGREGATED: Final[Mapping[str, object]] = {
     "weightPreference": None,
 }
 _ONE_CLUSTER: Final[Mapping[str, object]] = {"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}
+_IGNORED: Final = (
+    "Karmada asks the estimators and ignores what they say, so work lands on clusters that are full; "
+    "expected "
+    "Divided with Aggregated or dynamicWeight"
+)
+_DIVIDE: Final = (
+    "apply the patch, which fills as few clusters as possible; to spread by free room instead, state "
+    "replicaDivisionPreference Weighted with weightPreference {dynamicWeight: AvailableReplicas}"
+)
 _NEEDED = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 _ALL = (*_NEEDED, RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
 
 def _replicas(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL)
-    for policy in found.queued_policies:
-        scheduling = policy.spec.placement.replica_scheduling
-        if policy.gangs or is_estimated(scheduling):
-            continue
-        told = f"spec.placement.replicaScheduling: {division(scheduling)}"
-        yield Finding(
-            Verdict.WARNING,
-            policy.title,
-            f"{told}: Karmada asks the estimators and ignores what they say, so work lands on clusters that "
-            "are full; expected Divided with Aggregated or dynamicWeight",
-            "apply the patch, which fills as few clusters as possible; to spread by free room instead, state "
-            "replicaDivisionPreference Weighted with weightPreference {dynamicWeight: AvailableReplicas}",
-            policy.patch(found.name, {"placement": {"replicaScheduling": _AGGREGATED}}),
-        )
+    yield from gathered(
+        (
+            (
+                Case(
+                    Verdict.WARNING,
+                    f"spec.placement.replicaScheduling: {division(scheduling)}: {_IGNORED}",
+                    _DIVIDE,
+                    policy.patch(found.name, {"placement": {"replicaScheduling": _AGGREGATED}}),
+                ),
+                policy.title,
+            )
+            for policy in found.queued_policies
+            for scheduling in (policy.spec.placement.replica_scheduling,)
+            if not policy.gangs and not is_estimated(scheduling)
+        ),
+        keeps_patches=True,
+    )
 
 
 def _gangs(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_ALL, CLUSTERS)
     fleet = found.cache.fleet.clusters.values()
-    for policy in found.queued_policies:
-        lacking = _lacking_for_gangs(policy) if policy.gangs else ""
-        if not lacking:
-            continue
-        where = copies(policy.placement, True, by_group(policy.placement, fleet))
-        becomes = (
-            f"each of {where} clusters gets a whole copy of every such workload"
-            if where > 1
-            else "whether a whole one fits is not asked, or asked and ignored"
-        )
-        others = [one for one in policy.spreads if not _is_by_cluster(one)]
-        kept = [one for one in others if one.min_groups <= 1]
-        besides = "; constraints that ask for several groups contradict it and go" if kept != others else ""
-        yield Finding(
-            Verdict.ERROR if where > 1 else Verdict.WARNING,
-            policy.title,
-            f"propagates {', '.join(sorted(policy.gangs))}, whose components have to be in one cluster, and "
-            f"spec.placement has {lacking}: {becomes}",
-            f"apply the patch: one cluster, chosen by what the estimators say{besides}",
-            policy.patch(
-                found.name,
-                {
-                    "placement": {
-                        "replicaScheduling": _AGGREGATED,
-                        "spreadConstraints": [*map(_stated, kept), _ONE_CLUSTER],
-                    }
-                },
-            ),
-        )
+    yield from gathered(
+        (
+            (_apart(policy, lacking, fleet, found), policy.title)
+            for policy in found.queued_policies
+            for lacking in (_lacking_for_gangs(policy) if policy.gangs else "",)
+            if lacking
+        ),
+        keeps_patches=True,
+    )
+
+
+def _apart(policy: Policy, lacking: str, fleet: Collection[Cluster], found: Seen) -> Case:
+    """What becomes of the gangs of a policy that does not keep each in one cluster where it fits."""
+    where = copies(policy.placement, True, by_group(policy.placement, fleet))
+    becomes = (
+        "each of several clusters gets a whole copy of every such workload"
+        if where > 1
+        else "whether a whole one fits is not asked, or asked and ignored"
+    )
+    others = [one for one in policy.spreads if not _is_by_cluster(one)]
+    kept = [one for one in others if one.min_groups <= 1]
+    besides = "; constraints that ask for several groups contradict it and go" if kept != others else ""
+    spreads = [*map(_stated, kept), _ONE_CLUSTER]
+    return Case(
+        _concern(policy, where, fleet),
+        f"propagates {', '.join(sorted(policy.gangs))}, whose components have to be in one cluster, and "
+        f"spec.placement has {lacking}: {becomes}",
+        f"apply the patch: one cluster, chosen by what the estimators say{besides}",
+        policy.patch(
+            found.name, {"placement": {"replicaScheduling": _AGGREGATED, "spreadConstraints": spreads}}
+        ),
+    )
+
+
+def _concern(policy: Policy, where: int, fleet: Collection[Cluster]) -> Verdict:
+    """By whether there is such a workload, and more than one cluster to choose from."""
+    is_used = any((one.binding.workload.group, one.binding.workload.kind) in GANGS for one in policy.users)
+    is_used = is_used or any(one.binding.demand.is_set for one in policy.users)
+    if where > 1:
+        return Verdict.ERROR if is_used else Verdict.NOTE
+    choice = sum(policy.placement.permits(cluster) for cluster in fleet)
+    return Verdict.WARNING if is_used and choice > 1 else Verdict.NOTE
 
 
 def _lacking_for_gangs(policy: Policy) -> str:

@@ -12,6 +12,8 @@ from admin.doctor.finding import Finding, Verdict
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
+from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.api.effect import Stated, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -19,6 +21,7 @@ from queue_dispatcher.api.kinds import (
     SERVICE_CLASSES,
 )
 from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.quota import ZERO, Percent
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
@@ -45,6 +48,25 @@ def _fields(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
+def _effect(evidence: Evidence) -> Iterator[Finding]:
+    found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES)
+    queues = found.cache.queues
+    stated: Iterable[tuple[str, Stated]] = chain(
+        ((f"ClusterQueue {name}", one) for name, one in queues.cluster_queues.values.items()),
+        ((f"LocalQueue {one.key}", one) for one in queues.queues.local_queues.values()),
+        ((f"ResourceFlavor {name}", one) for name, one in found.cache.flavors.values.items()),
+        ((f"ServiceClass {name}", one) for name, one in queues.service_classes.values.items()),
+    )
+    for subject, one in stated:
+        for field in without_effect(one):
+            yield Finding(
+                Verdict.WARNING,
+                subject,
+                str(field),
+                "rely on something else, or remove the field until it has its effect",
+            )
+
+
 def _tree(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES)
     resolved = found.cache.resolved
@@ -58,7 +80,7 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
             )
     for name in sorted(resolved.inner):
         queue = found.cache.queues.queues.cluster_queues[name]
-        if name not in found.volcano and any(group.flavors for group in queue.groups):
+        if name not in found.volcano and _owns_any(queue):
             yield Finding(
                 Verdict.NOTE,
                 _queue_title(found, name),
@@ -66,6 +88,12 @@ def _tree(evidence: Evidence) -> Iterator[Finding]:
                 "from, on top of theirs",
                 "leave it if that is meant; else move the quota to the queues below",
             )
+
+
+def _owns_any(queue: ClusterQueue) -> bool:
+    """Whether it states any quota above nothing."""
+    flavors = (flavor for group in queue.groups for flavor in group.flavors)
+    return any(quota.nominal not in (ZERO, Percent(0)) for one in flavors for quota in one.quotas.values())
 
 
 def _flavors(evidence: Evidence) -> Iterator[Finding]:
@@ -127,15 +155,25 @@ def _capacity(evidence: Evidence) -> Iterator[Finding]:
         if wanted <= there:
             continue
         owners = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own]
+        has = f"and there are {format_amount(name.resource, there)} on its Ready clusters"
+        most = max(nominal)
+        if most > there:
+            alone = [node.name for node, own in zip(tree.nodes, nominal, strict=True) if own > there]
+            yield Finding(
+                Verdict.WARNING,
+                f"ResourceFlavor {name.flavor}",
+                f"nominalQuota of {name.resource} is {format_amount(name.resource, most)} in {_some(alone)}, "
+                f"{has}: what is within it waits for room that is not there",
+                "lower the quota, state it as a percentage, or add nodes; see also capacityPolicy of the "
+                "flavor",
+            )
+            continue
         yield Finding(
-            Verdict.WARNING,
+            Verdict.NOTE,
             f"ResourceFlavor {name.flavor}",
             f"nominalQuota of {name.resource} adds up to {format_amount(name.resource, wanted)} in "
-            f"{_some(owners)}, and there are {format_amount(name.resource, there)} on its Ready clusters: "
-            "what "
-            "is within its quota may wait for room",
-            "lower the quotas, state them as percentages, or add nodes; see also capacityPolicy of the "
-            "flavor",
+            f"{_some(owners)}, {has}: what is within its quota may wait for room while others use theirs",
+            "leave it if that is meant; else lower the quotas or state them as percentages",
         )
 
 
@@ -181,6 +219,12 @@ QUEUE_FIELDS = Check(
     "Can every field of queues, flavors and classes be read?",
     "every field of queues, flavors and classes can be read",
     _fields,
+)
+QUEUE_EFFECT = Check(
+    "queue-effect",
+    "Does every field of queues, flavors and classes that is stated do something?",
+    "every field of queues, flavors and classes that is stated has its effect",
+    _effect,
 )
 QUEUE_TREE = Check(
     "queue-tree",

@@ -18,9 +18,10 @@ from admin.doctor.karmada_kinds import (
     WorkloadObject,
 )
 from admin.doctor.objects.policies import Policy, read_policy
-from fairway.accelerators.builtin import builtin_catalogue
+from admin.doctor.registration import scope_in_force
 from fairway.kube.objects import object_key
 from fairway.kube.resource import KubeObjectLike, ResourceKind
+from fairway.scope import Scope
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -58,16 +59,17 @@ SCHEDULED_BY = (
 class Seen:
     """One karmada-apiserver, understood."""
 
-    def __init__(self, plane: Plane) -> None:
+    def __init__(self, plane: Plane, scope: Scope) -> None:
         self._plane = plane
-        self._known: dict[str, bool] = {}
+        self.scope = scope
         self.not_read: dict[str, NotRead] = {}
         """Why a kind was not read, by its name."""
         self.unlabelled: set[str] = set()
         """Uids of bindings that karmada-scheduler never looks at."""
         self.finished_templates: set[str] = set()
         """Uids of bindings whose workload's own object says that it has ended."""
-        self.cache = Cache(self.is_accelerator, lambda: None, volcano=bool(self._listed(VOLCANO_QUEUES)))
+        volcano = bool(self._listed(VOLCANO_QUEUES))
+        self.cache = Cache(scope, lambda: None, volcano=volcano)
         self._rooms: dict[str, QueueHeadroom] = {}
         self._never: dict[tuple[str, Shape], Reason | None] = {}
         self._feed()
@@ -108,11 +110,7 @@ class Seen:
 
     def is_accelerator(self, resource: str) -> bool:
         """Whether the catalogue calls the resource an accelerator."""
-        known = self._known.get(resource)
-        if known is None:
-            found = builtin_catalogue().lookup(resource)
-            known = self._known[resource] = found is not None and found.is_accelerator
-        return known
+        return self.scope.is_accelerator(resource)
 
     def accelerators(self, binding: Binding) -> frozenset[str]:
         """The accelerators that a workload asks for."""
@@ -239,8 +237,8 @@ class _Held:
 
 
 @lru_cache(maxsize=1)
-def _seen(held: _Held) -> Seen:
-    return Seen(held.plane)
+def _seen(held: _Held, scope: Scope) -> Seen:
+    return Seen(held.plane, scope)
 
 
 class Named(Protocol):
@@ -253,7 +251,7 @@ class Named(Protocol):
 
 def seen(evidence: Evidence, *needed: Named) -> Seen:
     """What is on karmada-apiserver. Raises NotRead if that, or one of the kinds ``needed``, was not read."""
-    found = _seen(_Held(evidence.on_karmada()))
+    found = _seen(_Held(evidence.on_karmada()), scope_in_force(evidence))
     for kind in needed:
         if (why := found.not_read.get(kind.name)) is not None:
             raise NotRead(why.plane, why.why, why.remedy)

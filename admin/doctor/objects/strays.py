@@ -86,18 +86,7 @@ def _unlabelled(evidence: Evidence) -> Iterator[Finding]:
 def _slipped(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_BINDINGS)
     yield from gathered(
-        (
-            Case(
-                Verdict.WARNING,
-                "asks for accelerators and was never held: it is older than the webhook, or was made while "
-                "that "
-                f"could not be reached; it is {'running' if entry.binding.placed else 'free to be placed'}, "
-                "and "
-                "charged only where its queue can be told",
-                "see the checks of the webhook; to queue it, delete the workload and submit it again",
-            ),
-            title(entry.binding),
-        )
+        (_why_slipped(entry), title(entry.binding))
         for entry in found.entries.values()
         if isinstance(entry.state, Adopted)
         and not entry.state.restore
@@ -107,21 +96,52 @@ def _slipped(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
+def _why_slipped(entry: Entry) -> Case:
+    binding = entry.binding
+    where = "running" if binding.placed else "free to be placed"
+    charged = f"it is {where}, and charged only where its queue can be told"
+    if binding.let_go_by:
+        who = binding.let_go_by.partition(" at ")[0]
+        return Case(
+            Verdict.WARNING,
+            f"asks for accelerators, and no queue let go of it: its hold was cleared by {who}; {charged}",
+            "who may patch bindings may pass every queue: see who is allowed to (kubectl auth can-i), and "
+            "kubectl get -o yaml --show-managed-fields for when it was",
+        )
+    return Case(
+        Verdict.WARNING,
+        "asks for accelerators and was never held: it is older than the webhook, or was made while that "
+        "could "
+        f"not be reached; {charged}",
+        "see the checks of the webhook; to queue it, delete the workload and submit it again",
+    )
+
+
 def _skipped(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, *_BINDINGS)
     yield from gathered(
-        (
-            Case(
-                Verdict.NOTE,
-                "asks for accelerators and is skipped (fairway.dev/skip): it is placed at once and charged "
-                "to "
-                "no quota",
-                "remove the label from the workload to have the next one queued",
-            ),
-            title(entry.binding),
-        )
+        (_why_skipped(entry, found), title(entry.binding))
         for entry in found.entries.values()
         if _is_skipped(entry) and found.asks_accelerators(entry)
+    )
+
+
+def _why_skipped(entry: Entry, found: Seen) -> Case:
+    opts_out = "asks for accelerators and is skipped (fairway.dev/skip)"
+    if entry.binding.is_held and not entry.binding.placed:
+        return Case(
+            Verdict.WARNING,
+            f"{opts_out}, and is held all the same (spec.suspension.scheduling): it is not placed",
+            "see whether a dispatcher leads, or release it with the patch; to have the workload queued, "
+            "remove "
+            "the label from it",
+            Patch(found.name, '{"spec":{"suspension":{"scheduling":false}}}', target(entry.binding)),
+        )
+    where = "it is placed" if entry.binding.placed else "it may be placed at once"
+    return Case(
+        Verdict.NOTE,
+        f"{opts_out}: {where}, and charged to no quota",
+        "remove the label from the workload to have the next one queued",
     )
 
 

@@ -9,6 +9,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.kinds import MUTATING
+from admin.doctor.program import DISPATCHER, OUR_WEBHOOK, programs
 from admin.doctor.registration import (
     APPLY_POLICIES,
     REPAIR,
@@ -19,7 +20,10 @@ from admin.doctor.registration import (
     replacement,
     wanted,
 )
+from fairway.scope_flags import KIND, NAMESPACES, OBSERVE
 from webhook.configuration import Webhook
+
+_SCOPE: Final = (NAMESPACES.name, KIND.name, OBSERVE.name)
 
 
 def _admission(evidence: Evidence) -> Iterable[Finding]:
@@ -92,8 +96,12 @@ def _differences(found: Webhook, expected: Webhook, want: Wanted) -> Iterable[tu
     if found.failure_policy != expected.failure_policy:
         yield (
             Verdict.WARNING,
-            f"failurePolicy: expected Fail, found {found.failure_policy or 'nothing'}: workloads start "
-            "unheld while the webhook does not answer",
+            f"failurePolicy: expected {expected.failure_policy}, found {found.failure_policy or 'nothing'}: "
+            + (
+                "bindings wait for a webhook that only observes"
+                if want.observes
+                else "workloads start unheld while the webhook does not answer"
+            ),
         )
     yield from different_conditions(found.match_conditions or (), expected.match_conditions or (), want)
     path, own = (urlsplit(each.client_config.url or "").path for each in (found, expected))
@@ -135,6 +143,29 @@ def _others(evidence: Evidence) -> Iterable[Finding]:
                 )
 
 
+def _scopes(evidence: Evidence) -> Iterable[Finding]:
+    """What holds and what releases have to be told the same."""
+    if evidence.host is None:
+        return
+    told = {
+        program.name: {name: program.arguments.values.get(name, ()) for name in _SCOPE}
+        for program in programs(evidence.host, (OUR_WEBHOOK, DISPATCHER))
+    }
+    if len(told) < len((OUR_WEBHOOK, DISPATCHER)):
+        return
+    holds, releases = told[OUR_WEBHOOK], told[DISPATCHER]
+    for name in _SCOPE:
+        if sorted(holds[name]) != sorted(releases[name]):
+            shown = [", ".join(values[name]) or "nothing" for values in (holds, releases)]
+            yield Finding(
+                Verdict.ERROR,
+                f"Deployment {DISPATCHER}",
+                f"--{name}: fairway-webhook is told {shown[0]}, the dispatcher {shown[1]}: what one holds "
+                "the other lets go, or charges what was never held",
+                "give both the same: run fairway install again",
+            )
+
+
 CHECKS: Final = (
     Check(
         "binding-admission",
@@ -147,6 +178,12 @@ CHECKS: Final = (
         "Is the webhook configuration what this release registers?",
         "the webhook configuration is what this release registers, or there is none",
         _entries,
+    ),
+    Check(
+        "scope-agrees",
+        "Are the webhook and the dispatcher told the same of what waits in queues?",
+        "the webhook and the dispatcher are told the same of what waits in queues",
+        _scopes,
     ),
     Check(
         "other-webhooks",

@@ -13,6 +13,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.kinds import CLUSTERS
 from admin.doctor.member_cluster import PULL
+from admin.doctor.objects.behind import behind
 from admin.doctor.program import CONTROLLERS, SCHEDULER, Program, needed
 
 _DEFAULT_QPS: Final = 40.0
@@ -78,21 +79,21 @@ def _pull_mode(evidence: Evidence) -> Iterable[Finding]:
 
 def _throttles(evidence: Evidence) -> Iterable[Finding]:
     host = evidence.on_host()
-    for name, pace in (
-        (SCHEDULER, "placements a second: four requests each"),
-        (CONTROLLERS, "objects in member clusters a second: nine requests each"),
-    ):
-        for program in needed(host, name):
-            yield from _throttle(program, 4 if name == SCHEDULER else 9, pace)
+    for program in needed(host, SCHEDULER):
+        yield from _throttle(program, 4, "placements a second: four requests each")
+    for program in needed(host, CONTROLLERS):
+        pace = "objects in member clusters a second: nine requests each"
+        yield from _throttle(program, 9, pace, behind(evidence))
 
 
-def _throttle(program: Program, requests: int, pace: str) -> Iterable[Finding]:
+def _throttle(program: Program, requests: int, pace: str, late: str = "") -> Iterable[Finding]:
+    """``late``: what shows that it is too slow by now."""
     qps = program.arguments.number("kube-api-qps", _DEFAULT_QPS)
     if 0 < qps < _ENOUGH_QPS:
         yield Finding(
-            Verdict.WARNING if qps < _DEFAULT_QPS else Verdict.NOTE,
+            Verdict.WARNING if qps < _DEFAULT_QPS or late else Verdict.NOTE,
             program.subject,
-            f"--kube-api-qps={qps:g} holds Karmada to about {max(1, int(qps / requests))} {pace}",
+            f"--kube-api-qps={qps:g} holds Karmada to about {max(1, int(qps / requests))} {pace}{late}",
             f"run {program.name} with --kube-api-qps={_RAISED} --kube-api-burst={_RAISED}",
             program.with_flags({"kube-api-qps": _RAISED, "kube-api-burst": _RAISED}),
         )

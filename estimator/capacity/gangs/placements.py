@@ -17,12 +17,14 @@ class Placed:
     ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole; None
     where that was not worked out. ``level``: the label key of the topology level that each copy fits within,
     empty where none is asked for or the whole cluster is needed. ``placement``: pod set, node and pods.
+    ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
     """
 
     answer: Answer
     spread_fits: int | None = None
     level: str = ""
     placement: tuple[tuple[str, str, int], ...] = ()
+    empty_bound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Assignment:
 class ClusterPlacement:
     """How many copies of a gang fit into one cluster, as in `Answer` and `Placed`.
 
-    ``spread_fits`` is None where it was not worked out; ``age_s`` is the age of the state in seconds.
+    ``spread_fits`` and ``empty_bound`` are None where they were not worked out; ``age_s`` is the age of the
+    state in seconds.
     """
 
     cluster: str
@@ -50,6 +53,7 @@ class ClusterPlacement:
     reasons: tuple[Reason, ...] = ()
     placement: tuple[Assignment, ...] = ()
     age_s: float = 0.0
+    empty_bound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,4 +107,5 @@ def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
         answer.reasons,
         tuple(Assignment(*assignment) for assignment in placed.placement),
         age_s,
+        placed.empty_bound,
     )

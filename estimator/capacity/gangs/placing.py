@@ -10,6 +10,7 @@ from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
 from estimator.capacity.gangs.placements import Placed
+from estimator.capacity.gangs.shortage import shortage
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
@@ -19,7 +20,7 @@ from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.cluster.quotas import Quota
-from estimator.reasons import Reason, in_doubt, understated
+from estimator.reasons import DOUBT, Reason, in_doubt, understated
 
 _SPREAD_S = 0.25
 """Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
@@ -61,7 +62,19 @@ def place(
         spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
-    return Placed(answer, spread, fit.level, _named(room, question, fit.placement))
+    lacking: int | None = None
+    copies = max(1, question.wanted)
+    if answer.value < copies:
+        short = shortage(room, question.components, copies)
+        lacking = short.empty_bound
+        answer = replace(answer, reasons=_first(answer.reasons, short.reasons))
+    return Placed(answer, spread, fit.level, _named(room, question, fit.placement), lacking)
+
+
+def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """Doubts, then what is lacking, then what the search has found."""
+    doubts = sum(reason.kind == DOUBT for reason in reasons)
+    return (*reasons[:doubts], *short, *reasons[doubts:])
 
 
 def _unsure(answer: Answer, late: bool) -> tuple[Reason, ...]:

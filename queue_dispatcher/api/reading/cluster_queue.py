@@ -5,6 +5,7 @@ that is not known is Hold, because that neither admits nor takes anything back.
 """
 
 import re
+from dataclasses import replace
 from decimal import Decimal
 
 from fairway.kube.objects import RawQuantity
@@ -12,13 +13,16 @@ from queue_dispatcher.api.ageing import NO_AGEING
 from queue_dispatcher.api.cluster_queue import (
     WEIGHT_MILLI,
     ClusterQueue,
+    FlavorFungibility,
+    FlavorPreference,
     Preemption,
     QueueingStrategy,
     ReclaimWithinCohort,
+    SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
 )
-from queue_dispatcher.api.objects import ClusterQueueObject, PreemptionSpec
+from queue_dispatcher.api.objects import ClusterQueueObject, FlavorFungibilitySpec, PreemptionSpec
 from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, shown
 from queue_dispatcher.api.reading.resource_groups import read_resource_groups
 
@@ -46,6 +50,7 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         stop_policy=choice(spec.stop_policy, StopPolicy.NONE, StopPolicy.HOLD, "spec.stopPolicy", problems),
         namespace_selector=selector(spec.namespace_selector, "spec.namespaceSelector", problems),
         ageing=(ageing(spec.ageing, "spec.ageing", problems) if spec.ageing else None) or NO_AGEING,
+        fungibility=_fungibility(spec.flavor_fungibility or FlavorFungibilitySpec(), problems),
         preemption=_preemption(spec.preemption or PreemptionSpec(), problems),
         problems=problems.found,
     )
@@ -70,3 +75,23 @@ def _preemption(stated: PreemptionSpec, problems: Problems) -> Preemption:
         choice(stated.within_cluster_queue, within, within, f"{field}.withinClusterQueue", problems),
         choice(stated.reclaim_within_cohort, reclaim, reclaim, f"{field}.reclaimWithinCohort", problems),
     )
+
+
+def _fungibility(stated: FlavorFungibilitySpec, problems: Problems) -> FlavorFungibility:
+    field, default = "spec.flavorFungibility", FlavorFungibility()
+    borrow, preempt = default.when_can_borrow, default.when_can_preempt
+    read = FlavorFungibility(
+        choice(stated.when_can_borrow, borrow, borrow, f"{field}.whenCanBorrow", problems),
+        choice(stated.when_can_preempt, preempt, preempt, f"{field}.whenCanPreempt", problems),
+    )
+    if not stated.preference:
+        return read
+    default_preference = FlavorPreference.BORROWING_OVER_PREEMPTION
+    preference = choice(
+        stated.preference, default_preference, default_preference, f"{field}.preference", problems
+    )
+    if {read.when_can_borrow, read.when_can_preempt} != {SearchPolicy.TRY_NEXT_FLAVOR}:
+        both = f"whenCanBorrow and whenCanPreempt are both {SearchPolicy.TRY_NEXT_FLAVOR}"
+        problems.add(f"{field}.preference", f"only read where {both}: ignored")
+        return read
+    return replace(read, preference=preference)

@@ -1,7 +1,7 @@
 """Reads ResourceFlavors. What cannot be read makes the flavor smaller, never larger."""
 
 from fairway.selectors import is_label_key
-from fairway.taints import NO_EXECUTE, NO_SCHEDULE, Toleration
+from fairway.taints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from queue_dispatcher.api.objects import CapacityPolicySpec, ResourceFlavorObject
 from queue_dispatcher.api.reading.fields import Problems, amount, integer, selector, shown
 from queue_dispatcher.api.resource_flavor import Capacity, FromClusters, FromEstimator, ResourceFlavor, Static
@@ -23,11 +23,28 @@ def read_resource_flavor(stated: ResourceFlavorObject) -> ResourceFlavor:
         cluster_names=tuple(dict.fromkeys(spec.cluster_names or ())),
         cluster_selector=selector(spec.cluster_selector, "spec.clusterSelector", problems),
         node_labels=dict(labels),
+        node_taints=_taints(spec.node_taints or [], problems),
         tolerations=_tolerations(spec.tolerations or [], problems),
         capacity=_capacity(spec.capacity_policy, problems),
         headroom_percent=integer(spec.headroom_percent, 0, 100, 0, 100, "spec.headroomPercent", problems),
         problems=problems.found,
     )
+
+
+def _taints(stated: list[Taint], problems: Problems) -> tuple[Taint, ...]:
+    read: list[Taint] = []
+    for index, one in enumerate(stated):
+        field = f"spec.nodeTaints[{index}]"
+        if not is_label_key(one.key):
+            problems.add(f"{field}.key", f"{shown(one.key)} is not a label key: no node can carry it")
+        if one.effect not in _EFFECTS[1:]:
+            problems.add(
+                f"{field}.effect",
+                f"{shown(one.effect)}: expected {', '.join(_EFFECTS[1:])}; read as {NO_SCHEDULE}",
+            )
+            one = Taint(one.key, one.value, NO_SCHEDULE)
+        read.append(one)
+    return tuple(read)
 
 
 def _tolerations(stated: list[Toleration], problems: Problems) -> tuple[Toleration, ...]:

@@ -20,11 +20,11 @@ from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import Evidence, Plane, Reached, Role
 from admin.doctor.kinds import PLATFORM_KINDS
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from fairway.service.version import release
 from tests.certs import DAY, NOW, Authority
 from webhook.configuration import webhooks
 from webhook.policies import policies
-from webhook.scope import Scope
 
 Json = dict[str, "Json"] | list["Json"] | str | int | bool | None
 Manifest = dict[str, Json]
@@ -254,7 +254,9 @@ def _green_host() -> tuple[Manifest, ...]:
 
 def configuration(url: str = WEBHOOK_URL, authorities: bytes | None = None) -> Manifest:
     """What the webhook registers."""
-    entries = webhooks(Scope(builtin_catalogue()), url, authorities or authority().pem, "Fail")
+    entries = webhooks(
+        Scope(builtin_catalogue(), only_enabled=True), url, authorities or authority().pem, "Fail"
+    )
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
@@ -264,7 +266,7 @@ def configuration(url: str = WEBHOOK_URL, authorities: bytes | None = None) -> M
 
 
 def admission_policies() -> tuple[Manifest, ...]:
-    made: list[Manifest] = json.loads(json.dumps(policies(Scope(builtin_catalogue()))))
+    made: list[Manifest] = json.loads(json.dumps(policies(Scope(builtin_catalogue(), only_enabled=True))))
     return tuple(made)
 
 

@@ -10,6 +10,7 @@ from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
 from admin.doctor.platform import PLATFORM
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from fairway.service.version import release
 from tests.admin.doctor.installation import (
     KARMADA,
@@ -35,7 +36,6 @@ from tests.admin.doctor.installation import (
 )
 from tests.certs import DAY, NOW, Authority
 from webhook.match_conditions import growth_conditions
-from webhook.scope import Scope
 
 Change = Callable[[Installation], Installation]
 
@@ -502,6 +502,18 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
         lambda o: o.plus("karmada", *admission_policies()).without(
             "karmada", "MutatingAdmissionPolicyBinding/fairway-growth"
         ),
+    ),
+    (
+        "scope-agrees",
+        E,
+        "--hold-kind: fairway-webhook is told nothing, the dispatcher Job.batch",
+        lambda o: o.flags("fairway-dispatcher", "--hold-kind=Job.batch"),
+    ),
+    (
+        "scope-agrees",
+        E,
+        "--observe: fairway-webhook is told nothing, the dispatcher true",
+        lambda o: o.flags("fairway-dispatcher", "--observe"),
     ),
     ("webhook-entries", E, "no entry creation.fairway.dev", entry("name", "other.fairway.dev")),
     ("webhook-entries", W, "failurePolicy: expected Fail, found Ignore", entry("failurePolicy", "Ignore")),

@@ -24,12 +24,12 @@ from admin.install.settings import Settings
 from admin.install.uninstalling import Gone, Uninstaller, Way
 from fairway.accelerators.builtin import extended_catalogue
 from fairway.kube.client import KubeClient
+from fairway.scope import Scope
 from sandbox.fakeapi import ConnectionCut, FakeApi, Write
 from sandbox.fakeapi.store import Obj
 from tests.certs import Authority
 from webhook.configuration import COLLECTION as _CONFIGURATIONS
 from webhook.configuration import NAME
-from webhook.scope import Scope
 
 PACKAGE = packaged()
 SCOPE = Scope(extended_catalogue(None))

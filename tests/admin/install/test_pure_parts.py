@@ -25,7 +25,8 @@ from admin.install.manifest import ManifestError, manifest_of, manifests_in
 from admin.install.package import packaged
 from admin.install.writing import FieldConflict, conflicts_in
 from admin.main import run
-from fairway.names import ADMISSION, REQUEUE, SKIP
+from fairway.names import ADMISSION, HELD_AT, REQUEUE, SKIP
+from fairway.scope import Reach
 from tests.admin.install.fleet import SCOPE, binding, stock_deployment
 from webhook.bindings import Binding
 
@@ -230,6 +231,7 @@ def set_by(manager: str) -> dict[str, object]:
             Whose.RECORDED,
         ),
         ({"annotations": {ADMISSION: "broken"}}, {}, False, False, Whose.RECORDED),
+        ({"annotations": {HELD_AT: ""}, "labels": {SKIP: ""}}, {}, False, True, Whose.RECORDED),
         ({"labels": {SKIP: ""}}, {}, False, False, Whose.OTHERS),
         ({}, {}, False, True, Whose.OTHERS),
         ({"annotations": {ADMISSION: "{}"}}, {}, False, True, Whose.RECORDED),
@@ -245,7 +247,8 @@ def test_whose_a_hold_is(
     obj["metadata"] = {"name": "job", **metadata}
     raw = msgspec.json.encode(obj)
     read = msgspec.json.decode(raw, type=HeldBinding), msgspec.json.decode(raw, type=Binding)
-    assert whose(*read, SCOPE, managed=managed, others_hold=others_hold) is expected
+    reach = Reach.EVERYTHING if managed else Reach.TERMS
+    assert whose(*read, SCOPE, reach, others_hold=others_hold) is expected
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,16 @@
 import msgspec
 import pytest
 
-from fairway.taints import Toleration
+from fairway.taints import Taint, Toleration
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.cluster_queue import (
     ClusterQueue,
+    FlavorFungibility,
+    FlavorPreference,
     Preemption,
     QueueingStrategy,
     ReclaimWithinCohort,
+    SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
 )
@@ -31,6 +34,7 @@ from tests.dispatcher.api.builders import Json, Spec, cluster_queue, flavor, loc
 from tests.dispatcher.crds.examples import ABSENT, EXAMPLES
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
+TRY_NEXT, MAY_STOP = SearchPolicy.TRY_NEXT_FLAVOR, SearchPolicy.MAY_STOP_SEARCH
 GARBAGE: list[Spec] = [{"matchLabels": {"no good key": "x"}}, {"matchLabels": {"a": "no good value"}}]
 GARBAGE += [
     {"matchExpressions": [{"key": "a", "operator": operator}]} for operator in ("In", "Near", "", "Gt")
@@ -219,6 +223,47 @@ def test_words() -> None:
     assert (read.strategy, read.stop_policy) == (QueueingStrategy.STRICT_FIFO, StopPolicy.HOLD_AND_DRAIN)
     assert read.preemption == Preemption(WithinClusterQueue.LOWER_PRIORITY, ReclaimWithinCohort.ANY)
     assert read.ageing == Ageing(10 * MINUTE_MS, 5)
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected", "wrong"),
+    [
+        ({}, FlavorFungibility(), []),
+        ({"whenCanBorrow": "TryNextFlavor"}, FlavorFungibility(TRY_NEXT), []),
+        ({"whenCanPreempt": "MayStopSearch"}, FlavorFungibility(when_can_preempt=MAY_STOP), []),
+        (
+            {"whenCanBorrow": "TryNextFlavor", "preference": "PreemptionOverBorrowing"},
+            FlavorFungibility(TRY_NEXT, TRY_NEXT, FlavorPreference.PREEMPTION_OVER_BORROWING),
+            [],
+        ),
+        # Kueue has it only where both policies look further.
+        ({"preference": "PreemptionOverBorrowing"}, FlavorFungibility(), ["preference"]),
+        (
+            {"whenCanBorrow": "Borrow", "whenCanPreempt": "Preempt", "preference": "Neither"},
+            FlavorFungibility(),
+            ["whenCanBorrow", "whenCanPreempt", "preference", "preference"],
+        ),
+    ],
+)
+def test_when_the_next_flavor_is_tried(stated: Json, expected: FlavorFungibility, wrong: list[str]) -> None:
+    read = read_cluster_queue(cluster_queue({"flavorFungibility": stated}))
+    assert read.fungibility == expected
+    assert fields(read.problems) == [f"spec.flavorFungibility.{name}" for name in wrong]
+
+
+def test_a_taint_that_cannot_be_read_keeps_off_all_the_same() -> None:
+    stated = [
+        {"key": "spot", "value": "yes", "effect": "NoExecute"},
+        {"key": "spot", "effect": "Never"},
+        {"key": "no key", "effect": "PreferNoSchedule"},
+    ]
+    read = read_resource_flavor(flavor({"nodeTaints": stated}))
+    assert read.node_taints == (
+        Taint("spot", "yes", "NoExecute"),
+        Taint("spot", "", "NoSchedule"),
+        Taint("no key", "", "PreferNoSchedule"),
+    )
+    assert fields(read.problems) == ["spec.nodeTaints[1].effect", "spec.nodeTaints[2].key"]
 
 
 def test_words_that_are_not_known_mean_what_is_safe() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.bindings.admission import (
     admission_record,
+    admitted_to,
     alternatives_of,
     flavors_of,
     flavors_of_placed,
@@ -17,7 +18,7 @@ from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, HeldWith
 from queue_dispatcher.cycle.items import Alternative
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge, added
-from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.charge import NOWHERE, charge_of
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS
@@ -29,7 +30,9 @@ REACHES: Reaches = {"h100": reach("a"), "a100": reach("a", "c"), "spot": reach("
 
 
 def state(one: Binding) -> State:
-    return read_state(one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1)
+    return read_state(
+        one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1, seen_ms=CREATED_MS
+    )
 
 
 def alternatives(
@@ -38,14 +41,15 @@ def alternatives(
     assert isinstance(found, Pending | Growing)
     answer = alternatives_of(found, one, TEAM, REACHES, permitted, is_accelerator, table)
     assert not isinstance(answer, Reason)
-    return answer
+    (options,) = answer
+    return options
 
 
 def charge(found: State, one: Binding, table: CellTable) -> Charge:
-    admitted_to = dict(one.record.flavors) if one.record else {}
+    flavors = admitted_to(one.record) if one.record else NOWHERE
     return charge_of(
         reserved(found, one),
-        admitted_to,
+        flavors,
         one.demand,
         one.placed,
         one.finished,

@@ -2,10 +2,12 @@
 
 import pytest
 
-from fairway.names import QUEUE, SKIP
+from fairway.names import HELD_AT, QUEUE, REQUEUE, SKIP
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
-from queue_dispatcher.bindings.derivation import is_in_scope, read_state
+from queue_dispatcher.bindings.derivation import read_state
+from queue_dispatcher.bindings.record import AdmissionRecord
+from queue_dispatcher.bindings.requeue import write_requeue
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -22,8 +24,9 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
     Unresolved,
 )
+from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found, queue_stopped, unreadable
-from queue_dispatcher.workloads.queue_of import QueueNames, Resolved
+from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
 from tests.dispatcher.bindings.builders import (
     ADMITTED_MS,
@@ -36,13 +39,15 @@ from tests.dispatcher.bindings.builders import (
     requeue,
     scheduled,
 )
-from tests.dispatcher.workloads.builders import GPU, is_accelerator
+from tests.dispatcher.workloads.builders import GPU
 
 TEAM = Resolved("research", "team")
 LOST = queue_not_found("no such queue")
 STOPPED = queue_stopped("ns/team", "stopped")
 DUPLICATED = {"placement": {"replicaScheduling": {"replicaSchedulingType": "Duplicated"}}}
 PRESERVED = {"preserveResourcesOnDeletion": True}
+SKIPPED = TemplateFacts(is_skipped=True)
+SEEN_MS = ADMITTED_MS + 3_600_000
 
 
 def state(
@@ -51,8 +56,9 @@ def state(
     template: TemplateFacts | Reason | None = NO_FACTS,
     in_scope: bool = True,
     copies: int = 1,
+    seen_ms: int = SEEN_MS,
 ) -> State:
-    return read_state(of, template, queue, in_scope=in_scope, copies=copies)
+    return read_state(of, template, queue, in_scope=in_scope, copies=copies, seen_ms=seen_ms)
 
 
 def gpus(amount: int) -> tuple[tuple[str, int], ...]:
@@ -77,16 +83,62 @@ class TestForeign:
     def test_what_is_out_of_scope_and_not_held(self) -> None:
         assert state(binding(held=None), in_scope=False) == Foreign()
 
-    def test_held_by_whomever_it_is_in_scope(self) -> None:
-        assert isinstance(state(binding(held=True), in_scope=False), Pending)
+    @pytest.mark.parametrize("placed", [None, {"a": 1}])
+    def test_out_of_scope_and_held_by_somebody_else(self, placed: dict[str, int] | None) -> None:
+        assert state(binding(held=True, placed=placed), in_scope=False) == Foreign()
 
     @pytest.mark.parametrize("held", [True, False])
-    def test_opted_out_on_the_binding_or_on_the_template(self, held: bool) -> None:
+    def test_opted_out_on_the_binding(self, held: bool) -> None:
         assert state(binding(held=held, annotations={SKIP: ""})) == Foreign()
-        assert state(binding(held=held), template=TemplateFacts(is_skipped=True)) == Foreign()
+
+    def test_opted_out_on_the_template(self) -> None:
+        assert state(binding(held=False), template=SKIPPED) == Foreign()
 
     def test_on_its_way_out_before_it_was_admitted(self) -> None:
         assert state(binding(metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"})) == Foreign()
+
+
+class TestLetGo:
+    """What is held by the gate, or by us, and is none of a queue's business any more."""
+
+    @pytest.mark.parametrize(
+        ("marks", "template", "in_scope"),
+        [
+            ({}, SKIPPED, True),  # the gate does not see it
+            ({HELD_AT: ""}, SKIPPED, True),
+            ({HELD_AT: "2026-11-20T12:00:00Z"}, SKIPPED, False),
+            ({HELD_AT: "", SKIP: ""}, NO_FACTS, True),
+            ({HELD_AT: "", SKIP: ""}, None, True),
+            ({HELD_AT: ""}, NO_FACTS, False),
+            ({HELD_AT: ""}, None, False),
+            ({REQUEUE: write_requeue(requeue())}, NO_FACTS, False),
+        ],
+    )
+    @pytest.mark.parametrize("placed", [None, {"a": 1}])
+    def test_without_a_record(
+        self,
+        marks: dict[str, str],
+        template: TemplateFacts | None,
+        in_scope: bool,
+        placed: dict[str, int] | None,
+    ) -> None:
+        one = binding(annotations=marks, placed=placed)
+        assert state(one, template=template, in_scope=in_scope) == HeldWithin(None)
+        assert state(one, LOST, template, in_scope) == HeldWithin(None)
+
+    def test_growth_of_what_was_admitted_and_is_skipped_by_now(self) -> None:
+        one = binding(replicas=6, record=record(), placed={"a": 4})
+        assert state(one, template=SKIPPED) == HeldWithin(record())
+
+    @pytest.mark.parametrize(
+        "one",
+        [
+            binding(annotations={HELD_AT: ""}, metadata={"deletionTimestamp": "2026-11-20T12:00:00Z"}),
+            binding(placed={"a": 4}, status=aggregated(a="Complete")),
+        ],
+    )
+    def test_not_what_goes_or_has_ended(self, one: Binding) -> None:
+        assert not isinstance(state(one, template=SKIPPED), HeldWithin)
 
 
 class TestWaiting:
@@ -242,9 +294,29 @@ class TestShrinking:
 
 
 class TestHeldAfterAdmission:
-    def test_growth_waits_for_the_difference_from_its_first_day(self) -> None:
+    def test_growth_waits_for_the_difference_since_it_was_seen(self) -> None:
         found = state(binding(replicas=6, record=record(4), placed={"a": 4}))
-        assert found == Growing(record(4), "research", "team", gpus(12), gpus(4), 1, CREATED_MS)
+        assert found == Growing(record(4), "research", "team", gpus(12), gpus(4), 1, SEEN_MS)
+
+    @pytest.mark.parametrize(
+        ("held_at", "since_ms"),
+        [
+            (format_ms(SEEN_MS - 7), SEEN_MS - 7),
+            ("", SEEN_MS),  # a gate without a clock
+            ("yesterday", SEEN_MS),
+            ("2026-11-20T12:00:00", SEEN_MS),
+            (format_ms(SEEN_MS + 3_600_000), SEEN_MS),
+            ("9999-12-31T23:59:59Z", SEEN_MS),
+            (format_ms(CREATED_MS - 1), CREATED_MS),
+            ("1970-01-01T00:00:00.001Z", CREATED_MS),
+        ],
+    )
+    @pytest.mark.parametrize("of", [record(4), None])
+    def test_since_when_a_growth_waits(self, held_at: str, since_ms: int, of: AdmissionRecord | None) -> None:
+        one = binding(replicas=6, record=of, placed={"a": 4}, annotations={HELD_AT: held_at})
+        found = state(one)
+        assert isinstance(found, Growing)
+        assert found.enqueued_ms == since_ms
 
     def test_growth_of_requests_before_it_is_placed(self) -> None:
         found = state(binding(gpus=3, record=record(4)))
@@ -325,12 +397,12 @@ class TestAdopted:
 
     def test_its_growth_waits_like_any(self) -> None:
         one = binding(replicas=6, placed={"a": 4})
-        assert state(one) == Growing(None, "research", "team", gpus(12), gpus(4), 1, CREATED_MS)
+        assert state(one) == Growing(None, "research", "team", gpus(12), gpus(4), 1, SEEN_MS)
         assert reserved(state(one), one) == ()  # what is placed counts
 
     def test_its_growth_without_a_queue(self) -> None:
         one = binding(replicas=6, placed={"a": 4})
-        assert state(one, LOST) == Unresolved(LOST, CREATED_MS)
+        assert state(one, LOST) == Unresolved(LOST, SEEN_MS)
         assert is_charged(state(one, LOST), one)
 
     def test_its_growth_without_a_template_is_blocked(self) -> None:
@@ -345,23 +417,12 @@ class TestAdopted:
     def test_scaled_down_while_held_it_is_let_go(self) -> None:
         assert state(binding(replicas=2, placed={"a": 4})) == HeldWithin(None)
 
-    @pytest.mark.parametrize(
-        ("queue", "in_scope", "expected"),
-        [
-            (TEAM, True, HeldWithin(None)),
-            (LOST, True, HeldWithin(None)),
-            (TEAM, False, HeldWithin(None)),  # its namespace's default queue, for work of a held kind
-            (LOST, False, Foreign()),
-        ],
-    )
+    @pytest.mark.parametrize("queue", [TEAM, LOST])
+    @pytest.mark.parametrize(("in_scope", "expected"), [(True, HeldWithin(None)), (False, Foreign())])
     def test_held_by_somebody_else_it_is_let_go_only_if_it_is_ours(
         self, queue: Resolved | Reason, in_scope: bool, expected: State
     ) -> None:
         assert state(binding(placed={"a": 4}), queue, in_scope=in_scope) == expected
-
-    def test_out_of_scope_and_taken_back_by_us_it_is_ours(self) -> None:
-        one = binding(placed={"a": 4}, requeue=requeue())
-        assert state(one, LOST, in_scope=False) == Reassert()
 
 
 class TestTakenBack:
@@ -414,38 +475,6 @@ class TestFinished:
     def test_finished_elsewhere_than_where_it_is(self) -> None:
         one = binding(held=False, record=record(), placed={"b": 4}, status=aggregated(a="Complete"))
         assert state(one) == Admitted(record(), Placed())
-
-
-class TestScope:
-    @pytest.mark.parametrize(
-        ("gpus", "names", "is_managed", "expected"),
-        [
-            (1, QueueNames(), False, True),
-            (0, QueueNames(), False, False),
-            (0, QueueNames(), True, True),
-            (0, QueueNames("team"), False, True),
-            (0, QueueNames(policy="team"), False, True),
-            (0, QueueNames(template=TemplateFacts(kueue_queue="team")), False, True),
-            (0, QueueNames(namespace="team"), False, False),
-        ],
-    )
-    def test_scope(self, gpus: int, names: QueueNames, is_managed: bool, expected: bool) -> None:
-        assert is_in_scope(binding(gpus=gpus), names, is_managed, is_accelerator) is expected
-
-    def test_any_component_that_asks_for_an_accelerator(self) -> None:
-        spec = {
-            "replicas": 0,
-            "replicaRequirements": None,
-            "components": [
-                {"name": "ps", "replicas": 1},
-                {
-                    "name": "worker",
-                    "replicas": 1,
-                    "replicaRequirements": {"resourceRequest": {"google.com/tpu": 4}},
-                },
-            ],
-        }
-        assert is_in_scope(binding(spec=spec), QueueNames(), False, is_accelerator)
 
 
 def test_cluster_scoped_bindings_go_through_the_same_states() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_dispatcher.bindings.admission import admitted_to
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
 from queue_dispatcher.bindings.derivation import read_state
@@ -25,12 +26,12 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found, unreadable
 from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.workloads.charge import charge_of
+from queue_dispatcher.workloads.charge import NOWHERE, charge_of
 from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
-from tests.dispatcher.bindings.builders import aggregated, binding, record, requeue, scheduled
+from tests.dispatcher.bindings.builders import CREATED_MS, aggregated, binding, record, requeue, scheduled
 from tests.dispatcher.workloads.builders import GPU, LAW, queue, reach
 
 TEAM = queue(((GPU,), ("h100", "spot")), name="research")
@@ -120,10 +121,13 @@ _QUEUES = st.sampled_from((Resolved("research", "team"), queue_not_found("gone")
 _TEMPLATES = st.sampled_from((None, NO_FACTS, unreadable("broken"), TemplateFacts(is_skipped=True)))
 
 
+SEEN_MS = CREATED_MS + 5
+
+
 def _state(
     one: Binding, template: TemplateFacts | Reason | None, to: Resolved | Reason, in_scope: bool
 ) -> State:
-    return read_state(one, template, to, in_scope=in_scope, copies=2)
+    return read_state(one, template, to, in_scope=in_scope, copies=2, seen_ms=SEEN_MS)
 
 
 @LAW
@@ -148,7 +152,8 @@ def test_a_state_agrees_with_the_facts_that_it_is_derived_from(
             assert not one.is_held
             assert not beyond(lower.requests, one.record.requests)
             assert lower != one.record
-        case Growing(need=need, demand=demand):
+        case Growing(need=need, demand=demand, enqueued_ms=enqueued_ms):
+            assert CREATED_MS <= enqueued_ms <= SEEN_MS
             assert one.is_held
             assert not beyond(need, demand)
         case HeldWithin():
@@ -174,10 +179,10 @@ def test_what_is_placed_and_goes_on_is_charged_and_what_is_held_and_placed_nowhe
     running = tuple(share for share in one.placed if share.cluster not in one.finished)
     amount = 0
     if is_charged(state, one):
-        admitted_to = dict(one.record.flavors) if one.record else {}
+        flavors = admitted_to(one.record) if one.record else NOWHERE
         charge = charge_of(
             reserved(state, one),
-            admitted_to,
+            flavors,
             one.demand,
             one.placed,
             one.finished,

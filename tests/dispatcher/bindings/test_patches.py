@@ -17,7 +17,7 @@ from queue_dispatcher.bindings.requeue import write_requeue
 from queue_dispatcher.bindings.state import Admitted, Growing, HeldWithin, Pending, Reassert, Shrinking, State
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS
-from tests.dispatcher.bindings.builders import UID, Object, binding, rb, read, record, requeue
+from tests.dispatcher.bindings.builders import CREATED_MS, UID, Object, binding, rb, read, record, requeue
 from tests.dispatcher.workloads.builders import LAW
 
 ALL: dict[str, Callable[[Binding], Patch]] = {
@@ -52,7 +52,9 @@ def applied(obj: Object, patch: Patch) -> Object:
 
 
 def state(one: Binding) -> State:
-    return read_state(one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1)
+    return read_state(
+        one, NO_FACTS, Resolved("research", "team"), in_scope=True, copies=1, seen_ms=CREATED_MS
+    )
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.resource import ResourceKind
+from fairway.scope import Queueing, Scope
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
@@ -22,22 +23,17 @@ from queue_dispatcher.cache.tally import standing_of
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
-CATALOGUE = builtin_catalogue()
+SCOPE = Scope(builtin_catalogue())
 NOW_MS = 1_800_000_000_000
 JUST_NOW, LONG_AGO = "2027-01-15T07:58:00Z", "2027-01-15T07:50:00Z"
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
-
-
-def is_accelerator(resource: str) -> bool:
-    known = CATALOGUE.lookup(resource)
-    return known is not None and known.is_accelerator
 
 
 class Feed:
     """Feeds one cache with objects, as reflectors do."""
 
     def __init__(self) -> None:
-        self.cache = Cache(is_accelerator, lambda: None, probes=True)
+        self.cache = Cache(SCOPE, lambda: None, probes=True)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
@@ -202,7 +198,7 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
             name = ("main", "other", "third")[number]
             obj = meta(objects.local_queue(name, f"q{chance.randrange(3)}"), name, "team", version)
         case _:
-            labels = {"fairway.dev/managed": "true"} if chance.random() < 0.5 else {}
+            labels = {"fairway.dev/queueing": chance.choice([*Queueing, "Enabled"])}
             obj = meta({"metadata": {"labels": labels}}, "team", "", version)
     metadata = obj["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}" if "namespace" in metadata else metadata["name"]

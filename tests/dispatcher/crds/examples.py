@@ -122,6 +122,25 @@ FLAVORS = (
     ),
     *_selectors("ResourceFlavor", "clusterSelector"),
     Example("nodes", "ResourceFlavor", {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}),
+    Example(
+        "taints",
+        "ResourceFlavor",
+        {"nodeTaints": [{"key": "spot", "value": "true", "effect": "NoSchedule"}]},
+    ),
+    Example(
+        "a taint without an effect",
+        "ResourceFlavor",
+        {"nodeTaints": [{"key": "spot"}]},
+        "Required",
+        "spec.nodeTaints[0].effect",
+    ),
+    Example(
+        "an effect that there is not",
+        "ResourceFlavor",
+        {"nodeTaints": [{"key": "spot", "effect": "Never"}]},
+        "Unsupported",
+        "spec.nodeTaints[0].effect",
+    ),
     Example("a toleration", "ResourceFlavor", {"tolerations": [{"key": "gpu", "value": "h100"}]}),
     Example("a toleration of all", "ResourceFlavor", {"tolerations": [{"operator": "Exists"}]}),
     Example("of a key", "ResourceFlavor", {"tolerations": [{"key": "gpu", "operator": "Exists"}]}),
@@ -186,7 +205,31 @@ FLAVORS = (
     ),
 )
 
+_FUNGIBLE = "spec.flavorFungibility"
+_BOTH_TRY_NEXT = {"whenCanBorrow": "TryNextFlavor", "whenCanPreempt": "TryNextFlavor"}
+_NEEDS_BOTH = "needs whenCanBorrow and whenCanPreempt to be TryNextFlavor"
+
 QUEUES = (
+    Example("fungible flavors", "ClusterQueue", {"flavorFungibility": {"whenCanBorrow": "TryNextFlavor"}}),
+    Example(
+        "a preference",
+        "ClusterQueue",
+        {"flavorFungibility": {**_BOTH_TRY_NEXT, "preference": "PreemptionOverBorrowing"}},
+    ),
+    Example(
+        "a preference between what is not compared",
+        "ClusterQueue",
+        {"flavorFungibility": {"preference": "PreemptionOverBorrowing"}},
+        _NEEDS_BOTH,
+        f"{_FUNGIBLE}.preference",
+    ),
+    Example(
+        "a policy that there is not",
+        "ClusterQueue",
+        {"flavorFungibility": {"whenCanBorrow": "Always"}},
+        "Unsupported",
+        f"{_FUNGIBLE}.whenCanBorrow",
+    ),
     Example("no quota", "ClusterQueue", {}),
     Example("no spec", "ClusterQueue", ABSENT, "Required", "spec"),
     Example("the longest name", "ClusterQueue", {}, name=LONG[:63]),

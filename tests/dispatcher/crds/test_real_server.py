@@ -8,13 +8,16 @@ import pytest
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import NotFound, Refused, TooManyRequests
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
-from queue_dispatcher.api.objects import ClusterQueueObject
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, SERVICE_CLASSES
+from queue_dispatcher.api.objects import ClusterQueueObject, ServiceClassObject
+from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.status import (
     ClusterQueueStatus,
+    ConditionsStatus,
     FlavorUsage,
     LocalQueueStatus,
     active,
+    effective,
     resource_usage,
 )
 from tests.dispatcher.crds.examples import EXAMPLES, Example, Json
@@ -139,6 +142,19 @@ def test_a_status_is_written_beside_the_spec_and_read_again(api: RealApi) -> Non
 
     read, table = asked(api, write)
     assert read.status == written
+    told = ConditionsStatus(
+        effective([Problem("spec.maxWait", "no effect yet")], 1, "2026-11-21T10:00:00Z", ())
+    )
+
+    async def tell(client: KubeClient) -> ServiceClassObject:
+        stated = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ServiceClass", "metadata": {"name": "c"}}
+        await client.post(SERVICE_CLASSES.path, {**stated, "spec": {"maxWait": "1h"}}, dict[str, object])
+        path = SERVICE_CLASSES.object_path("c")
+        merge = "application/merge-patch+json"
+        await client.patch(f"{path}/status", {"status": told}, dict[str, Json], content_type=merge)
+        return await client.get_json(path, ServiceClassObject)
+
+    assert asked(api, tell).status == told
     columns = [column["name"] for column in table["columnDefinitions"]]
     (row,) = table["rows"]
     assert dict(zip(columns, row["cells"], strict=True)) | {"Age": ""} == {

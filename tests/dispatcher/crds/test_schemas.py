@@ -10,8 +10,10 @@ import yaml
 
 from queue_dispatcher.api import kinds
 from queue_dispatcher.api.cluster_queue import (
+    FlavorPreference,
     QueueingStrategy,
     ReclaimWithinCohort,
+    SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
 )
@@ -145,6 +147,9 @@ def test_the_schema_has_the_fields_that_are_read_and_written(kind: str) -> None:
         ("LocalQueue", ".spec.stopPolicy", StopPolicy),
         ("ClusterQueue", ".spec.preemption.withinClusterQueue", WithinClusterQueue),
         ("ClusterQueue", ".spec.preemption.reclaimWithinCohort", ReclaimWithinCohort),
+        ("ClusterQueue", ".spec.flavorFungibility.whenCanBorrow", SearchPolicy),
+        ("ClusterQueue", ".spec.flavorFungibility.whenCanPreempt", SearchPolicy),
+        ("ClusterQueue", ".spec.flavorFungibility.preference", FlavorPreference),
         ("ServiceClass", ".spec.preemptible", Preemptible),
     ],
 )

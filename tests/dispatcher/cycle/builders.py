@@ -5,7 +5,7 @@ fleet.submit("a", "train", gpu=4, at=1)
 assert fleet.cycle() == ["train"]
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from queue_dispatcher.api.ageing import Ageing
@@ -32,6 +32,27 @@ def shape(*alternatives: Charge, probe: str = "", never: Reason | None = None) -
     return Shape(f"{alternatives} {probe} {never}", (), ways, never, probe)
 
 
+def option(of: Charge) -> Alternative:
+    """Charged so; where of several cells, each stands for a flavor that Karmada may put it on."""
+    names = [(cell, TABLE.name(cell)) for cell, _ in of]
+    flavors = {number: ("any", f"{name.flavor} {name.resource}") for number, name in names}
+    places = tuple(Alternative((flavors[number],), ((number, amount),)) for number, amount in of)
+    return Alternative(tuple(flavors.values()), of, places if len(of) > 1 else ())
+
+
+def shape_of_parts(*parts: Sequence[Charge], avoids_borrowing: bool = False, probe: str = "") -> Shape:
+    """Of a workload whose parts have alternatives of their own, each by `option`."""
+    first, *further = (tuple(map(option, options)) for options in parts)
+    return Shape(
+        f"{parts} {avoids_borrowing} {probe}",
+        (),
+        first,
+        probe=probe,
+        further=tuple(further),
+        avoids_borrowing=avoids_borrowing,
+    )
+
+
 class Fleet:
     """Queues by name; every queue of the tree can have work submitted. ``now_ms`` is the clock."""
 
@@ -51,6 +72,7 @@ class Fleet:
         strategy: QueueingStrategy | None = None,
         ageing: Ageing | None = None,
         priority: int = 0,
+        reclaims: bool = False,
         stopped: Reason | None = None,
     ) -> None:
         """Say how a queue treats its work."""
@@ -60,6 +82,7 @@ class Fleet:
             strategy=strategy or state.strategy,
             ageing=ageing or state.ageing,
             priority=priority,
+            reclaims=reclaims,
             stopped=stopped,
         )
 

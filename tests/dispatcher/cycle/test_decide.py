@@ -57,8 +57,8 @@ def test_a_blocked_head_holds_up_strict_queues_alone(
     if strategy is STRICT:
         assert behind is not None
         assert behind.text == (
-            "big is at the head of the StrictFIFO queue and waits: 2 gpu of flavor default too few are left "
-            "in queue a"
+            "big is at the head of the StrictFIFO queue and waits: queue a is short of 2 gpu of flavor "
+            "default"
         )
 
 
@@ -177,28 +177,30 @@ def test_the_first_alternative_that_fits_is_taken(
             {"a": {"gpu": 5}},
             {},
             {"gpu": 2},
-            "1 gpu of flavor default too few are left in queue a",
+            "queue a is short of 1 gpu of flavor default",
             id="quota",
         ),
         pytest.param(
             {"b": {"cpu": 9500}},
             {},
             {"cpu": 1000},
-            "beyond the quota of queue a, 500m cpu of flavor default cannot be borrowed now",
+            "queue a would have to borrow 500m cpu of flavor default more than it can now; queue b borrows "
+            "9500m",
             id="lenders",
         ),
         pytest.param(
             {"a": {"memory": 5 << 30}},
             {},
             {"memory": 3 << 30},
-            "beyond the quota of queue a, 2Gi memory of flavor default cannot be borrowed now",
+            "queue a would have to borrow 2Gi memory of flavor default more than it can now; it uses 5Gi "
+            "itself",
             id="borrowing limit",
         ),
         pytest.param(
             {"b": {"gpu": 3}},
             {"gpu": 2},
             {"gpu": 4},
-            "2 gpu too few are free in flavor default",
+            "2 gpu more are needed than are free in flavor default",
             id="physical",
         ),
     ],
@@ -364,7 +366,7 @@ def test_no_more_is_released_than_the_window_lets() -> None:
         "big": "WaitingForQuota",
         "impossible": "NeverFits",
     }
-    assert [(key.queue, key.priority) for key in decision.window_full] == [("a", 0), ("b", 0)]
+    assert decision.window_full == {"a2", "b1"}
     reason = fleet.reason(decision, "a2")
     assert reason is not None
     assert "still placing 10 workloads" in reason.text
@@ -431,6 +433,15 @@ class TestEstimates:
         decision = fleet.decide(verdicts=verdicts)
         assert (admitted(decision), probed(decision)) == (["a", *goes], asked)
 
+    def test_where_others_went_is_unsettled_and_where_ones_like_went_is_not(self) -> None:
+        fleet = Fleet(*(root(name, gpu=9) for name in "abc"))
+        for at, (name, probe) in enumerate((("a", "p"), ("b", "q"), ("a", "p"), ("b", "q"), ("c", "r"))):
+            fleet.submit(name, f"{name}{at}", at=at, probe=probe, gpu=1)
+        verdicts = {"p": Verdict(9, frozenset({"m1", "m2"})), "q": Verdict(9, frozenset({"m3"}))}
+        verdicts["r"] = Verdict(1, frozenset({"m2", "m4"}))
+        decision = fleet.decide(verdicts=verdicts)
+        assert (admitted(decision), probed(decision)) == (["a0", "b1", "a2", "b3"], ["c4"])
+
     def test_no_more_questions_than_allowed_and_equal_ones_once(self) -> None:
         fleet = Fleet(*(root(f"q{number}", gpu=9) for number in range(6)))
         for number in range(6):
@@ -440,13 +451,68 @@ class TestEstimates:
         assert set(fleet.reasons(decision).values()) == {"WaitingForEstimate"}
         assert len(fleet.reasons(decision)) == 6
 
-    def test_who_is_asked_about_keeps_a_token(self) -> None:
+    def test_who_is_asked_about_takes_no_token(self) -> None:
         fleet = Fleet(root("a", gpu=9))
         fleet.submit("a", "gang", at=1, probe="8x", gpu=4)
         fleet.submit("a", "small", at=2, gpu=1)
+        fleet.submit("a", "next", at=3, gpu=1)
         decision = fleet.decide(tokens=1)
-        assert (admitted(decision), probed(decision)) == ([], ["gang"])
-        assert fleet.reasons(decision)["small"] == "WaitingForEstimate"
+        assert (admitted(decision), probed(decision)) == (["small"], ["gang"])
+        assert fleet.reasons(decision) == {"gang": "WaitingForEstimate", "next": "ReleaseWindowFull"}
+
+    @pytest.mark.parametrize(("lent", "goes"), [(3, ["beside"]), (0, [])])
+    def test_where_quota_suffices_other_queues_go_on_and_where_not_who_has_won_it_keeps_it(
+        self, lent: int, goes: list[str]
+    ) -> None:
+        fleet = Fleet(root("org", gpu=lent), queue("a", "org", gpu=4), queue("b", "org"), root("c", gpu=1))
+        fleet.submit("a", "gang", at=1, probe="8x", gpu=4)
+        fleet.submit("b", "beside", at=2, priority=9, gpu=3)
+        fleet.submit("c", "elsewhere", at=3, gpu=1)
+        decision = fleet.decide()
+        assert sorted(admitted(decision)) == [*goes, "elsewhere"]
+        assert probed(decision) == ["gang"]
+        assert fleet.decide(verdicts={"8x": Verdict(0)}).actions[0].item.name == "beside"
+        assert "gang" in admitted(fleet.decide(verdicts={"8x": Verdict(1)}))
+
+    def test_ten_that_are_asked_about_keep_nobody_waiting_whom_they_leave_room(self) -> None:
+        fleet = Fleet(root("a", gpu=305))
+        for number in range(10):
+            fleet.submit("a", f"open{number}", at=number, gpu=1 + number, probe=f"p{number}")
+        for number in range(6):
+            fleet.submit("a", f"known{number}", at=100 + number, gpu=50)
+        decision = fleet.decide(tokens=10)
+        assert admitted(decision) == [f"known{number}" for number in range(5)]
+        assert len(probed(decision)) == 10
+        assert fleet.reasons(decision)["known5"] == "WaitingForQuota"
+
+    def test_nobody_passes_the_head_of_a_strict_queue_while_it_is_asked_about(self) -> None:
+        fleet = Fleet(root("a", gpu=9), root("b", gpu=9), strategy=STRICT)
+        fleet.submit("a", "gang", at=1, probe="8x", gpu=4)
+        fleet.submit("a", "small", at=2, gpu=1)
+        fleet.submit("b", "other", at=3, gpu=1)
+        decision = fleet.decide(tokens=1)
+        assert (admitted(decision), probed(decision)) == (["other"], ["gang"])
+        assert fleet.reasons(decision) == {"gang": "WaitingForEstimate", "small": "BehindHead"}
+
+    def test_trees_share_the_questions_of_a_cycle(self) -> None:
+        fleet = Fleet(root("a", gpu=99), root("b", gpu=99), root("c", gpu=99))
+        for number in range(20):
+            fleet.submit("a", f"a{number}", at=number, priority=9, probe=f"p{number}", gpu=1)
+        fleet.submit("b", "b", at=50, probe="q", gpu=1)
+        fleet.submit("c", "c", at=60, gpu=1)
+        decision = fleet.decide(max_probes=4)
+        assert (admitted(decision), probed(decision)) == (["c"], ["a0", "b", "a1", "a2"])
+        assert set(fleet.reasons(decision).values()) == {"WaitingForEstimate"}
+
+    @pytest.mark.parametrize("strategy", [STRICT, BEST_EFFORT])
+    def test_what_no_cluster_could_take_were_it_empty_blocks_nobody(self, strategy: QueueingStrategy) -> None:
+        fleet = Fleet(root("a", gpu=100), strategy=strategy)
+        fleet.submit("a", "impossible", at=1, probe="bad", gpu=1)
+        fleet.submit("a", "fine", at=2, gpu=2)
+        decision = fleet.decide(verdicts={"bad": Verdict(0, reasons=("no node has label x",), never=True)})
+        assert admitted(decision) == ["fine"]
+        ends = "the workload asks for less or for other nodes, or such nodes are added"
+        assert fleet.reason(decision, "impossible") == never_fits("no node has label x", ends)
 
     def test_nothing_is_asked_about_what_has_no_quota_or_no_token(self) -> None:
         fleet = Fleet(root("a", gpu=1))
@@ -471,5 +537,5 @@ def test_reasons_are_the_same_whenever_they_are_read() -> None:
     third = fleet.reason(read_late, "waits")
     assert third == before["waits"]
     assert before["waits"] is not None
-    assert before["waits"].text == "1 gpu of flavor default too few are left in queue a"
+    assert before["waits"].text == "queue a is short of 1 gpu of flavor default"
     assert fleet.reason(read_late, "unplaceable") == before["unplaceable"]

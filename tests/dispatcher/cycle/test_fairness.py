@@ -26,7 +26,7 @@ quotas = st.builds(
 
 @st.composite
 def fleets(draw: st.DrawFn) -> Fleet:
-    """A tree of three levels with work in its leaves, all StrictFIFO."""
+    """A tree of three levels with work in its leaves, all StrictFIFO, and none holding what it waits for."""
     nodes = [QuotaNode("org", quotas={one: CellQuota(draw(st.integers(0, 20))) for one in CELLS})]
     leaves = []
     for dept in range(draw(st.integers(1, 3))):
@@ -40,7 +40,7 @@ def fleets(draw: st.DrawFn) -> Fleet:
     fleet = Fleet(*nodes, strategy=STRICT)
     sizes = st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(any)
     for leaf in leaves:
-        fleet.configure(leaf, priority=draw(st.sampled_from([0, 0, 0, 1])))
+        fleet.configure(leaf, priority=draw(st.sampled_from([0, 0, 0, 1])), reclaims=True)
         fleet.ledger.charge(
             leaf, charge(gpu=draw(st.sampled_from([0, 0, 2])), h100_gpu=draw(st.integers(0, 1)))
         )
@@ -116,13 +116,13 @@ class ByHand:
         return False
 
     def backlog(self, node: str, c: int) -> int:
-        """What could yet be charged of what was there in the beginning."""
+        """What could yet be charged of what was there in the beginning, by what its queues could ever use."""
         total = 0
         for name, items in self.waiting.items():
             if node in [one.name for one in self.path(name)]:
                 all_of = sum(dict(paid(item)).get(c, 0) for item in self.fleet.queues[name].pending)
                 left = sum(dict(paid(item)).get(c, 0) for item in items)
-                total += min(all_of, self.fleet.ledger.headroom(name, c)) - (all_of - left)
+                total += min(all_of, self.ledger.tree.most(name, c)) - (all_of - left)
         return total
 
     def path(self, leaf: str) -> list[QuotaNode]:
@@ -320,6 +320,14 @@ class TestAFullWindow:
         order = [fleet.cycle(tokens=1)[0] for _ in range(24)]
         assert order[:20] == [f"urgent{number:02}" for number in range(20)]
         assert order[20:] == ["a00", "b00", "b01", "a01"] or order[20:] == ["a00", "b00", "a01", "b01"]
+
+    def test_capacity_that_is_scarce_in_a_tree_goes_by_its_tournament_too(self) -> None:
+        fleet = Fleet(root("org", gpu=100), queue("owner", "org", gpu=50), queue("borrower", "org"))
+        for number in range(3):
+            fleet.submit("owner", f"own{number}", gpu=1, at=10 + number)
+        fleet.submit("borrower", "urgent", gpu=2, at=0, priority=1000)
+        assert fleet.cycle(tokens=1, free={"gpu": 4}) == ["own0"]
+        assert fleet.cycle(tokens=1, free={"gpu": 4}) == ["urgent"]
 
     def test_scarce_quota_is_not_the_windows_to_give(self) -> None:
         """The tree holds its tournament: whoever is within quota goes before an urgent one that borrows."""

@@ -35,7 +35,7 @@ def seen(queue: PendingQueue, now_ms: int) -> list[tuple[object, list[str]]]:
 
 def test_items_of_one_shape_and_priority_stand_by_when_they_came() -> None:
     queue = line(item("c", at=3), item("b", at=1), item("a", at=1), item("z", 1), item("p", priority=5))
-    assert [ids for _, ids in seen(queue, 0)] == [["p"], ["a", "b", "c"], ["z"]]
+    assert [ids for _, ids in seen(queue, 0)] == [["p"], ["z"], ["a", "b", "c"]]
     assert len(queue) == 5
 
 

@@ -6,6 +6,7 @@ Sources are issues of Kueue, Volcano, Armada and KAI-Scheduler, and defects of v
 import pytest
 
 from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.cycle.reasons import waiting_for_borrowing
 from queue_dispatcher.cycle.snapshot import Verdict
 from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet, admitted, probed, shape
 from tests.dispatcher.ledger.builders import cell, charge, owns, queue, root
@@ -40,15 +41,81 @@ def test_a_head_blocked_on_one_flavor_holds_up_its_own_strict_queue_and_says_so(
     assert "flavor h100" in reason.text
 
 
-def test_a_blocked_strict_head_does_not_stop_others_from_borrowing_idle_quota() -> None:
-    # kueue#4809: the lender's head cannot start, and its idle nominal quota is held all the same.
-    fleet = Fleet(root("org"), queue("lender", "org", gpu=4), queue("borrower", "org"), strategy=STRICT)
-    fleet.ledger.charge("lender", charge(gpu=2))
-    fleet.submit("lender", "head", at=1, gpu=4)
-    fleet.submit("borrower", "job", at=2, gpu=2)
-    assert fleet.cycle() == ["job"]
-    decision = fleet.decide()
-    assert fleet.reasons(decision) == {"head": "WaitingForBorrowing"}
+class TestHolding:
+    """kueue#4809: who waits at the head of a StrictFIFO queue for the queue's own nominal quota, gets it.
+
+    Kueue: pkg/scheduler/scheduler.go, reserveCapacityForUnreclaimablePreempt.
+    """
+
+    def fleet(self) -> Fleet:
+        fleet = Fleet(
+            root("org"), queue("lender", "org", gpu=4), queue("owner", "org", gpu=3), queue("borrower", "org")
+        )
+        fleet.configure("lender", strategy=STRICT)
+        fleet.ledger.charge("borrower", charge(gpu=2))
+        return fleet
+
+    def test_nobody_borrows_what_it_waits_for(self) -> None:
+        fleet = self.fleet()
+        fleet.ledger.charge("owner", charge(gpu=2))
+        fleet.submit("lender", "head", at=9, gpu=4)
+        for number in range(5):
+            fleet.submit("borrower", f"job{number}", at=number, priority=9, gpu=1)
+        decision = fleet.decide()
+        assert admitted(decision) == []
+        reason = fleet.reason(decision, "job0")
+        assert reason == waiting_for_borrowing("borrower", "default", "gpu", "1", is_held=True)
+        assert fleet.reasons(decision)["head"] == "WaitingForQuota"
+        fleet.ledger.give_back("borrower", charge(gpu=2))
+        assert fleet.cycle() == ["head", "job0"]
+
+    def test_an_owner_starts_however_many_borrowers_come(self) -> None:
+        fleet = Fleet(root("org"), queue("lender", "org", gpu=8), queue("borrower", "org"))
+        fleet.configure("lender", strategy=STRICT)
+        for number in range(4):
+            fleet.submit("borrower", f"b{number}", at=number, gpu=2)
+        running = fleet.cycle()
+        fleet.submit("lender", "head", at=50, gpu=6)
+        for number in range(4, 100):
+            fleet.submit("borrower", f"b{number}", at=number, gpu=2)
+        ends = 0
+        while "head" not in fleet.running:
+            fleet.finish(running.pop(0))
+            ends += 1
+            running += fleet.cycle()
+        assert ends == 3
+
+    def test_owners_are_not_kept_from_their_own(self) -> None:
+        fleet = self.fleet()
+        fleet.ledger.charge("borrower", charge(gpu=2))
+        fleet.submit("lender", "head", at=1, gpu=4)
+        fleet.submit("owner", "own", at=2, gpu=2)
+        fleet.submit("borrower", "borrows", at=0, gpu=1)
+        assert fleet.cycle() == ["own"]
+
+    @pytest.mark.parametrize("asked", [5, 7])
+    def test_who_would_have_to_borrow_holds_nothing(self, asked: int) -> None:
+        fleet = self.fleet()
+        fleet.ledger.charge("owner", charge(gpu=3))
+        fleet.submit("lender", "head", at=1, gpu=asked)
+        fleet.submit("borrower", "job", at=2, gpu=2)
+        assert fleet.cycle() == ["job"]
+
+    def test_a_queue_that_can_take_its_quota_back_holds_nothing(self) -> None:
+        fleet = self.fleet()
+        fleet.ledger.charge("owner", charge(gpu=3))
+        fleet.configure("lender", strategy=STRICT, reclaims=True)
+        fleet.submit("lender", "head", at=1, gpu=4)
+        fleet.submit("borrower", "job", at=2, gpu=2)
+        assert fleet.cycle() == ["job"]
+
+    def test_nor_does_one_whose_heads_are_passed(self) -> None:
+        fleet = self.fleet()
+        fleet.ledger.charge("owner", charge(gpu=3))
+        fleet.configure("lender", strategy=BEST_EFFORT)
+        fleet.submit("lender", "head", at=1, gpu=4)
+        fleet.submit("borrower", "job", at=2, gpu=2)
+        assert fleet.cycle() == ["job"]
 
 
 def test_what_is_not_lent_waits_for_its_owner() -> None:

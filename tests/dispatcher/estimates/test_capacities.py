@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import pytest
 
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.bindings.cluster import ClusterObject
 from queue_dispatcher.cache.cache import Cache
@@ -37,7 +39,7 @@ class Estimators:
 
 def cache(**flavors: tuple[str, ...]) -> Cache:
     """Clusters m1 to m3 with 8 GPUs each, as Karmada says, and flavors ``f`` to be counted by estimators."""
-    made = Cache(lambda resource: resource == GPU, lambda: None)
+    made = Cache(Scope(builtin_catalogue()), lambda: None)
     for name in ("m1", "m2", "m3"):
         made.clusters.upsert(msgspec.json.decode(msgspec.json.encode(cluster(name, 8)), type=ClusterObject))
     for name, clusters in flavors.items():

@@ -14,7 +14,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.estimators import SERVICE, Estimators
+from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
 from tests.certs import Authority
 
@@ -99,11 +99,10 @@ def test_a_cluster_with_something_on_its_way_is_asked_with_it() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_not_known_is_told_and_does_not_spoil_the_rest() -> None:
+def test_what_is_not_known_is_told_and_does_not_spoil_the_rest(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        doubtful = Canned(
-            {"doubt": 0, "late": 2}, {"doubt": [("doubt", "in doubt (stale)")], "late": [("doubt", "late")]}
-        )
+        stale = "in doubt (stale): https://10.0.0.1:6443/api is gone, so is east.svc:443"
+        doubtful = Canned({"doubt": 0, "late": 2}, {"doubt": [("doubt", stale)], "late": [("doubt", "late")]})
         failing, garbled = Canned(fails=grpc.StatusCode.UNKNOWN), Canned(garbage=b"\xff\xff\xff")
         async with (
             serving(Canned({"m1": 3})) as good,
@@ -127,15 +126,56 @@ def test_what_is_not_known_is_told_and_does_not_spoil_the_rest() -> None:
             async with Estimators(settings) as estimators:
                 found = {room.cluster: room for room in await estimators.place(names, GANG, {})}
         assert found["m1"] == ClusterRoom("m1", 3)
-        assert found["doubt"] == ClusterRoom("doubt", 0, unknown="in doubt (stale)")
+        assert found["doubt"] == ClusterRoom(
+            "doubt", 0, unknown="doubt: in doubt (stale): (address) is gone, so is (address)"
+        )
         assert found["late"] == ClusterRoom("late", 2)
-        assert found["silent"].unknown.endswith("no answer about silent")
-        assert "unknown: so it was scripted" in found["failing"].unknown
-        assert "no PlaceResponse" in found["garbled"].unknown
-        assert "unavailable" in found["away"].unknown
+        assert found["silent"].unknown.endswith("says nothing of that cluster")
+        assert found["failing"].unknown == "the estimator of failing gives no answer: unknown"
+        assert found["garbled"].unknown.endswith("its answer cannot be read")
+        assert found["away"].unknown.endswith("it cannot be reached")
         assert found["without"].unknown == "no estimator of it is configured"
+        assert not any("127.0.0.1" in room.unknown for room in found.values())
 
     asyncio.run(scenario())
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("127.0.0.1:1 of away: unavailable: " in line for line in logged)
+    assert any("unknown: so it was scripted; look at its log" in line for line in logged)
+
+
+def refused(*reasons: tuple[str, str], empty_bound: int | None = None) -> pb.ClusterPlacement:
+    told = [pb.Reason(kind=kind, text=text) for kind, text in reasons]
+    return pb.ClusterPlacement(cluster="m1", reasons=told, empty_bound=empty_bound)
+
+
+COMPONENT = ("component", "component main needs 1 pod a set, 0 fit at all")
+
+
+@pytest.mark.parametrize(
+    ("placement", "room"),
+    [
+        (
+            refused(
+                ("short", "3 nodes needed, 2 there"), COMPONENT, ("insufficient", "on 4 nodes"), empty_bound=2
+            ),
+            ClusterRoom("m1", 0, why="3 nodes needed, 2 there", most=2),
+        ),
+        (
+            refused(("short", "3 nodes needed, 2 there"), COMPONENT, ("cordoned", "1 node cordoned")),
+            ClusterRoom("m1", 0, why="3 nodes needed, 2 there; 1 node cordoned"),
+        ),
+        (
+            refused(("no_such_node", "0 of 6 nodes"), ("node_selector", "matches none of 6"), empty_bound=0),
+            ClusterRoom("m1", 0, why="0 of 6 nodes", most=0),
+        ),
+        (refused(COMPONENT), ClusterRoom("m1", 0, why=COMPONENT[1])),
+        (refused(), ClusterRoom("m1", 0)),
+    ],
+)
+def test_of_the_reasons_those_are_told_that_people_act_on(
+    placement: pb.ClusterPlacement, room: ClusterRoom
+) -> None:
+    assert _room(placement) == room
 
 
 def test_the_address_that_karmada_would_use() -> None:
@@ -200,7 +240,7 @@ def test_certificates_follow_their_files_to_a_new_authority(tmp_path: Path) -> N
             async with Estimators(settings, clock=clock) as estimators:
                 first, refused = await estimators.place(["m1", "m2"], GANG, {})
                 assert first == ClusterRoom("m1", 1)
-                assert "unavailable" in refused.unknown
+                assert "cannot be reached" in refused.unknown
                 client_of(new, tmp_path)
                 # Within a second of the last look the files are not looked at.
                 clock.s = 0.9
@@ -209,7 +249,7 @@ def test_certificates_follow_their_files_to_a_new_authority(tmp_path: Path) -> N
                 refused, second = await estimators.place(["m1", "m2"], GANG, {})
                 assert second == ClusterRoom("m2", 2)
                 # Also where the old connection still stood, the new certificate is shown, and unknown.
-                assert "unavailable" in refused.unknown
+                assert "cannot be reached" in refused.unknown
 
     asyncio.run(scenario())
 

@@ -147,6 +147,34 @@ def test_a_refusal_says_why_cluster_by_cluster() -> None:
     assert verdict.reasons == ("m1: 1 of 2 fit: too few GPUs", "m2: no room")
 
 
+def test_clusters_that_refuse_alike_are_told_together() -> None:
+    rooms = [ClusterRoom(f"m{number}", 0, why="0 of 6 nodes match") for number in range(7)]
+    verdict, _ = verdict_of(q(1), [*rooms, ClusterRoom("z", 0, why="full")])
+    assert verdict is not None
+    assert verdict.reasons == ("m0, m1, m2, m3 and 3 more: 0 of 6 nodes match", "z: full")
+
+
+@pytest.mark.parametrize(
+    ("question", "rooms", "never"),
+    [
+        (q(2), ((0, 1), (0, 0)), True),
+        (q(2), ((0, 1), (0, 2)), False),
+        (q(2), ((0, 1), (0, None)), False),
+        (q(4, adds_up=True), ((1, 2), (1, 2)), False),
+        (q(5, adds_up=True), ((1, 2), (1, 2)), True),
+        (q(1, clusters_needed=2), ((1, None), (0, 0)), True),
+        (q(1, clusters_needed=2), ((1, None), (0, 3)), False),
+    ],
+)
+def test_what_would_not_fit_if_nothing_ran_is_told_as_never(
+    question: Question, rooms: tuple[tuple[int, int | None], ...], never: bool
+) -> None:
+    made = [ClusterRoom(f"m{n}", fits, most=most) for n, (fits, most) in enumerate(rooms)]
+    verdict, _ = verdict_of(question, made)
+    assert verdict is not None
+    assert (verdict.fits, verdict.never) == (0, never)
+
+
 def grown(placement: Placement, replicas: int, **placed: int) -> Binding:
     """A binding that wants ``replicas`` and has so many in each cluster."""
     shares = tuple(Placed(cluster, count) for cluster, count in placed.items())

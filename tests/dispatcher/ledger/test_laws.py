@@ -123,6 +123,16 @@ class Bookkeeping(RuleBasedStateMachine):
                     assert self.ledger.available(node.name, cell) >= kept
 
     @invariant()
+    def what_is_left_is_the_least_of_its_bounds_and_of_that_what_makes_nobody_borrow_is_known(self) -> None:
+        ledger = self.ledger
+        for cell in CELLS:
+            for name in ledger.tree.paths:
+                available, own = ledger.available(name, cell), ledger.unborrowed(name, cell)
+                assert available == ledger.availability(name, cell).amount == min(ledger.bounds(name, cell))
+                assert own == 0 or not ledger.borrows_after(name, ((cell, own),))
+                assert own == UNLIMITED or ledger.borrows_after(name, ((cell, own + 1),))
+
+    @invariant()
     def shares_are_zero_only_within_quota(self) -> None:
         for name, path in self.ledger.tree.paths.items():
             shares = self.ledger.share(name, ())

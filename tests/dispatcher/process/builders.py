@@ -51,7 +51,7 @@ class Plane:
     async def start(self, *flags: str, name: str = "dispatcher") -> Child:
         """The program, with ``name`` as its token."""
         config = kubeconfig(self.folder / f"{name}.json", self.api.url, name)
-        argv = (f"--kubeconfig={config}", *flags)
+        argv = (f"--kubeconfig={config}", "--hold-namespaces=all", *flags)
         child = await Interpreters().start(argv, self.folder / f"{name}.log")
         self.children.append(child)
         return child

@@ -16,14 +16,18 @@ from typing import Any
 import aiohttp
 import yaml
 
+from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
+from fairway.scope import Scope
 from tests.dispatcher.real.karmada import CLUSTER, MERGE, STRICT, Karmada, make_queue
 from tests.dispatcher.real.observer import PATIENCE_S, Observer
 from tests.dispatcher.scenarios.objects import WORK, Obj, binding, cluster
 from tests.envtest import RealApi
+from webhook.manifests import policies_yaml
 
 ROOT = Path(__file__).parents[3]
+SCOPE = "--hold-namespaces=all"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
@@ -141,7 +145,7 @@ class Plane:
             "--metrics-bind-address=0",
             *LEASE,
         )
-        program = _started(self.api, "queue_dispatcher", flags, self.folder / f"{name}.log")
+        program = _started(self.api, "queue_dispatcher", (SCOPE, *flags), self.folder / f"{name}.log")
         program.visibility = visibility
         self._programs.append(program)
         await _ready(program, health)
@@ -199,6 +203,7 @@ async def webhook(api: RealApi, folder: Path) -> AsyncIterator[None]:
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--url=https://127.0.0.1:{port}",
+        SCOPE,
         "--health-probe-bind-address=0",
         "--metrics-bind-address=0",
     )
@@ -215,9 +220,8 @@ async def webhook(api: RealApi, folder: Path) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def policies(api: RealApi, folder: Path) -> AsyncIterator[None]:
-    """Bindings are held by the API server itself, with the policies as they are shipped."""
-    shipped = ROOT / "manifests" / "webhook" / "mutating-admission-policies.yaml"
-    objects = list(yaml.safe_load_all(shipped.read_text("utf-8")))
+    """Bindings are held by the API server itself, with the policies for all namespaces."""
+    objects = list(yaml.safe_load_all(policies_yaml(Scope(builtin_catalogue()))))
     async with admin(api) as client:
         for made in objects:
             await client.post(f"{ADMISSION}/{POLICIES[made['kind']]}", made, dict, STRICT)

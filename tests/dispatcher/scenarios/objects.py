@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from fairway.names import HELD_AT
+
 Obj = dict[str, Any]
 Quotas = Mapping[str, int | str | Mapping[str, Any]]
 """By flavor: the nominal quota, or all that is said of the resource."""
@@ -104,7 +106,7 @@ def binding(
     annotations: Mapping[str, str] | None = None,
     more: Obj | None = None,
 ) -> Obj:
-    """As the detector makes it and the webhook holds it; ``clusters``: of its placement, none for all."""
+    """As the detector makes it and a policy holds it; ``clusters``: of its placement, none for all."""
     placement: Obj = {
         "replicaScheduling": {
             "replicaSchedulingType": "Duplicated" if duplicated else "Divided",
@@ -126,7 +128,7 @@ def binding(
         "metadata": {
             "name": f"{name}-{kind.lower()}",
             "labels": dict(labels or {}),
-            "annotations": dict(annotations or {}),
+            "annotations": ({HELD_AT: ""} if held else {}) | dict(annotations or {}),
         },
         "spec": body | (more or {}),
     }

@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from queue_dispatcher.cycle.actions import Decision
-from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.release.executor import ATTEMPTS
-from queue_dispatcher.turn import turn
 from sandbox.fakeapi.faults import Cut
 from sandbox.fakeapi.seen import Seen
 from tests.dispatcher.scenarios.objects import Obj
@@ -223,13 +222,15 @@ def test_a_cycle_that_fails_by_a_defect_is_tried_again(
         await world.passes(1)
         failures = [0]
 
-        def broken(snapshot: Snapshot, now_ms: int) -> Decision:
+        real = AdmissionCycles.decide
+
+        def broken(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Decision:
             failures[0] += 1
             if failures[0] <= 2:
                 raise ZeroDivisionError
-            return decide(snapshot, now_ms)
+            return real(self, snapshot, now_ms)
 
-        monkeypatch.setattr(turn, "decide", broken)
+        monkeypatch.setattr(AdmissionCycles, "decide", broken)
         key = world.submit("train", gpus=2)
         await world.until(lambda: world.is_placed(key), within_s=30)
         await asyncio.sleep(0)

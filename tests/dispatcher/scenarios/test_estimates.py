@@ -20,6 +20,7 @@ class Estimators:
 
     world: World
     room: dict[str, int]
+    most: int | None = None
     asked: list[tuple[tuple[str, ...], pb.Gang]] = field(default_factory=list)
     assumed: list[Mapping[str, list[pb.Gang]]] = field(default_factory=list)
 
@@ -29,7 +30,7 @@ class Estimators:
         self.asked.append((clusters, gang))
         self.assumed.append({name: list(gangs) for name, gangs in assumed.items()})
         return tuple(
-            ClusterRoom(name, self.room[name], why="too few GPUs")
+            ClusterRoom(name, self.room[name], why="too few GPUs", most=self.most)
             if name in self.room
             else ClusterRoom(name, 0, unknown=f"estimator of {name}: unavailable")
             for name in clusters
@@ -60,6 +61,24 @@ def test_a_workload_waits_with_its_reason_until_it_fits() -> None:
         await world.until(lambda: world.is_placed(key), within_s=60)
         # As often as needed, and ever more seldom.
         assert len(estimators.asked) <= 12
+
+    run(scenario)
+
+
+def test_what_would_fit_nowhere_even_if_nothing_ran_waits_as_such_until_there_are_other_nodes() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8})
+        estimators = Estimators(world, {"m1": 0}, most=0)
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("train", gpus=2)
+        await world.passes(5)
+        told = reason(world, key)
+        assert told is not None
+        assert (told.kind, told.text) == ("NeverFits", "m1: too few GPUs")
+        assert "such nodes are added" in told.unblock
+        estimators.room["m1"], estimators.most = 2, None
+        await world.until(lambda: world.is_placed(key), within_s=60)
 
     run(scenario)
 
@@ -177,6 +196,7 @@ def test_what_needs_no_accelerator_is_not_asked_about() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {})
+        world.namespace("team", "named")
         estimators = Estimators(world, {})
         await world.start(estimation=estimators.estimation())
         key = world.submit("plain", gpus=0)

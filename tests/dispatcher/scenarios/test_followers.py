@@ -100,6 +100,7 @@ def test_without_a_leader_that_is_told() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
         world.queue("main", {"m1": 8})
+        world.namespace("team", "named")
         estimators = Estimators(world, {"m1": 1})
         running = await world.start(estimation=estimators.estimation(), leader=LEADER)
         running.dispatcher.controller.led_by(str)

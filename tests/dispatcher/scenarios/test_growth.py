@@ -1,17 +1,22 @@
 """Workloads that grow and shrink after they were admitted."""
 
+import pytest
+
+from fairway.names import HELD_AT
+from queue_dispatcher.bindings.timestamp import format_ms
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, service_class
 from tests.dispatcher.scenarios.test_life import charged
-from tests.dispatcher.scenarios.world import World, run
+from tests.dispatcher.scenarios.world import World, now_s, run
 
 
-def scaled(world: World, key: str, replicas: int, *, held: bool) -> None:
-    """As the detector and the webhook do it, in one write."""
+def scaled(world: World, key: str, replicas: int, *, held: bool, at_ms: int = 0) -> None:
+    """As the detector and the gate do it, in one write."""
 
     def scale(obj: Obj) -> None:
         obj["spec"]["replicas"] = replicas
         if held:
             obj["spec"]["suspension"] = {"scheduling": True}
+            obj["metadata"].setdefault("annotations", {})[HELD_AT] = format_ms(at_ms) if at_ms else ""
 
     world.edit(key, scale)
 
@@ -67,19 +72,45 @@ def test_growth_waits_for_quota_while_what_runs_goes_on() -> None:
     run(scenario)
 
 
-def test_growth_keeps_its_place_from_when_the_workload_came() -> None:
+def test_growth_has_its_place_from_when_it_was_asked_for() -> None:
+    """A small workload of every team would else be a ticket to the head of every line."""
+
     async def scenario(world: World) -> None:
         key = await running(world, 4, 2)
         other = world.submit("other", gpus=2)
         await world.until(lambda: world.is_placed(other))
-        late = world.submit("late", gpus=2)
+        waited = world.submit("waited", gpus=2)
         await world.passes(2)
         scaled(world, key, 4, held=True)
         await world.passes(2)
         world.karmada.finish([other])
-        await world.until(lambda: replicas_of(world, key) == 4)
+        await world.until(lambda: world.is_placed(waited))
         await world.passes(2)
-        assert world.is_held(late)
+        assert world.is_held(key)
+        assert replicas_of(world, key) == 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("since_s", "is_first"), [(-1, True), (60, False)])
+def test_the_gates_note_keeps_the_place_of_growth_over_a_restart(since_s: int, is_first: bool) -> None:
+    """And one that lies in the future counts for no more than the moment when the growth was seen."""
+
+    async def scenario(world: World) -> None:
+        key = await running(world, 4, 2)
+        other = world.submit("other", gpus=2)
+        await world.until(lambda: world.is_placed(other))
+        scaled(world, key, 4, held=True, at_ms=int(now_s() * 1000) + since_s * 1000)
+        await world.passes(2)
+        late = world.submit("late", gpus=2)
+        await world.passes(2)
+        assert world.running is not None
+        await world.running.kill()
+        await world.start()
+        await world.passes(2)
+        world.karmada.finish([other])
+        await world.until(lambda: world.is_held(key) != world.is_held(late))
+        assert world.is_held(late) == is_first
 
     run(scenario)
 

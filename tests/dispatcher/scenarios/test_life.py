@@ -118,24 +118,6 @@ def test_a_finished_workload_is_never_released_again() -> None:
     run(scenario)
 
 
-def test_what_asks_for_no_accelerator_is_left_alone_unless_its_namespace_is_managed() -> None:
-    async def scenario(world: World) -> None:
-        world.fleet(m1=8)
-        world.queue("main", {"m1": 4})
-        managed = {"name": "managed", "labels": {"fairway.dev/managed": "true"}}
-        world.add("/api/v1/namespaces", {"metadata": managed})
-        await world.start()
-        plain = world.submit("plain", queue="", gpus=0, held=False)
-        strict = world.submit("strict", queue="", namespace="managed", gpus=0)
-        await world.passes(3)
-        assert world.dispatcher.controller.is_leading
-        assert world.record(plain) is None
-        assert world.is_placed(plain)
-        assert world.is_held(strict)
-
-    run(scenario)
-
-
 def test_one_patch_an_admission_and_none_while_pending() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=100)

@@ -3,9 +3,8 @@
 import pytest
 
 from queue_dispatcher.cycle.actions import Decision
-from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.snapshot import Snapshot
-from queue_dispatcher.turn import turn
 from tests.dispatcher.scenarios.world import World, run
 
 
@@ -14,11 +13,13 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The times of all decisions, epoch milliseconds."""
     made: list[int] = []
 
-    def counted(snapshot: Snapshot, now_ms: int) -> Decision:
-        made.append(now_ms)
-        return decide(snapshot, now_ms)
+    real = AdmissionCycles.decide
 
-    monkeypatch.setattr(turn, "decide", counted)
+    def counted(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Decision:
+        made.append(now_ms)
+        return real(self, snapshot, now_ms)
+
+    monkeypatch.setattr(AdmissionCycles, "decide", counted)
     return made
 
 

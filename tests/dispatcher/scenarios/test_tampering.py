@@ -48,6 +48,9 @@ def test_a_flag_cleared_by_hand_is_adoption() -> None:
     run(scenario)
 
 
+BY_HAND: Obj = {"suspension": {"scheduling": True}}
+
+
 def held_by_hand(obj: Obj) -> None:
     obj["spec"]["suspension"] = {"scheduling": True}
 
@@ -62,7 +65,7 @@ def test_a_hold_of_what_is_in_nobodys_queue_is_not_touched() -> None:
         runs = world.submit("runs", "", gpus=0, held=False)
         await world.until(lambda: world.is_placed(runs))
         world.edit(runs, held_by_hand)
-        waits = world.submit("waits", "", gpus=0, held=True)
+        waits = world.submit("waits", "", gpus=0, held=False, more=BY_HAND)
         await world.passes(5)
         assert world.is_held(runs)
         assert world.is_held(waits)
@@ -171,7 +174,8 @@ def test_what_is_skipped_is_not_touched_and_what_it_holds_is_charged() -> None:
         world.fleet(m1=8)
         world.queue("main", {"m1": 4})
         await world.start()
-        key = world.submit("own-way", gpus=4, annotations={"fairway.dev/skip": "yes"})
+        skipped = {"fairway.dev/skip": "yes"}
+        key = world.submit("own-way", gpus=4, held=False, annotations=skipped, more=BY_HAND)
         await world.passes(3)
         assert world.is_held(key)
         assert world.record(key) is None

@@ -16,7 +16,7 @@ from queue_dispatcher.visibility.events import BindingEvents
 from queue_dispatcher.visibility.readings import readings_of
 from queue_dispatcher.visibility.server import VisibilityServer
 from queue_dispatcher.visibility.status import QueueStatuses
-from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue
+from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
 from tests.dispatcher.scenarios.world import World, run
 
 T = TypeVar("T")
@@ -161,6 +161,55 @@ def test_statuses_are_written_when_they_change_and_seldom() -> None:
             )
             await world.passes(12)
             assert len(written()) == before
+            heir.cancel()
+            await asyncio.wait((task, heir))
+
+    run(scenario)
+
+
+def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        world.queue("main", {"m1": 8}, preemption={"withinClusterQueue": "LowerPriority"})
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("urgent", maxRuntime="1h"))
+        world.add(f"{FAIRWAY}/serviceclasses", service_class("plain"))
+        await world.start()
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+
+            def written(kind: str) -> int:
+                return sum(f"/{kind}/" in w.path for w in world.api.writes.entries if "/status" in w.path)
+
+            def effective(kind: str, name: str) -> list[str]:
+                records = world.api.store.collection("fairway.dev/v1alpha1", kind).records
+                status = records["", name].decode().get("status", {})
+                found = [c for c in status.get("conditions", ()) if c["type"] == "Effective"]
+                assert all((c["status"], c["reason"]) == ("False", "FieldsWithoutEffect") for c in found)
+                return [c["message"] for c in found]
+
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda kind, outcome: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(12)
+            assert effective("clusterqueues", "main") == [
+                "spec.preemption.withinClusterQueue: no effect yet: nothing is displaced"
+            ]
+            (told,) = effective("serviceclasses", "urgent")
+            assert told.startswith("spec.maxRuntime: no effect yet")
+            assert (await asked(world, "/queues/main", QueueView)).problems == effective(
+                "clusterqueues", "main"
+            )
+            task.cancel()
+            # Another leader writes nothing anew, and takes back what holds no longer.
+            heir = asyncio.create_task(
+                QueueStatuses(client, world.dispatcher, clock, lambda *_: None).run(lambda: True)
+            )
+            await world.passes(12)
+            assert (written("serviceclasses"), written("resourceflavors")) == (1, 0)
+            world.api.update(f"{FAIRWAY}/serviceclasses/urgent", lambda obj: obj["spec"].pop("maxRuntime"))
+            await world.passes(12)
+            assert effective("serviceclasses", "urgent") == []
+            await world.passes(12)
+            assert written("serviceclasses") == 2
             heir.cancel()
             await asyncio.wait((task, heir))
 

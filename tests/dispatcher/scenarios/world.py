@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.kube.client import KubeClient
-from fairway.names import ADMISSION, REQUEUE
+from fairway.names import ADMISSION, QUEUEING, REQUEUE
+from fairway.scope import Scope
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
@@ -113,6 +114,13 @@ class World:
         self.add(f"/apis/batch/v1/namespaces/{namespace}/jobs", objects.job(name, named | (said or {})))
         return self.bind(name, namespace, **options)
 
+    def namespace(self, name: str, queueing: str) -> None:
+        """A namespace, there already if it is ``team``, says how far queues reach into it."""
+        if name != "team":
+            self.add("/api/v1/namespaces", {"metadata": {"name": name}})
+        labels = {QUEUEING: queueing}
+        self.api.update(f"/api/v1/namespaces/{name}", lambda obj: obj["metadata"].update(labels=labels))
+
     def bind(self, name: str, namespace: str = "team", **options: Unpack[Options]) -> str:
         """A binding without its template."""
         made = objects.binding(name, namespace, **options)
@@ -151,7 +159,12 @@ class World:
     # The dispatcher.
 
     async def start(
-        self, *, estimation: Estimation | None = None, volcano: bool = False, leader: str = ""
+        self,
+        *,
+        estimation: Estimation | None = None,
+        volcano: bool = False,
+        leader: str = "",
+        observe: bool = False,
     ) -> Running:
         """With ``leader``, a replica that follows that one; else the one that leads."""
         client = KubeClient.from_url(self.api.url, qps=-1)
@@ -162,7 +175,7 @@ class World:
         sources: list[Sources] = []
         dispatcher = Dispatcher(
             BindingApi(client),
-            builtin_catalogue(),
+            Scope(builtin_catalogue()),
             metrics,
             clock,
             lambda: bool(sources) and sources[0].is_synced,
@@ -170,6 +183,7 @@ class World:
             estimation=estimation,
             teller=self.told,
             volcano=volcano,
+            observe=observe,
             rng=random.Random(1),
         )
         sources.append(

@@ -12,7 +12,7 @@ from fairway.kube.templates import (
     NodeSelector,
     NodeSelectorTerm,
 )
-from fairway.taints import Taint
+from fairway.taints import Taint, Toleration
 from queue_dispatcher.api.cluster_queue import ClusterQueue, FlavorQuotas, ResourceGroup
 from queue_dispatcher.api.quota import Amount, ResourceQuota
 from queue_dispatcher.workloads.demand import Component, Demand
@@ -48,7 +48,9 @@ def a_set(*components: Component) -> Demand:
 
 
 def claim(
-    selector: Mapping[str, str] | None = None, *terms: tuple[tuple[str, str, tuple[str, ...]], ...]
+    selector: Mapping[str, str] | None = None,
+    *terms: tuple[tuple[str, str, tuple[str, ...]], ...],
+    tolerations: tuple[Toleration, ...] = (),
 ) -> NodeClaim:
     """A node claim; each term a tuple of key, operator and values."""
     affinity = NodeSelector(
@@ -59,7 +61,7 @@ def claim(
             for t in terms
         ]
     )
-    return node_claim(selector or {}, affinity if terms else None)
+    return node_claim(selector or {}, affinity if terms else None, tolerations)
 
 
 def cluster(name: str, *, tainted: str = "", **labels: str) -> Cluster:
@@ -80,5 +82,5 @@ def queue(*groups: tuple[tuple[str, ...], tuple[str, ...]], name: str = "team") 
     )
 
 
-def reach(*clusters: str, **labels: str) -> Reach:
-    return Reach(frozenset(clusters), labels)
+def reach(*clusters: str, taints: tuple[Taint, ...] = (), **labels: str) -> Reach:
+    return Reach(frozenset(clusters), labels, taints)

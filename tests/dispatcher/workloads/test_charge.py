@@ -1,15 +1,21 @@
 from collections.abc import Collection
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queue_dispatcher.bindings.admission import alternatives_of, components_of, flavors_of
+from queue_dispatcher.bindings.state import Pending
+from queue_dispatcher.cycle.items import joined
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.workloads.charge import Copies, charge_of
+from queue_dispatcher.workloads.charge import NOWHERE, AdmittedTo, Copies, charge_of
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
-from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered
+from queue_dispatcher.workloads.flavors import Reaches, offered
 from queue_dispatcher.workloads.node_claim import NodeClaim
+from queue_dispatcher.workloads.queue_of import Resolved
+from tests.dispatcher.bindings.builders import binding
 from tests.dispatcher.workloads.builders import (
     GPU,
     LAW,
@@ -42,7 +48,7 @@ def charged(
 ) -> dict[str, int]:
     """Charged GPUs by flavor."""
     table = CellTable()
-    flavors = {GPU: admitted_to} if admitted_to else {}
+    flavors = AdmittedTo({GPU: admitted_to} if admitted_to else {})
     charge = charge_of(reserved, flavors, demand, placed, finished, OFFERED, REACHES, table, copies)
     assert all(amount > 0 for _, amount in charge)
     return {table.name(cell).flavor: amount for cell, amount in charge}
@@ -104,7 +110,7 @@ def test_charge(case: dict[str, int], expected: dict[str, int]) -> None:
 
 def test_what_no_group_covers_is_not_charged() -> None:
     table = CellTable()
-    assert charge_of((("cpu", 5),), {}, plain(1, cpu=5), (Placed("a", 1),), (), {}, REACHES, table) == ()
+    assert charge_of((("cpu", 5),), NOWHERE, plain(1, cpu=5), (Placed("a", 1),), (), {}, REACHES, table) == ()
 
 
 _SHARES = st.lists(
@@ -135,23 +141,34 @@ _CLAIMS = st.sampled_from((claim(), claim({"gpu": "A100"}), claim({"gpu": "H100"
 
 @LAW
 @given(
-    _SHARES,
+    st.permutations("abcd"),
+    st.integers(1, 3),
     st.lists(_CLAIMS, min_size=1, max_size=3),
-    st.sets(st.sampled_from(("a", "b", "c", "d")), min_size=1),
+    st.sets(st.sampled_from("abcd"), min_size=1),
     st.permutations(("h100", "a100", "spot")),
+    st.integers(0, 7),
 )
 def test_wherever_karmada_places_it_no_flavor_is_charged_more_than_at_admission(
-    placed: tuple[Placed, ...], claims: list[NodeClaim], permitted: set[str], order: list[str]
+    chosen: list[str], copies: int, claims: list[NodeClaim], permitted: set[str], order: list[str], way: int
 ) -> None:
-    table = CellTable()
-    demand = a_set(*(component(f"c{i}", 2, one, gpu=1) for i, one in enumerate(claims)))
-    placed = tuple(share for share in placed if share.cluster in permitted)
-    team = queue(((GPU,), tuple(order)))
-    found = alternatives(demand, 4, team, REACHES, frozenset(permitted), is_accelerator, table)
-    for alternative in () if isinstance(found, Reason) else found:
-        admitted_to = {GPU: tuple(flavor for _, flavor in alternative.flavors)}
-        after = charge_of(demand.total(4), admitted_to, demand, placed, (), offered(team), REACHES, table)
+    table, team, copies = CellTable(), queue(((GPU,), tuple(order))), min(copies, len(permitted))
+    demand = a_set(*(component(f"c{i}", 2, one, gpu=i + 1) for i, one in enumerate(claims)))
+    one = replace(binding(), demand=demand)
+    waits = Pending(Resolved("team"), demand.total(copies), copies, 0)
+    found = alternatives_of(waits, one, team, REACHES, frozenset(permitted), is_accelerator, table)
+    if isinstance(found, Reason):
+        return
+    alternative = joined([options[way % len(options)] for options in found])
+    flavors = AdmittedTo(
+        dict(flavors_of(alternative)), {name: dict(of) for name, of in components_of(alternative)}
+    )
+    among = Copies(copies, permitted) if copies > 1 else None
+    for number in range(copies + 1):
+        placed = tuple(Placed(name) for name in chosen if name in permitted)[:number]
+        after = charge_of(waits.demand, flavors, demand, placed, (), offered(team), REACHES, table, among)
         assert all(amount <= dict(alternative.charge).get(cell, 0) for cell, amount in after)
+        if copies == 1 and not number:
+            assert after == alternative.charge
 
 
 ALL = ("h100", "a100", "spot")

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import pytest
 
+from fairway.taints import Taint, Toleration
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.workloads.demand import Component, Demand
-from queue_dispatcher.workloads.flavors import MAX_ALTERNATIVES, Reaches, alternatives, offered, reach_of
+from queue_dispatcher.ledger.cells import CellTable, added
+from queue_dispatcher.workloads.demand import Component, Demand, with_pods
+from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered, reach_of
 from tests.dispatcher.workloads.builders import (
     GPU,
     a_set,
@@ -17,31 +21,52 @@ from tests.dispatcher.workloads.builders import (
     reach,
 )
 
+SPOT = Taint("spot", "", "NoSchedule")
+TOLERATES = claim(tolerations=(Toleration("spot", "Exists"),))
 REACHES: Reaches = {
     "h100": reach("a", "b", gpu="H100"),
     "a100": reach("a", "b", gpu="A100"),
     "spot": reach("c"),
     "cpu": reach("a", "b", "c"),
+    "tainted": reach("a", taints=(SPOT,)),
 }
 GPUS = queue(((GPU,), ("h100", "a100", "spot")))
 
 
-def found(
-    demand: Demand, permitted: set[str], team: object = GPUS, copies: int = 1
-) -> list[dict[tuple[str, str], int]] | str:
+Charges = list[dict[tuple[str, str], int]]
+
+
+def parts(
+    demand: Demand, permitted: set[str], team: ClusterQueue = GPUS, copies: int = 1
+) -> list[Charges] | str:
+    """The charges of each part of a workload, or why there are none."""
     table = CellTable()
-    assert isinstance(team, type(GPUS))
     answer = alternatives(demand, copies, team, REACHES, frozenset(permitted), is_accelerator, table)
     if isinstance(answer, Reason):
         assert answer.kind == "NeverFits"
         return answer.text
-    for alternative in answer:
+    assert answer
+    for alternative in (one for options in answer for one in options):
         names = [(table.name(cell).resource, table.name(cell).flavor) for cell, _ in alternative.charge]
         assert sorted(names) == sorted(alternative.flavors)
+        if alternative.places:
+            assert added(*(place.charge for place in alternative.places)) == alternative.charge
     return [
-        {(table.name(cell).flavor, table.name(cell).resource): amount for cell, amount in one.charge}
-        for one in answer
+        [
+            {(table.name(cell).flavor, table.name(cell).resource): amount for cell, amount in one.charge}
+            for one in options
+        ]
+        for options in answer
     ]
+
+
+def found(demand: Demand, permitted: set[str], team: ClusterQueue = GPUS, copies: int = 1) -> Charges | str:
+    """The charges of a workload of one part."""
+    answer = parts(demand, permitted, team, copies)
+    if isinstance(answer, str):
+        return answer
+    (only,) = answer
+    return only
 
 
 @pytest.mark.parametrize(
@@ -101,37 +126,85 @@ def test_copies_are_charged_each() -> None:
     assert found(plain(2, gpu=4), {"c"}, copies=3) == [{("spot", GPU): 24}]
 
 
-def test_resources_of_a_group_share_their_flavor_and_groups_are_combined() -> None:
+def test_resources_of_a_group_share_their_flavor_and_groups_are_parts() -> None:
     team = queue((("cpu", "memory"), ("cpu",)), ((GPU,), ("h100", "a100")))
-    assert found(plain(1, gpu=8, cpu=4000, memory=64), {"a"}, team) == [
-        {("cpu", "cpu"): 4000, ("cpu", "memory"): 64, (flavor, GPU): 8} for flavor in ("h100", "a100")
+    assert parts(plain(1, gpu=8, cpu=4000, memory=64), {"a"}, team) == [
+        [{("cpu", "cpu"): 4000, ("cpu", "memory"): 64}],
+        [{(flavor, GPU): 8} for flavor in ("h100", "a100")],
     ]
 
 
-def test_components_that_need_different_nodes_are_charged_to_all_flavors_that_suit_one() -> None:
+def test_each_component_is_charged_to_flavors_of_its_own() -> None:
     demand = a_set(
         component("launcher", 1, claim({"gpu": "A100"}), gpu=1),
         component("worker", 2, claim({"gpu": "H100"}), gpu=4),
     )
-    assert found(demand, {"a"}) == [{("h100", GPU): 9, ("a100", GPU): 9}]
+    assert found(demand, {"a"}) == [{("h100", GPU): 8, ("a100", GPU): 1}]
+    demand = a_set(component("launcher", 1, claim({"gpu": "A100"}), gpu=1), component("worker", 2, gpu=4))
+    assert parts(demand, {"a"}) == [[{("a100", GPU): 1}], [{("h100", GPU): 8}, {("a100", GPU): 8}]]
 
 
 def test_a_component_without_any_flavor_never_fits_though_the_others_do() -> None:
     demand = a_set(component("launcher", 1, claim({"gpu": "L4"}), gpu=1), component("worker", 2, gpu=4))
     answer = found(demand, {"a"})
     assert isinstance(answer, str)
-    assert "contradicts" in answer
+    assert "nvidia.com/gpu of component launcher: its node selector" in answer
 
 
-def test_combinations_are_bounded() -> None:
-    names = tuple(f"f{i}" for i in range(20))
-    team = queue((("cpu",), names), (("memory",), names))
+@pytest.mark.parametrize(
+    ("flavors", "demand", "expected"),
+    [
+        (("tainted", "h100"), plain(1, gpu=8), [{("h100", GPU): 8}]),
+        (("tainted", "h100"), plain(1, TOLERATES, gpu=8), [{("tainted", GPU): 8}, {("h100", GPU): 8}]),
+        (("tainted", "a100"), plain(1, claim({"gpu": "A100"}), gpu=8), [{("a100", GPU): 8}]),
+        (
+            ("tainted", "a100"),
+            plain(1, claim({"gpu": "H100"}), gpu=8),
+            f"{GPU}: its pods tolerate the nodeTaints of no flavor that suits them (spot:NoSchedule of "
+            "tainted) of queue team",
+        ),
+    ],
+)
+def test_what_does_not_tolerate_the_taints_of_a_flavor_is_not_given_it(
+    flavors: tuple[str, ...], demand: Demand, expected: object
+) -> None:
+    assert found(demand, {"a"}, queue(((GPU,), flavors))) == expected
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        # A label rules out the flavors that state it otherwise, whichever other flavor states it.
+        ({"gpu": "A100", "zone": "z1"}, ["a100", "spot"]),
+        ({"gpu": "H100"}, ["h100", "spot"]),
+        ({"zone": "z1"}, ["h100", "a100", "spot"]),
+    ],
+)
+def test_labels_that_a_flavor_does_not_state_rule_nothing_out(
+    selector: dict[str, str], expected: list[str]
+) -> None:
+    reaches = {name: replace(REACHES[name], clusters=frozenset("a")) for name in ("h100", "a100", "spot")}
+    demand, table = plain(1, claim(selector), gpu=1), CellTable()
+    answer = alternatives(demand, 1, GPUS, reaches, frozenset("a"), is_accelerator, table)
+    assert not isinstance(answer, Reason)
+    assert [one.flavors for one in answer[0]] == [((GPU, name),) for name in expected]
+
+
+def test_pods_are_a_resource_where_a_queue_has_a_quota_of_them() -> None:
+    team = queue((("pods",), ("cpu",)), ((GPU,), ("h100",)))
+    demand = a_set(component("launcher", 1), component("worker", 2, gpu=4))
+    assert found(with_pods(demand), {"a"}, team) == [{("cpu", "pods"): 3, ("h100", GPU): 8}]
+    assert found(demand, {"a"}, team) == [{("h100", GPU): 8}]
+
+
+def test_many_flavors_of_many_groups_are_told_apart_without_listing_what_they_make_together() -> None:
+    names = tuple(f"f{i}" for i in range(32))
+    team = queue(*(((f"r{i}",), names) for i in range(8)))
     reaches = dict.fromkeys(names, reach("a"))
-    answer = alternatives(
-        plain(1, cpu=1, memory=1), 1, team, reaches, frozenset("a"), is_accelerator, CellTable()
-    )
+    demand = Demand((Component("", 1, tuple((f"r{i}", 1) for i in range(8))),))
+    answer = alternatives(demand, 1, team, reaches, frozenset("a"), is_accelerator, CellTable())
     assert isinstance(answer, tuple)
-    assert len(answer) == MAX_ALTERNATIVES
+    assert [len(options) for options in answer] == [32] * 8
 
 
 def test_a_flavor_that_does_not_exist_is_passed_over() -> None:
@@ -150,3 +223,6 @@ def test_reach_of_a_flavor() -> None:
     flavor = ResourceFlavor("h100", cluster_names=("a", "b"), node_labels={"gpu": "H100"})
     fleet = (cluster("a"), cluster("c"))
     assert reach_of(flavor, fleet) == reach("a", gpu="H100")
+    tainted = replace(flavor, node_taints=(SPOT, Taint("own", "", "NoSchedule")))
+    tolerated = replace(tainted, tolerations=(Toleration("own", "Exists"),))
+    assert reach_of(tolerated, fleet).taints == (SPOT,)

@@ -1,11 +1,12 @@
 """Bindings that leak, are stuck, or got past the queues."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Verdict
+from admin.doctor.karmada_kinds import CRON_JOBS
 from fairway.kube.lease import LEASES
 from fairway.names import ADMISSION, REQUEUE
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
@@ -44,6 +45,25 @@ def unbound(world: World) -> object:
     """A workload that Karmada's scheduler never sees."""
     add(world, "odd", held=True)["metadata"]["labels"] = {}
     return None
+
+
+SEEN = {"schedulerObservedGeneration": 1}
+CLEARED = [{"manager": "kubectl-edit", "fieldsV1": {"f:spec": {"f:suspension": {"f:scheduling": {}}}}}]
+
+
+def cleared(world: World) -> object:
+    add(world, "odd", held=False, placed={"m1": 2})["metadata"]["managedFields"] = CLEARED
+    return None
+
+
+def cron_job(world: World, gpus: int = 1, labels: Mapping[str, str] | None = None, **spec: object) -> object:
+    container = {"name": "main", "resources": {"limits": {GPU: gpus} if gpus else {"cpu": 1}}}
+    template = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    made = job("odd", labels=labels or {})
+    world.add(CRON_JOBS, made | {"spec": {"jobTemplate": template, **spec}})
+    return world.add(
+        RESOURCE_BINDINGS, binding("odd", kind="CronJob", held=False, replicas=0, replicaRequirements=None)
+    )
 
 
 BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
@@ -111,7 +131,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
     ),
     (
         "admitted long ago and not placed",
-        lambda w: add(w, "odd", held=False, annotations=admitted("odd", ago_s=400)),
+        lambda w: add(w, "odd", held=False, annotations=admitted("odd", ago_s=400), status=SEEN),
         "bindings-unplaced",
         Verdict.ERROR,
         "not placed within its startTimeout of 300 s",
@@ -128,6 +148,45 @@ BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
         "bindings-unplaced",
         Verdict.ERROR,
         "Karmada says NoClusterFit",
+    ),
+    (
+        "released for a scheduler that nobody runs",
+        lambda w: add(
+            w, "odd", held=False, annotations=admitted("odd", ago_s=95), schedulerName="my-scheduler"
+        ),
+        "bindings-unseen",
+        Verdict.ERROR,
+        "60 s ago for scheduler my-scheduler, made by policy team/train, and that has not looked at it",
+    ),
+    (
+        "released long ago for a scheduler that nobody runs",
+        lambda w: add(
+            w, "odd", held=False, annotations=admitted("odd", ago_s=4000), schedulerName="my-scheduler"
+        ),
+        "bindings-unseen",
+        Verdict.ERROR,
+        "for scheduler my-scheduler",
+    ),
+    (
+        "released and not looked at",
+        lambda w: add(w, "odd", held=False, annotations=admitted("odd", ago_s=95)),
+        "bindings-unseen",
+        Verdict.ERROR,
+        "60 s ago, and karmada-scheduler has not looked at it, made by policy team/train: it holds its quota",
+    ),
+    (
+        "placed long ago and not running",
+        lambda w: add(
+            w,
+            "odd",
+            held=False,
+            placed={"m1": 2},
+            annotations=admitted("odd", ago_s=400),
+            status={"aggregatedStatus": [{"clusterName": "m1", "status": {"active": 2, "ready": 1}}]},
+        ),
+        "bindings-running",
+        Verdict.WARNING,
+        "placed more than 300 s ago, and its clusters report pods of it that do not run",
     ),
     (
         "parked by Karmada",
@@ -218,6 +277,13 @@ BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
         "it is running",
     ),
     (
+        "let go of by hand",
+        cleared,
+        "bindings-slipped",
+        Verdict.WARNING,
+        "no queue let go of it: its hold was cleared by kubectl-edit; it is running",
+    ),
+    (
         "free without having been held",
         lambda w: add(w, "odd", held=False),
         "bindings-slipped",
@@ -237,6 +303,13 @@ BROKEN: list[tuple[str, Change, str, Verdict, str]] = [
         "bindings-skipped",
         Verdict.NOTE,
         "asks for accelerators and is skipped",
+    ),
+    (
+        "skipped and held",
+        lambda w: add(w, "odd", labels={"fairway.dev/skip": ""}),
+        "bindings-skipped",
+        Verdict.WARNING,
+        "is held all the same (spec.suspension.scheduling): it is not placed",
     ),
     (
         "a gang without components",
@@ -274,11 +347,69 @@ def test_a_stray_turns_its_line_and_no_other(change: Change, check: str, verdict
 
 
 @pytest.mark.parametrize(
+    ("change", "verdict", "told"),
+    [
+        (cron_job, Verdict.ERROR, "asks for nvidia.com/gpu in the Jobs that it makes in its clusters"),
+        (
+            lambda w: cron_job(w, gpus=0, labels={"fairway.dev/queue": "main"}),
+            Verdict.WARNING,
+            "names queue main, and is not gated",
+        ),
+    ],
+)
+def test_cron_jobs_pass_the_queues(change: Change, verdict: Verdict, told: str) -> None:
+    world = well()
+    change(world)
+    (found,) = world.findings().items()
+    (finding,) = found[1]
+    assert (found[0], finding.verdict, finding.subject) == ("workloads-ungated", verdict, "CronJob team/odd")
+    assert told in finding.message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: cron_job(w, gpus=0),
+        lambda w: cron_job(w, suspend=True),
+        lambda w: w.add(CRON_JOBS, job("odd")),
+    ],
+)
+def test_cron_jobs_without_accelerators_or_without_a_policy_are_none_of_ours(change: Change) -> None:
+    world = well()
+    change(world)
+    assert world.findings() == {}
+
+
+def test_what_nobody_looks_at_is_told_by_policy_and_scheduler() -> None:
+    world = well()
+    for number in range(9):
+        add(
+            world,
+            f"odd{number}",
+            held=False,
+            annotations=admitted(f"odd{number}", ago_s=95),
+            schedulerName="mine",
+        )
+    add(world, "other", held=False, annotations=admitted("other", ago_s=95))
+    ours, other = world.findings()["bindings-unseen"]
+    assert (ours.subject, other.subject) == ("9 ResourceBindings", "ResourceBinding team/other-job")
+
+
+@pytest.mark.parametrize(
     ("name", "made"),
     [
         ("waits for its backoff", {"annotations": {REQUEUE: REQUEUED}}),
         ("admitted a moment ago", {"held": False, "annotations": admitted("odd")}),
         ("placed", {"held": False, "placed": {"m1": 2}, "annotations": admitted("odd")}),
+        (
+            "pulling its images",
+            {
+                "held": False,
+                "placed": {"m1": 2},
+                "annotations": admitted("odd"),
+                "status": {"aggregatedStatus": [{"clusterName": "m1", "status": {"active": 2, "ready": 0}}]},
+            },
+        ),
         (
             "waits to grow",
             {"placed": {"m1": 2}, "annotations": admitted("odd"), "replicas": 3},

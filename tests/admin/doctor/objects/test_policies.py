@@ -1,5 +1,7 @@
 """Policies that make estimates toothless, hold up what was released, or name queues that are not there."""
 
+from dataclasses import replace
+
 import pytest
 
 from admin.doctor.finding import Verdict
@@ -101,11 +103,11 @@ def test_a_policy_of_what_needs_no_accelerator_may_do_as_it_likes() -> None:
 @pytest.mark.parametrize(
     ("placement", "verdict", "told"),
     [
-        ({}, Verdict.ERROR, "each of 2 clusters gets a whole copy"),
+        ({}, Verdict.ERROR, "each of several clusters gets a whole copy"),
         ({"replicaScheduling": AGGREGATED}, Verdict.ERROR, "no spreadConstraints of"),
         (
             {"replicaScheduling": AGGREGATED, "clusterAffinity": {"clusterNames": ["m1"]}},
-            Verdict.WARNING,
+            Verdict.NOTE,
             "not asked",
         ),
         ({"spreadConstraints": ONE_CLUSTER}, Verdict.WARNING, "replicaScheduling nothing"),
@@ -159,7 +161,18 @@ def test_a_policy_that_selects_a_kind_of_gangs_is_judged_before_there_is_one() -
     said = world.findings()
     assert said.keys() == {"policy-gangs"}
     assert said["policy-gangs"][0].subject == "ClusterPropagationPolicy all"
+    assert said["policy-gangs"][0].verdict is Verdict.NOTE
     apply(world, said["policy-gangs"])
+    assert world.findings() == {}
+
+
+def test_policies_with_the_same_mistake_are_one_line_with_a_patch_for_each() -> None:
+    world = with_gang({})
+    world.add(PROPAGATION_POLICIES, *(policy(f"p{n}", kind="PyTorchJob", placement={}) for n in range(32)))
+    used, unused = world.findings()["policy-gangs"][::-1]
+    assert (used.verdict, used.subject) == (Verdict.ERROR, "PropagationPolicy team/gang")
+    assert (unused.verdict, unused.subject, len(unused.more)) == (Verdict.NOTE, "32 PropagationPolicies", 32)
+    apply(world, [used, *(replace(unused, patch=one) for one in unused.more)])
     assert world.findings() == {}
 
 

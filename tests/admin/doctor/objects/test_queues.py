@@ -1,10 +1,12 @@
 """Queues whose fields, tree, flavors, doors or quotas are not what their authors meant."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from admin.doctor.finding import Verdict
+from admin.doctor.karmada_kinds import CRON_JOBS
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -61,7 +63,27 @@ def tree(world: World, **parents: str) -> World:
     return world
 
 
+def cron_job(
+    world: World, limits: Obj, *, labels: Obj | None = None, suspend: bool = False, propagated: bool = True
+) -> World:
+    pod = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    spec = {"suspend": suspend, "jobTemplate": {"spec": {"template": {"spec": pod}}}}
+    world.add(CRON_JOBS, {"metadata": metadata("nightly", "team", labels=labels or {}), "spec": spec})
+    if propagated:
+        nothing: dict[str, Any] = {"replicaRequirements": None}
+        world.add(RESOURCE_BINDINGS, binding("nightly", kind="CronJob", held=False, replicas=0, **nothing))
+    return world
+
+
 BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
+    (
+        "what is displaced",
+        lambda w: said(spec_of(w), preemption={"reclaimWithinCohort": "Any"}),
+        "queue-effect",
+        Verdict.WARNING,
+        "ClusterQueue main",
+        "spec.preemption.reclaimWithinCohort: no effect yet",
+    ),
     (
         "a strategy that there is not",
         lambda w: said(spec_of(w), queueingStrategy="LIFO"),
@@ -194,7 +216,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "queue-capacity",
         Verdict.WARNING,
         "ResourceFlavor h100",
-        "nominalQuota of nvidia.com/gpu adds up to 17 in ClusterQueue main, and there are 16",
+        "nominalQuota of nvidia.com/gpu is 17 in ClusterQueue main, and there are 16",
     ),
     (
         "more quota than devices over several queues",
@@ -203,9 +225,9 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
             and w.add(LOCAL_QUEUES, local_queue("other", "other"))
         ),
         "queue-capacity",
-        Verdict.WARNING,
+        Verdict.NOTE,
         "ResourceFlavor h100",
-        "adds up to 17 in ClusterQueue main, other",
+        "adds up to 17 in ClusterQueue main, other, and there are 16",
     ),
     (
         "a default class that is not there",
@@ -279,6 +301,25 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "there is no LocalQueue team/gone",
     ),
     (
+        "a namespace that says something that does not count",
+        lambda w: w.one(NAMESPACES)["metadata"]["labels"].update({"fairway.dev/queueing": "Enabled"}),
+        "namespaces-queueing",
+        Verdict.ERROR,
+        "Namespace team",
+        "Enabled: expected enabled, named, all, disabled",
+    ),
+    (
+        "a namespace that is reached and has no queue",
+        lambda w: (
+            w.add(NAMESPACES, namespace("lost", **{"fairway.dev/queueing": "named"})),
+            w.add(RESOURCE_BINDINGS, binding("plain", "lost", gpus=0, held=False)),
+        ),
+        "namespaces-queueing",
+        Verdict.WARNING,
+        "Namespace lost",
+        "it has no LocalQueue",
+    ),
+    (
         "a queue without a door",
         lambda w: w.add(CLUSTER_QUEUES, cluster_queue("alone", 0)),
         "queue-doors",
@@ -319,11 +360,11 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     ),
     (
         "a stopped door with work",
-        lambda w: w.one(LOCAL_QUEUES)["spec"].update(stopPolicy="HoldAndDrain"),
+        lambda w: w.one(LOCAL_QUEUES)["spec"].update(stopPolicy="Hold"),
         "queue-stopped",
         Verdict.WARNING,
         "ResourceBinding team/waits-job",
-        "the LocalQueue's stopPolicy is HoldAndDrain",
+        "the LocalQueue's stopPolicy is Hold",
     ),
 ]
 
@@ -344,6 +385,22 @@ def test_a_mistake_turns_its_line_and_no_other(
     assert (finding.verdict, finding.subject) == (verdict, subject)
     assert told in finding.message
     assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda w: cron_job(w, {"cpu": "1"}),
+        lambda w: cron_job(w, {GPU: "1"}, suspend=True),
+        lambda w: cron_job(w, {GPU: "1"}, labels={"fairway.dev/skip": ""}),
+        lambda w: cron_job(w, {GPU: "1"}, propagated=False),
+        lambda w: cron_job(w, {GPU: {"broken": []}}),
+    ],
+)
+def test_cron_jobs_that_use_nothing_past_the_queues_are_well(change: Change) -> None:
+    world = well()
+    change(world)
+    assert "workloads-ungated" not in world.findings()
 
 
 def test_a_circle_is_told_of_each_queue_in_it() -> None:
@@ -373,6 +430,13 @@ def test_a_quota_of_a_queue_above_others_is_noted() -> None:
     assert [(name, f.verdict, f.subject) for name, (f,) in said.items()] == [
         ("queue-tree", Verdict.NOTE, "ClusterQueue root")
     ]
+
+
+def test_a_queue_above_others_without_any_quota_is_no_pool() -> None:
+    world = well()
+    world.add(CLUSTER_QUEUES, cluster_queue("root", 0))
+    spec_of(world)["parent"] = "root"
+    assert world.findings() == {}
 
 
 def test_a_tree_within_its_capacity_is_well() -> None:

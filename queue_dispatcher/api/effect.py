@@ -1,0 +1,90 @@
+"""Fields that are stated and have no effect, for the people who wrote them.
+
+What is accepted and does nothing is worse than what is refused: somebody relies on it. So each such field is
+told in a condition of its object, until it does what it says.
+"""
+
+from collections.abc import Iterator
+
+from queue_dispatcher.api.cluster_queue import (
+    ClusterQueue,
+    ReclaimWithinCohort,
+    SearchPolicy,
+    StopPolicy,
+    WithinClusterQueue,
+)
+from queue_dispatcher.api.local_queue import LocalQueue
+from queue_dispatcher.api.problem import Problem
+from queue_dispatcher.api.resource_flavor import ResourceFlavor
+from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+
+_NOTHING_DISPLACED = "no effect yet: nothing is displaced"
+
+
+Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor
+"""What administrators state."""
+
+
+def without_effect(of: Stated) -> tuple[Problem, ...]:
+    """The fields of an object that say other than what is done anyway, and do nothing, in their order."""
+    match of:
+        case ClusterQueue():
+            return tuple(_of_cluster_queue(of))
+        case LocalQueue():
+            return tuple(_of_stop_policy(of.stop_policy))
+        case ServiceClass():
+            return tuple(_of_service_class(of))
+        case ResourceFlavor():
+            return tuple(_of_flavor(of))
+
+
+def _of_cluster_queue(queue: ClusterQueue) -> Iterator[Problem]:
+    yield from _of_stop_policy(queue.stop_policy)
+    fungibility, preemption = queue.fungibility, queue.preemption
+    if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
+        yield Problem(
+            "spec.flavorFungibility.whenCanPreempt",
+            f"{_NOTHING_DISPLACED}, so a later flavor is always tried",
+        )
+    if fungibility.preference is not None:
+        yield Problem(
+            "spec.flavorFungibility.preference", f"{_NOTHING_DISPLACED}, so nothing is chosen between"
+        )
+    if preemption.within_cluster_queue is not WithinClusterQueue.NEVER:
+        yield Problem("spec.preemption.withinClusterQueue", _NOTHING_DISPLACED)
+    if preemption.reclaim_within_cohort is not ReclaimWithinCohort.NEVER:
+        yield Problem(
+            "spec.preemption.reclaimWithinCohort",
+            f"{_NOTHING_DISPLACED}; what is lent comes back as workloads end, so keep with lendingLimit what "
+            "must be there at once",
+        )
+
+
+def _of_stop_policy(policy: StopPolicy) -> Iterator[Problem]:
+    if policy is StopPolicy.HOLD_AND_DRAIN:
+        yield Problem(
+            "spec.stopPolicy", f"{policy} is {StopPolicy.HOLD} so far: what runs goes on; end it yourself"
+        )
+
+
+def _of_service_class(of: ServiceClass) -> Iterator[Problem]:
+    if of.max_wait_ms is not None:
+        yield Problem("spec.maxWait", "no effect yet: nothing is done for who waits longer")
+    if of.max_runtime_ms is not None:
+        yield Problem(
+            "spec.maxRuntime",
+            "no effect yet: nothing is ended; a Job has spec.activeDeadlineSeconds for that",
+        )
+    if of.min_runtime_ms is not None:
+        yield Problem("spec.minRuntime", _NOTHING_DISPLACED)
+    if of.preemptible is not Preemptible.ALWAYS:
+        yield Problem("spec.preemptible", _NOTHING_DISPLACED)
+
+
+def _of_flavor(flavor: ResourceFlavor) -> Iterator[Problem]:
+    for index, toleration in enumerate(flavor.tolerations):
+        if not any(toleration.tolerates(taint) for taint in flavor.node_taints):
+            yield Problem(
+                f"spec.tolerations[{index}]",
+                "no effect: none of spec.nodeTaints is tolerated by it, and it is added to no workload",
+            )

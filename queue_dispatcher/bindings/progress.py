@@ -1,0 +1,107 @@
+"""What members report of placed work: does it run, was it sent there at all? For people; decides nothing.
+
+Karmada places first, then writes into the member, then collects what became of it, each at its own pace. What
+lies between is charged and does not run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.kube.objects import KubeStruct
+from queue_dispatcher.bindings.objects import NULL, BindingStatus, Suspension
+from queue_dispatcher.workloads.demand import Demand, Placed
+from queue_dispatcher.workloads.running import running_pods
+
+SCHEDULING = "f:scheduling"
+_OURS = ("fairway", "karmada-")
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``idle``: pods that are placed and of which no member says that they run. ``silent``: clusters that got
+    a part and have not reported anything of it. ``unsent``: those to which a policy has Karmada send nothing.
+    """
+
+    idle: int = 0
+    silent: int = 0
+    unsent: tuple[str, ...] = ()
+
+
+ALL_RUNS = Progress()
+"""Nothing is placed, or all of it runs as far as can be told."""
+
+
+def progress_of(
+    group: str,
+    kind: str,
+    demand: Demand,
+    placed: Sequence[Placed],
+    status: BindingStatus,
+    suspension: Suspension | None,
+) -> Progress:
+    """The progress of what is placed."""
+    if not placed:
+        return ALL_RUNS
+    reports = {item.cluster_name: item.status for item in status.aggregated_status or ()}
+    idle = silent = 0
+    for share in placed:
+        pods = pods_at(demand, share)
+        report = reports.get(share.cluster, NULL)
+        if not pods:
+            continue
+        if bytes(report) == b"null":
+            silent += 1
+            idle += pods
+            continue
+        running = running_pods(group, kind, report)
+        idle += max(0, pods - running) if running is not None else 0
+    return Progress(idle, silent, _unsent(placed, suspension))
+
+
+def pods_at(demand: Demand, share: Placed) -> int:
+    """How many pods one cluster got."""
+    return sum(count for _, count in demand.at(share))
+
+
+def _unsent(placed: Sequence[Placed], suspension: Suspension | None) -> tuple[str, ...]:
+    if suspension is None:
+        return ()
+    only = suspension.dispatching_on_clusters
+    names = set((only.cluster_names if only is not None else None) or ())
+    return tuple(share.cluster for share in placed if suspension.dispatching or share.cluster in names)
+
+
+class _Manager(KubeStruct, frozen=True):
+    manager: str = ""
+    time: str | None = None
+    fields_v1: msgspec.Raw = msgspec.field(default=NULL, name="fieldsV1")
+
+
+_MANAGERS = msgspec.json.Decoder(list[_Manager])
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def let_go_by(managed_fields: msgspec.Raw) -> str:
+    """Who last wrote ``spec.suspension.scheduling``, but for Karmada and Fairway, and when; empty for
+    nobody.
+    """
+    try:
+        managers = _MANAGERS.decode(managed_fields)
+        for one in managers:
+            if one.manager and not one.manager.startswith(_OURS) and _owns_hold(one.fields_v1):
+                return f"{one.manager[:63]} at {one.time[:40]}" if one.time else one.manager[:63]
+    except _BROKEN:
+        return ""
+    return ""
+
+
+def _owns_hold(fields: msgspec.Raw) -> bool:
+    for name in ("f:spec", "f:suspension"):
+        inner = _FIELDS.decode(fields).get(name)
+        if inner is None:
+            return False
+        fields = inner
+    return SCHEDULING in _FIELDS.decode(fields)

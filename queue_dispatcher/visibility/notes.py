@@ -1,0 +1,112 @@
+"""What is to be told of a workload beside its state and its wait. Pure.
+
+Above all of what looks like waiting or running and is neither: left alone by Fairway, never sent to its
+cluster, placed and not running, let go of by hand, labelled anew while it runs.
+"""
+
+from collections.abc import Iterator
+
+from queue_dispatcher.bindings.progress import pods_at
+from queue_dispatcher.bindings.state import (
+    Admitted,
+    Adopted,
+    Finished,
+    Foreign,
+    Growing,
+    Shrinking,
+    Unplaced,
+)
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cycle.reasons import Reason, left_alone
+from queue_dispatcher.workloads.queue_of import Resolved
+
+SOON_MS = 30_000
+"""How long pods may take to run after the admission before that is told."""
+_RECORDED = (Admitted, Growing, Shrinking)
+
+
+def is_foreign_work(entry: Entry) -> bool:
+    """Whether somebody may ask after it although it is in no queue."""
+    state = entry.state
+    return isinstance(state, Foreign) and (entry.binding.is_workload or bool(state.not_gated))
+
+
+def held_apart(entry: Entry) -> Reason | None:
+    """Why a workload waits that is in no queue; None if it does not."""
+    binding = entry.binding
+    if not isinstance(entry.state, Foreign) or not binding.is_held or binding.placed or binding.is_deleting:
+        return None
+    ends = "somebody clears spec.suspension.scheduling of its binding"
+    if _is_skipped(entry):
+        return left_alone(
+            "held, and fairway.dev/skip has Fairway leave it alone", f"the label goes, or {ends}"
+        )
+    return left_alone("held by spec.suspension.scheduling, and in no queue of Fairway's", ends)
+
+
+def notes_of(entry: Entry, now_ms: int) -> str:
+    """All of it in one line; empty where there is nothing to add."""
+    return "; ".join(_notes(entry, now_ms))
+
+
+def _notes(entry: Entry, now_ms: int) -> Iterator[str]:
+    binding, state = entry.binding, entry.state
+    if entry.note:
+        yield entry.note
+    if isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Unplaced):
+        yield f"Karmada has not placed it: {state.phase.reason}: {state.phase.message}"
+    if isinstance(state, Foreign):
+        yield from _left_alone(entry, state)
+    elif not isinstance(state, Finished):
+        yield from _moved(entry)
+        yield from _not_running(entry, now_ms)
+    if isinstance(state, Adopted) and binding.let_go_by and not _is_skipped(entry):
+        yield f"no queue admitted it: its hold was cleared by {binding.let_go_by}"
+    yield from entry.priority.notes
+    yield from binding.notes
+
+
+def _left_alone(entry: Entry, state: Foreign) -> Iterator[str]:
+    binding = entry.binding
+    if state.not_gated:
+        yield state.not_gated
+    elif binding.is_deleting:
+        yield "it is being deleted"
+    elif _is_skipped(entry):
+        yield "it opts out by fairway.dev/skip: charged to no quota"
+    elif binding.placement is None:
+        yield "it only follows another workload, and goes where that goes"
+    elif not binding.is_held:
+        yield "it asks for no accelerator and names no queue: Karmada places it at once, charged to no quota"
+
+
+def _moved(entry: Entry) -> Iterator[str]:
+    record = entry.record or entry.binding.record
+    if record is None or not isinstance(entry.state, _RECORDED):
+        return
+    queue, until = entry.queue, f"it counts in queue {record.queue}, growth included, until it ends"
+    if isinstance(queue, Resolved):
+        if (queue.cluster_queue, queue.local_queue) != (record.queue, record.local_queue):
+            named = queue.local_queue or queue.cluster_queue
+            admitted_by = record.local_queue or record.queue
+            yield f"it names queue {named} now, and was admitted by {admitted_by}: {until}"
+    elif queue.kind == "QueueNotFound":
+        yield f"{queue.text}; {until}"
+
+
+def _not_running(entry: Entry, now_ms: int) -> Iterator[str]:
+    binding, progress = entry.binding, entry.binding.progress
+    if progress.unsent:
+        where = ", ".join(progress.unsent[:4])
+        yield f"a policy suspends Karmada's dispatching (spec.suspension): nothing of it is sent to {where}"
+        return
+    record = binding.record
+    since_ms = record.admitted_ms if record is not None else binding.created_ms
+    if not progress.idle or now_ms - since_ms < SOON_MS:
+        return
+    pods = sum(pods_at(binding.demand, share) for share in binding.placed)
+    yield f"{progress.idle} of its {pods} pods do not run, as far as its clusters have reported"
+
+
+def _is_skipped(entry: Entry) -> bool:
+    return entry.binding.is_skipped or entry.facts.is_skipped

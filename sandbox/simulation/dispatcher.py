@@ -1,0 +1,361 @@
+"""The real dispatcher as processes of the simulation: cache, turns and writes in virtual time.
+
+What is the process' own here is only what waits: watches, requests, sleeping. All that decides is the code
+that runs in production.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from fairway.accelerators.catalogue import Catalogue
+from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.kube.reflector import Sink
+from fairway.kube.resource import ResourceKind
+from fairway.scope import Scope
+from fairway.workloads.registry import KNOWN_KINDS
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import (
+    CLUSTER_PROPAGATION_POLICIES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    PROPAGATION_POLICIES,
+    TemplateObject,
+)
+from queue_dispatcher.cache.templates import TemplateKind
+from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.estimates.asking import Asking
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.questions import StatedBinding, is_readable
+from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.release.executor import Executor
+from queue_dispatcher.turn.notices import Notice
+from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.visibility.waiting import waiting_of
+from sandbox.simulation.api_server import ApiServer
+from sandbox.simulation.bindings_api import BindingsApi, kube_error
+from sandbox.simulation.candidate import Candidate
+from sandbox.simulation.coroutines import Later, Mailbox, Started
+from sandbox.simulation.errors import ApiError
+from sandbox.simulation.following import Decoder, Following
+from sandbox.simulation.process import Host, Process
+from sandbox.simulation.timeline import Timer
+
+_WRITERS: Final = 8
+_ASKERS: Final = 4
+_FOLLOWER_FLOOR_MS: Final = 5_000
+
+
+class Estimators(Protocol):
+    """The estimators of all members, as `queue_dispatcher.estimates.estimators.Estimators` asks them."""
+
+    def place(
+        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+    ) -> tuple[ClusterRoom, ...]:
+        """A room for each cluster, in their order, as of now."""
+
+    def delay_ms(self, clusters: Sequence[str]) -> int:
+        """How long the answer about these clusters takes from now."""
+
+
+@cache
+def _metrics() -> DispatcherMetrics:
+    # Nobody scrapes it: one for all.
+    return DispatcherMetrics(CollectorRegistry(), version="simulated")
+
+
+class _Turns(Controller):
+    """The controller, woken by the timeline instead of an event loop."""
+
+    wake: Callable[[], None]
+
+    def changed(self) -> None:
+        """See `Controller.changed`."""
+        self.wake()
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When time alone calls for a turn, by its own clock."""
+        return self._next_due_ms
+
+    def take(self) -> None:
+        """What `Controller.step` does, with nobody else to let run."""
+        if not self._is_synced():
+            return
+        self.state.cache.settle()
+        if self._is_synced():
+            self._turn()
+
+
+def _untold(notice: Notice) -> None:
+    """Nobody is told."""
+
+
+class _Run:
+    """One process of a replica, from its start to its end."""
+
+    def __init__(self, replica: "Replica", number: int) -> None:
+        self._replica = replica
+        host, api, rng, decoder = replica.host, replica.api, replica.rng, replica.decoder
+        self.process = process = Process(host)
+        self._client = api.client(replica.name)
+        clock = SteadyClock(host.wall_s, host.elapsed_s)
+        estimators = replica.estimators
+        self.clock = clock
+        self._timer: Timer | None = None
+        self._is_starting = True
+        self.cache = Cache(
+            Scope(replica.catalogue),
+            self._wake,
+            probes=estimators is not None,
+        )
+        state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
+        self._working: list[Started] = []
+        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
+        self.turns.wake = self._wake
+        self._asking: Asking | None = None
+        if state.estimates is not None:
+            self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
+            self.turns.questions = self._asking
+        self._was_synced = False
+        self._needed = [self._follow(kind, sink) for kind, sink in _sources(self.cache)]
+        self._following = [*self._needed]
+        self._term = 0
+        self.cache.templates.appeared = self._appeared
+        identity = f"{replica.name}_{number}"
+        self.candidate = Candidate(process, self._client, identity, decoder, rng, self._elected, self._lost)
+        self.turns.led_by(lambda: self.candidate.leader)
+        self._bindings = BindingsApi(process, self._client, decoder, replica.delay_ms)
+        for one in self._following:
+            one.begin()
+        self.candidate.begin()
+        self._is_starting = False
+
+    @property
+    def is_synced(self) -> bool:
+        """As `queue_dispatcher.sources.Sources.is_synced`."""
+        self._was_synced = self._was_synced or all(one.is_synced for one in self._following)
+        return self._was_synced
+
+    def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
+        replica = self._replica
+        return Following(self.process, self._client, kind, sink, replica.decoder, replica.rng, self._wake)
+
+    def _appeared(self, kind: TemplateKind) -> None:
+        plural = f"{kind.kind.lower()}s"
+        group, name = kind.name
+        resource = ResourceKind(
+            plural, f"/apis/{group}/{plural}", TemplateObject, metadata_only=(name, group) not in KNOWN_KINDS
+        )
+        following = self._follow(resource, kind)
+        self._following.append(following)
+        following.begin()
+
+    # Cycles.
+
+    def _wake(self) -> None:
+        if self._is_starting:
+            return
+        at_ms = self.process.host.timeline.now_ms + int(DEBOUNCE_S * 1000)
+        if self._timer is None or not self._timer.is_set or self._timer.at_ms > at_ms:
+            self._cycle_at(at_ms)
+
+    def _cycle_at(self, at_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
+
+    def _cycle(self) -> None:
+        self.turns.take()
+        floor_ms = int(FLOOR_S * 1000) if self.turns.is_leading else _FOLLOWER_FLOOR_MS
+        due_ms = self.turns.next_due_ms
+        if due_ms is not None:
+            floor_ms = min(floor_ms, max(1, due_ms - self.clock.now_ms()))
+        if self._timer is None or not self._timer.is_set:
+            self._cycle_at(self.process.host.timeline.now_ms + floor_ms)
+
+    # Leading.
+
+    def _elected(self) -> None:
+        """Catch up with what there is, as `Dispatcher.lead` does, and then lead."""
+        self._term += 1
+        term, behind = self._term, set(range(len(self._needed)))
+
+        def caught_up(number: int) -> None:
+            behind.discard(number)
+            if not behind and term == self._term:
+                self._lead()
+
+        for number, one in enumerate(self._needed):
+            one.catch_up(lambda number=number: caught_up(number))  # type: ignore[misc]
+
+    def _lead(self) -> None:
+        def soon(action: Callable[[], None]) -> None:
+            self.process.after(0, action)
+
+        executor = Executor(
+            self._bindings,
+            self.turns,
+            self.candidate.may_write,
+            observe=self._replica.observe,
+            clock=lambda: self.clock.elapsed_ms() / 1000,
+            sleep=self.process.sleep,
+            rng=self._replica.rng,
+        )
+        executor._ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
+        self._working = [Started(executor._work()) for _ in range(_WRITERS)]
+        if self._asking is not None:
+            self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
+            self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]
+        self.turns.lead(executor)
+
+    def _lost(self) -> None:
+        self._term += 1
+        for one in self._working:
+            one.stop()
+        self._working = []
+        self.turns.lead(None)
+
+    # What the estimators are asked.
+
+    async def template(self, binding: Binding) -> bytes | StatedBinding:
+        """See `queue_dispatcher.estimates.asking.Source`."""
+        workload = binding.workload
+        kind = RESOURCE_BINDINGS if binding.namespace else CLUSTER_RESOURCE_BINDINGS
+        try:
+            if is_readable(binding):
+                key = f"{workload.namespace}/{workload.name}"
+                obj = self._client.get(f"{workload.kind.lower()}s", key)
+                return msgspec.json.encode({**obj, "apiVersion": workload.api_version, "kind": workload.kind})
+            stated = self._client.get(kind.name.partition(".")[0], binding.key)
+        except ApiError as error:
+            raise kube_error(binding.key, error) from None
+        return msgspec.convert(stated, StatedBinding)
+
+    async def _ask(
+        self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
+    ) -> tuple[ClusterRoom, ...]:
+        estimators = self._replica.estimators
+        assert estimators is not None
+        later = Later[tuple[ClusterRoom, ...]]()
+        told = {cluster: tuple(gangs) for cluster, gangs in assumed.items()}
+
+        def answer() -> None:
+            rooms = estimators.place(clusters, gang, told)
+            self.process.act(lambda: later.set(rooms))
+
+        self.process.host.timeline.after(estimators.delay_ms(clusters), answer)
+        return await later
+
+    def end(self) -> None:
+        """Killed."""
+        self.process.kill()
+        for one in self._following:
+            one.stop()
+        for started in self._working:
+            started.stop()
+
+
+class Replica:
+    """One replica of the dispatcher: a process that is started anew when it ended. ``rng`` is its chance.
+
+    ``observe`` is told the purpose and the outcome of each write; ``wait_s``: see `Estimates`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        api: ApiServer,
+        catalogue: Catalogue,
+        decoder: Decoder,
+        rng: random.Random,
+        *,
+        estimators: Estimators | None = None,
+        wait_s: float = 60.0,
+        observe: Callable[[str, str], None] = lambda purpose, outcome: None,
+    ) -> None:
+        self.name, self.api, self.catalogue, self.decoder, self.rng = name, api, catalogue, decoder, rng
+        self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
+        self.host = Host(api.timeline)
+        self.slow_ms = 0
+        self._starts = 0
+        self._run: _Run | None = None
+
+    def start(self) -> None:
+        """Begin a process, unless there is one."""
+        if self._run is None:
+            self._starts += 1
+            self._run = _Run(self, self._starts)
+
+    def kill(self) -> None:
+        """End the process where it stands."""
+        if self._run is not None:
+            self._run.end()
+            self._run = None
+
+    def restart_after(self, delay_ms: int) -> None:
+        """Kill it, and let another come up."""
+        self.kill()
+        self.api.timeline.after(delay_ms, self.start)
+
+    def pause(self) -> None:
+        """Stop the process without ending it."""
+        if self._run is not None:
+            self._run.process.pause()
+
+    def go_on(self) -> None:
+        """Let a paused process go on."""
+        if self._run is not None:
+            self._run.process.go_on()
+
+    def delay_ms(self) -> int:
+        """How long the next request, or its answer, is on its way."""
+        return self.rng.randint(1, 8) + (self.rng.randint(0, self.slow_ms) if self.slow_ms else 0)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether its process believes that it leads, and may write."""
+        return self._run is not None and self._run.candidate.may_write()
+
+    @property
+    def is_up(self) -> bool:
+        """Whether there is a process, and it is not paused."""
+        return self._run is not None and not self._run.process.is_paused
+
+    def waits(self) -> dict[str, Reason]:
+        """Why each binding waits, by key, as the process says now."""
+        if self._run is None:
+            return {}
+        cache, view, now_ms = self._run.cache, self._run.turns.view, self._run.clock.now_ms()
+        cache.settle()
+        told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
+        return {entry.binding.key: reason for entry, reason in told if reason is not None}
+
+
+def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
+    """As `queue_dispatcher.sources.Sources` follows them."""
+    queues = cache.queues
+    return [
+        (RESOURCE_BINDINGS, cache.bindings),
+        (CLUSTER_RESOURCE_BINDINGS, cache.cluster_bindings),
+        (CLUSTERS, cache.clusters),
+        (RESOURCE_FLAVORS, cache.flavors),
+        (CLUSTER_QUEUES, queues.cluster_queues),
+        (LOCAL_QUEUES, queues.local_queues),
+        (SERVICE_CLASSES, queues.service_classes),
+        (PRIORITY_CLASSES, queues.priority_classes),
+        (NAMESPACES, queues.known_namespaces),
+        (PROPAGATION_POLICIES, queues.policies),
+        (CLUSTER_PROPAGATION_POLICIES, queues.cluster_policies),
+    ]

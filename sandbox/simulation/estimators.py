@@ -1,0 +1,245 @@
+"""The estimators of the members, as they answer the dispatcher and karmada-scheduler, and how they go wrong.
+
+What they say is worked out from the nodes as they are, by means of their own: pods of one shape are counted,
+gangs are packed big pods first, and once more with a little search where that fails. Faults make an answer
+late, old, too high, or none.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import msgspec
+
+from fairway.capacity.v1 import capacity_pb2 as pb
+from fairway.resources import ResourceError
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from sandbox.simulation.member import Member
+from sandbox.simulation.nodes import Node
+from sandbox.simulation.objects import Obj
+from sandbox.simulation.templates import Request, pod_sets, pod_template, request_of
+
+MOST_COPIES = 1_000
+SEARCHED = 200
+"""How many steps back a search for a packing takes at most."""
+SKIP = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """So many pods of one shape; ``spec`` for what they demand of their node beside resources."""
+
+    count: int
+    request: Request
+    spec: Obj = field(hash=False)
+
+
+@dataclass(slots=True)
+class Failing:
+    """How the estimator of one cluster is wrong. ``extra``: pods or copies that it says too many.
+
+    ``frozen``: the free amounts by node that it goes on answering from, None for the true ones.
+    """
+
+    is_gone: bool = False
+    delay_ms: int = 0
+    extra: int = 0
+    is_silent: bool = False
+    frozen: Mapping[str, Mapping[str, int]] | None = None
+
+
+class Estimators:
+    """``failing`` by cluster; a cluster without an entry there is answered for truly, after 2 to 12 ms."""
+
+    def __init__(self, members: Mapping[str, Member], rng: random.Random) -> None:
+        self.failing: dict[str, Failing] = {}
+        self.asked = 0
+        self._members, self._rng = members, rng
+
+    def freeze(self, cluster: str) -> None:
+        """From now on the cluster's answers are of now."""
+        self._failing(cluster).frozen = {
+            name: dict(node.free) for name, node in self._members[cluster].nodes.items()
+        }
+
+    def _failing(self, cluster: str) -> Failing:
+        return self.failing.setdefault(cluster, Failing())
+
+    # As the dispatcher asks: fairway.capacity.v1.
+
+    def delay_ms(self, clusters: Sequence[str]) -> int:
+        """How long the answer about these clusters takes from now: as long as the slowest."""
+        slowest = max((one.delay_ms for name in clusters if (one := self.failing.get(name))), default=0)
+        return slowest + self._rng.randint(2, 12)
+
+    def place(
+        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+    ) -> tuple[ClusterRoom, ...]:
+        """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there."""
+        self.asked += 1
+        return tuple(self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
+
+    def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
+        free = self._free(cluster)
+        if free is None:
+            return ClusterRoom(cluster, 0, unknown=f"estimator of {cluster}: unavailable")
+        try:
+            pods = _pods_of_gang(gang)
+            for one in assumed:
+                self._assume(cluster, free, one)
+        except (ResourceError, msgspec.DecodeError) as error:
+            return ClusterRoom(cluster, 0, unknown=str(error))
+        fits = copies_that_fit(pods, free, gang.copies or MOST_COPIES)
+        failing = self.failing.get(cluster)
+        if failing is not None:
+            fits = max(0, fits + failing.extra)
+        return ClusterRoom(cluster, fits, why="" if fits else _why(pods, free))
+
+    def _assume(self, cluster: str, free: list[Node], gang: pb.Gang) -> None:
+        """Pods of it that are bound already, known by its name, hold their nodes by themselves."""
+        pods = _pods_of_gang(gang)
+        bound = 0
+        if gang.name and len(pods) == 1:
+            member = self._members[cluster]
+            bound = sum(
+                pod.node is not None
+                for owner in member.owners.values()
+                if owner.template["metadata"]["name"] == gang.name
+                and owner.template["metadata"].get("namespace", "") == gang.namespace
+                for pod in owner.pods
+            )
+        copies = max(1, gang.copies)
+        left = [Pods(max(0, one.count * copies - bound), one.request, one.spec) for one in pods]
+        for one in left:
+            _fill(one, free)
+
+    # As karmada-scheduler asks: see karmada.estimation.Accurate.
+
+    def replicas(self, cluster: str, requirements: Obj) -> int | None:
+        """How many more pods of these replicaRequirements fit; None: no answer in time."""
+        return self._answer(cluster, [_pods_of_requirements(requirements, 1)])
+
+    def sets(self, cluster: str, components: Iterable[Obj]) -> int | None:
+        """How many whole sets of these components fit; None: no answer in time."""
+        pods = [
+            _pods_of_requirements(one.get("replicaRequirements") or {}, one.get("replicas") or 0)
+            for one in components
+        ]
+        return self._answer(cluster, pods)
+
+    def _answer(self, cluster: str, pods: Sequence[Pods]) -> int | None:
+        failing = self.failing.get(cluster)
+        if failing is not None and (failing.is_gone or failing.delay_ms >= 3_000):
+            return None
+        free = self._free(cluster)
+        if free is None:
+            return 0 if any("/" in name for one in pods for name, _ in one.request) else SKIP
+        fits = copies_that_fit(pods, free, MOST_COPIES)
+        return fits if failing is None else max(0, fits + failing.extra)
+
+    def _free(self, cluster: str) -> list[Node] | None:
+        """Copies of the nodes as the estimator believes them to be; None where it cannot tell."""
+        member, failing = self._members.get(cluster), self.failing.get(cluster)
+        if member is None or (failing is not None and failing.is_gone):
+            return None
+        if not member.is_reachable and (failing is None or failing.frozen is None):
+            return None
+        nodes = []
+        for node in member.nodes.values():
+            copy = Node(
+                node.name, node.allocatable, node.labels, node.taints, node.is_ready, node.is_cordoned
+            )
+            copy.free = dict(node.free)
+            if failing is not None and failing.frozen is not None:
+                copy.free = dict(failing.frozen.get(node.name, node.allocatable))
+            nodes.append(copy)
+        return nodes
+
+
+def copies_that_fit(pods: Sequence[Pods], nodes: list[Node], most: int) -> int:
+    """How many whole copies of the gang the nodes take, at most ``most``. The nodes are filled with them."""
+    wanted = [one for one in pods if one.count > 0]
+    if not wanted:
+        return most
+    if len(wanted) == 1:
+        room = sum(node.fits(wanted[0].request) for node in nodes if node.takes(wanted[0].spec))
+        return min(most, room // wanted[0].count)
+    copies = 0
+    while copies < most and _pack(wanted, nodes):
+        copies += 1
+    return copies
+
+
+def _pack(pods: Sequence[Pods], nodes: list[Node]) -> bool:
+    """One copy: largest pods first, each on the fullest node that takes it; steps back where that fails."""
+    flat = [one for one in sorted(pods, key=_size, reverse=True) for _ in range(one.count)]
+    steps = SEARCHED
+
+    def search(number: int) -> bool:
+        nonlocal steps
+        if number == len(flat):
+            return True
+        pod = flat[number]
+        tried: set[tuple[tuple[str, int], ...]] = set()
+        fitting = [node for node in nodes if node.fits(pod.request) > 0 and node.takes(pod.spec)]
+        for node in sorted(fitting, key=lambda node: [node.free.get(name, 0) for name, _ in pod.request]):
+            state = tuple(sorted(node.free.items()))
+            if state in tried:
+                continue
+            tried.add(state)
+            node.hold(pod.request)
+            if search(number + 1):
+                return True
+            node.release(pod.request)
+            steps -= 1
+            if steps <= 0:
+                return False
+        return False
+
+    return search(0)
+
+
+def _fill(pods: Pods, nodes: list[Node]) -> None:
+    """Put as many of the pods as fit on the fullest nodes."""
+    left = pods.count
+    for node in sorted(nodes, key=lambda node: [node.free.get(name, 0) for name, _ in pods.request]):
+        while left and node.fits(pods.request) > 0 and node.takes(pods.spec):
+            node.hold(pods.request)
+            left -= 1
+
+
+def _size(pods: Pods) -> int:
+    return max((amount for name, amount in pods.request if "/" in name), default=0)
+
+
+def _why(pods: Sequence[Pods], nodes: list[Node]) -> str:
+    for one in pods:
+        room = sum(node.fits(one.request) for node in nodes if node.takes(one.spec))
+        if room < one.count:
+            return f"needs {one.count} pods a set, {room} fit at all"
+    return "all its pods together fit nowhere"
+
+
+def _pods_of_gang(gang: pb.Gang) -> list[Pods]:
+    if gang.workload_json:
+        return list(_pods_of_workload(gang.workload_json))
+    return [Pods(one.count, *_pods_of_template(one.template_json or b"{}")) for one in gang.pod_sets]
+
+
+@lru_cache(maxsize=10_000)
+def _pods_of_workload(text: bytes) -> tuple[Pods, ...]:
+    workload: Obj = msgspec.json.decode(text)
+    return tuple(Pods(one.count, one.request, one.template.get("spec") or {}) for one in pod_sets(workload))
+
+
+@lru_cache(maxsize=10_000)
+def _pods_of_template(text: bytes) -> tuple[Request, Obj]:
+    template: Obj = msgspec.json.decode(text)
+    return request_of(template), template.get("spec") or {}
+
+
+def _pods_of_requirements(requirements: Obj, count: int) -> Pods:
+    claim: Obj = requirements.get("nodeClaim") or {}
+    template = pod_template(requirements.get("resourceRequest") or {}, **claim)
+    return Pods(count, request_of(template), template["spec"])

@@ -1,0 +1,298 @@
+"""The world of one story: everything put together, and the story's lines carried out in their time."""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from sandbox.simulation.api_server import ApiServer
+from sandbox.simulation.dispatcher import Replica
+from sandbox.simulation.errors import ApiError
+from sandbox.simulation.estimators import Estimators
+from sandbox.simulation.faults import SOMEBODY, Faults
+from sandbox.simulation.following import Decoder
+from sandbox.simulation.gate import gate
+from sandbox.simulation.karmada.control_plane import Karmada
+from sandbox.simulation.karmada.policies import placed, policy
+from sandbox.simulation.member import Member
+from sandbox.simulation.nodes import available, gpu_nodes
+from sandbox.simulation.objects import Obj, rfc3339
+from sandbox.simulation.outside import Outside
+from sandbox.simulation.story import (
+    NAMESPACE,
+    ClusterLine,
+    DeleteLine,
+    FaultLine,
+    Line,
+    QueueLine,
+    QuotaLine,
+    RelabelLine,
+    ScaleLine,
+    ScribbleLine,
+    StopLine,
+    Story,
+    SubmitLine,
+    SuspendLine,
+    WriteLine,
+)
+from sandbox.simulation.templates import (
+    COMPLETES,
+    GPU,
+    NEVER_STARTS,
+    RESOURCES,
+    Request,
+    deployment,
+    fated,
+    job,
+    pod_template,
+)
+from sandbox.simulation.timeline import EPOCH_MS, Timeline
+
+FLAVOR: Final = "gpus"
+_POLICY: Final = "example.com/policy"
+_BEGIN_MS: Final = 5_000
+"""The dispatchers have this long to come up before the story's first second."""
+
+
+class World:
+    """``refused``: lines whose request the API server did not take, such as an edit of what is gone."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.timeline = Timeline()
+        rng = random.Random(story.seed)
+        self.api = ApiServer(self.timeline, lambda watch: self.faults.watch_delay_ms(watch))
+        self.clusters = {line.name: line for line in story.of(ClusterLine)}
+        self.submitted = {line.name: line for line in story.of(SubmitLine)}
+        self.defects: list[str] = []
+        self.refused = 0
+        catalogue, decoder = builtin_catalogue(), Decoder()
+        self.api.admission["resourcebindings"] = [gate(catalogue, lambda: rfc3339(self.timeline.now_ms))]
+        self.members = {
+            name: Member(
+                self.timeline, name, gpu_nodes(name, *[line.gpus] * line.nodes), random.Random(rng.random())
+            )
+            for name, line in self.clusters.items()
+        }
+        estimators = Estimators(self.members, random.Random(rng.random()))
+        self.replicas = {
+            name: Replica(
+                name,
+                self.api,
+                catalogue,
+                decoder,
+                random.Random(rng.random()),
+                estimators=estimators if story.estimators else None,
+                observe=self._observe,
+            )
+            for name in ("dispatcher-0", "dispatcher-1")
+        }
+        self.karmada = Karmada(
+            self.api,
+            self.members,
+            random.Random(rng.random()),
+            accurate=estimators if story.estimators else None,
+            has_failover=story.failover,
+        )
+        outside = Outside(self.karmada, self.members, estimators)
+        self.faults = Faults(self.api, self.replicas, outside, random.Random(rng.random()))
+        self.api.trouble = self.faults
+        self._set_up()
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of the story so far."""
+        return (self.timeline.now_ms - EPOCH_MS - _BEGIN_MS) / 1000
+
+    @property
+    def leader(self) -> Replica | None:
+        """Whoever leads, and is not stopped."""
+        return next((one for one in self.replicas.values() if one.is_leading and one.is_up), None)
+
+    def at_ms(self, at_s: int) -> int:
+        """When the second of the story is."""
+        return EPOCH_MS + _BEGIN_MS + 1000 * at_s
+
+    def _observe(self, purpose: str, outcome: str) -> None:
+        if outcome == "internal":
+            self.defects.append(f"a write failed by a defect: {purpose}")
+
+    def _set_up(self) -> None:
+        self.api.create("namespaces", {"metadata": {"name": NAMESPACE}}, user=SOMEBODY)
+        self.api.create("resourceflavors", {"metadata": {"name": FLAVOR}, "spec": {}}, user=SOMEBODY)
+        for priority, tries in sorted(
+            {(line.priority, line.tries) for line in self.submitted.values()}, key=str
+        ):
+            spec: Obj = {"priority": priority}
+            if tries is not None:
+                spec["requeue"] = {"backoffLimit": tries}
+            name = _class(priority, tries)
+            self.api.create("serviceclasses", {"metadata": {"name": name}, "spec": spec}, user=SOMEBODY)
+        for name, of in _policies(self.submitted.values()).items():
+            self.api.create("propagationpolicies", _policy(name, of), user=SOMEBODY)
+        self.karmada.start()
+        for line in self.story.lines:
+            begins = isinstance(line, QueueLine) and not line.at_s
+            self.timeline.at(EPOCH_MS if begins else self.at_ms(line.at_s), self._doing(line))
+        for number, replica in enumerate(self.replicas.values()):
+            self.timeline.at(EPOCH_MS + 10 * number, replica.start)
+
+    def _doing(self, line: Line) -> Callable[[], None]:
+        def do() -> None:
+            try:
+                self._do(line)
+            except ApiError:
+                self.refused += 1
+
+        return do
+
+    def _do(self, line: Line) -> None:
+        api = self.api
+        match line:
+            case ClusterLine():
+                pass
+            case QueueLine():
+                api.create("clusterqueues", _queue(line), user="admin")
+                local = {
+                    "metadata": {"namespace": NAMESPACE, "name": line.name},
+                    "spec": {"clusterQueue": line.name},
+                }
+                api.create("localqueues", local, user="admin")
+            case SubmitLine():
+                api.create(_plural(line), _template(line), user="tenant")
+            case ScaleLine():
+                submitted = self.submitted[line.name]
+                field = "parallelism" if submitted.kind == "Job" else "replicas"
+                api.patch(
+                    _plural(submitted),
+                    f"{NAMESPACE}/{line.name}",
+                    {"spec": {field: line.pods}},
+                    user="tenant",
+                )
+            case RelabelLine():
+                body: Obj = {"metadata": {"labels": {QUEUE: line.queue}}}
+                api.patch(_plural(self.submitted[line.name]), f"{NAMESPACE}/{line.name}", body, user="tenant")
+            case SuspendLine():
+                body = {"spec": {"suspension": {"scheduling": line.held}}}
+                api.patch("resourcebindings", self.binding_key(line.name), body, user="tenant")
+            case ScribbleLine():
+                body = {"metadata": {"labels": {"example.com/note": str(self.timeline.now_ms)}}}
+                api.patch("resourcebindings", self.binding_key(line.name), body, user="tenant")
+            case WriteLine():
+                self._write(line)
+            case DeleteLine(what="workload"):
+                api.delete(_plural(self.submitted[line.name]), f"{NAMESPACE}/{line.name}", user="tenant")
+            case DeleteLine(what="binding"):
+                api.delete("resourcebindings", self.binding_key(line.name), user="tenant")
+            case DeleteLine(what="queue"):
+                api.delete("clusterqueues", line.name, user="admin")
+            case DeleteLine():
+                api.delete("localqueues", f"{NAMESPACE}/{line.name}", user="admin")
+            case QuotaLine():
+                queue = next(one for one in self.story.of(QueueLine) if one.name == line.name)
+                api.patch("clusterqueues", line.name, {"spec": _spec(queue, line.gpus)}, user="admin")
+            case StopLine():
+                api.patch("clusterqueues", line.name, {"spec": {"stopPolicy": line.policy}}, user="admin")
+            case FaultLine():
+                self.faults.begin(line)
+            case _:
+                raise TypeError(f"{line!r}: no line that is carried out")
+
+    def _write(self, line: WriteLine) -> None:
+        known = self.api.get(line.kind, line.name, user="tenant")
+        text = line.body.replace("$uid", known["metadata"]["uid"]).replace("$long", "x" * 200_000)
+        body: Obj = msgspec.json.decode(text.replace("$now", rfc3339(self.timeline.now_ms)))
+        self.api.patch(line.kind, line.name, body, user="tenant")
+
+    def room(self, line: SubmitLine, *, if_empty: bool = False) -> dict[str, int]:
+        """By cluster: how many more pods like these its nodes take, beside those that wait for one there;
+        or would take if nothing was there.
+        """
+        request: Request = ((GPU, line.gpus),) if line.gpus else (("cpu", 1000),)
+        if if_empty:
+            return {
+                name: available(gpu_nodes(name, *[of.gpus] * of.nodes), {}, request)
+                for name, of in self.clusters.items()
+            }
+        room = {}
+        for name, member in self.members.items():
+            waiting = member.summary()[2].get(GPU, 0)
+            room[name] = member.available({}, request) - -(-waiting // max(1, line.gpus))
+        return room
+
+    def binding_key(self, name: str) -> str:
+        """The key of the binding of a workload."""
+        return f"{NAMESPACE}/{name}-{self.submitted[name].kind.lower()}"
+
+    def binding(self, name: str) -> Obj | None:
+        """The binding of a workload as it is on the server."""
+        return self.api.collection("resourcebindings").objects.get(self.binding_key(name))
+
+
+def _class(priority: int, tries: int | None) -> str:
+    return f"priority-{priority}" + ("" if tries is None else f"-tries-{tries}")
+
+
+def _plural(line: SubmitLine) -> str:
+    return RESOURCES[line.kind][1]
+
+
+def _placement_of(line: SubmitLine) -> str:
+    """The name of the policy for workloads that are placed alike."""
+    parts = ("gang" if line.gang else "spread", line.scheduler, *line.clusters)
+    return "-".join(part for part in parts if part)
+
+
+def _policies(lines: Iterable[SubmitLine]) -> dict[str, SubmitLine]:
+    return {_placement_of(line): line for line in lines}
+
+
+def _policy(name: str, line: SubmitLine) -> Obj:
+    kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
+    placement = placed(*line.clusters, groups=1 if line.gang else 0)
+    made = policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name})
+    return {**made, "spec": {**made["spec"], "schedulerName": line.scheduler}} if line.scheduler else made
+
+
+def _queue(line: QueueLine) -> Obj:
+    spec = _spec(line, line.gpus)
+    spec["queueingStrategy"] = "StrictFIFO" if line.strict else "BestEffortFIFO"
+    if line.parent:
+        spec["parent"] = line.parent
+    if line.weight != 1:
+        spec["weight"] = str(line.weight)
+    return {"metadata": {"name": line.name}, "spec": spec}
+
+
+def _spec(line: QueueLine, gpus: int) -> Obj:
+    quota: Obj = {"name": GPU, "nominalQuota": str(gpus)}
+    if line.lends is not None:
+        quota["lendingLimit"] = str(line.lends)
+    if line.borrows is not None:
+        quota["borrowingLimit"] = str(line.borrows)
+    flavors = [{"name": FLAVOR, "resources": [quota]}]
+    return {"resourceGroups": [{"coveredResources": [GPU], "flavors": flavors}]}
+
+
+def _template(line: SubmitLine) -> Obj:
+    more = {"nodeSelector": {"example.com/no-such": "node"}} if line.impossible else {}
+    pod = pod_template({GPU: line.gpus} if line.gpus else {"cpu": 1}, **more)
+    if line.kind == "Job":
+        made = job(line.name, NAMESPACE, pod, pods=line.pods)
+    else:
+        made = deployment(line.name, NAMESPACE, pod, replicas=line.pods)
+    labels = {
+        QUEUE: line.queue,
+        SERVICE_CLASS: _class(line.priority, line.tries),
+        _POLICY: _placement_of(line),
+    }
+    if line.skip:
+        labels[SKIP] = "true"
+    if line.group:
+        labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
+    runs_ms = 1000 * line.runs_s if line.kind == "Job" else None
+    annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES)
+    return {**made, "metadata": {**made["metadata"], "labels": labels, "annotations": annotations}}

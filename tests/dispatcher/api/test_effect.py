@@ -1,0 +1,87 @@
+"""Which fields are told to have no effect."""
+
+import pytest
+
+from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.reading.cluster_queue import read_cluster_queue
+from queue_dispatcher.api.reading.local_queue import read_local_queue
+from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
+from queue_dispatcher.api.reading.service_class import read_service_class
+from queue_dispatcher.api.status import effective
+from tests.dispatcher.api.builders import Spec, cluster_queue, flavor, local_queue, service_class
+
+
+def queue(**spec: object) -> Stated:
+    return read_cluster_queue(cluster_queue(spec))
+
+
+def class_(**spec: object) -> Stated:
+    return read_service_class(service_class(spec))
+
+
+SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        (queue(), []),
+        # What says what is done anyway needs no effect.
+        (
+            queue(
+                preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Never"},
+                flavorFungibility={"whenCanPreempt": "TryNextFlavor", "whenCanBorrow": "TryNextFlavor"},
+                stopPolicy="Hold",
+            ),
+            [],
+        ),
+        (
+            queue(
+                preemption={"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+                flavorFungibility={"whenCanPreempt": "MayStopSearch"},
+                stopPolicy="HoldAndDrain",
+            ),
+            [
+                "spec.stopPolicy",
+                "spec.flavorFungibility.whenCanPreempt",
+                "spec.preemption.withinClusterQueue",
+                "spec.preemption.reclaimWithinCohort",
+            ],
+        ),
+        (
+            queue(
+                flavorFungibility={
+                    "whenCanBorrow": "TryNextFlavor",
+                    "whenCanPreempt": "TryNextFlavor",
+                    "preference": "BorrowingOverPreemption",
+                }
+            ),
+            ["spec.flavorFungibility.preference"],
+        ),
+        (
+            read_local_queue(local_queue({"clusterQueue": "a", "stopPolicy": "HoldAndDrain"})),
+            ["spec.stopPolicy"],
+        ),
+        (class_(priority=5, startTimeout="1m", preemptible="Always"), []),
+        (
+            class_(maxWait="1h", maxRuntime="1h", minRuntime="1m", preemptible="Never"),
+            ["spec.maxWait", "spec.maxRuntime", "spec.minRuntime", "spec.preemptible"],
+        ),
+        (read_resource_flavor(flavor({"nodeTaints": [SPOT], "tolerations": [SPOT]})), []),
+        (
+            read_resource_flavor(
+                flavor({"nodeTaints": [SPOT], "tolerations": [SPOT, {"key": "gpu", "operator": "Exists"}]})
+            ),
+            ["spec.tolerations[1]"],
+        ),
+    ],
+)
+def test_fields_without_effect(stated: Stated, told: list[str]) -> None:
+    found = without_effect(stated)
+    assert [one.field for one in found] == told
+    assert all("no effect" in one.message or "so far" in one.message for one in found)
+    conditions = effective(found, 1, "2026-11-22T10:00:00Z", ())
+    assert [(c.type, c.status, c.reason) for c in conditions] == [
+        ("Effective", "False", "FieldsWithoutEffect")
+    ] * bool(told)
+    assert all(field in condition.message for condition in conditions for field in told)

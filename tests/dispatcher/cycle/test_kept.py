@@ -1,0 +1,150 @@
+"""What is kept from one cycle to the next changes no decision, nor do steps, taken to their end or not."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_dispatcher.api.ageing import NO_AGEING, Ageing
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import AdmissionCycles, decide
+from queue_dispatcher.cycle.reasons import queue_stopped
+from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
+from queue_dispatcher.ledger.tree import QuotaNode
+from tests.dispatcher.cycle.builders import BEST_EFFORT, STRICT, Fleet
+from tests.dispatcher.ledger.builders import cell, grow, owns, queue, root
+
+QUEUES = ("q0", "q1", "q2", "q3", "alone")
+UNLIMITED = 1_000_000
+VERDICTS = (
+    None,
+    Verdict(0, reasons=("full",)),
+    Verdict(0, reasons=("no such node",), never=True),
+    Verdict(1, frozenset({"m1"})),
+    Verdict(3, frozenset({"m1", "m2"})),
+    Verdict(2, frozenset({"m3"})),
+)
+
+
+class Changing:
+    """A small fleet, nearly full, in which anything may change; all by one seed."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.fleet = Fleet(*self.nodes())
+        self.verdicts: dict[str, Verdict] = {}
+        self.total: dict[str, int] = {}
+        self.submitted = 0
+
+    def nodes(self) -> list[QuotaNode]:
+        choice, some = self.rng.choice, self.rng.randrange
+        nodes = [root("org", gpu=some(6), cpu=some(6)), queue("dept", "org", weight=choice((500, 1000)))]
+        for name in QUEUES[:-1]:
+            own = owns(some(5), borrows=choice((None, None, 2)), lends=choice((None, None, 1)))
+            nodes.append(
+                queue(name, choice(("org", "dept")), weight=choice((1000, 3000)), gpu=own, cpu=some(3))
+            )
+        return [*nodes, root("alone", gpu=some(5), cpu=2)]
+
+    def event(self) -> None:
+        rng, fleet = self.rng, self.fleet
+        waiting = [(state, item) for state in fleet.queues.values() for item in state.pending]
+        match rng.choices(
+            ("submit", "remove", "finish", "configure", "capacity", "verdict", "time", "quotas"),
+            (10, 2, 8, 2, 2, 4, 2, 0.4),
+        )[0]:
+            case "submit":
+                self.submit()
+            case "remove" if waiting:
+                state, item = rng.choice(waiting)
+                state.pending.remove(item.id)
+            case "finish" if fleet.running:
+                fleet.finish(rng.choice(sorted(fleet.running)))
+            case "configure":
+                name = rng.choice(QUEUES)
+                fleet.configure(
+                    name,
+                    strategy=rng.choice((STRICT, BEST_EFFORT)),
+                    ageing=rng.choice((NO_AGEING, NO_AGEING, Ageing(7, 2))),
+                    priority=rng.choice((0, 0, 0, 1)),
+                    reclaims=rng.random() < 0.2,
+                    stopped=queue_stopped(name, "Hold") if rng.random() < 0.2 else None,
+                )
+            case "capacity":
+                self.total.pop("gpu", None)
+                if rng.random() < 0.7:
+                    self.total["gpu"] = rng.randrange(3, 14)
+            case "verdict":
+                probe, verdict = f"p{rng.randrange(3)}", rng.choice(VERDICTS)
+                self.verdicts.pop(probe, None)
+                if verdict is not None:
+                    self.verdicts[probe] = verdict
+            case "time":
+                fleet.now_ms += rng.choice((1, 5, 20, -3))
+            case "quotas":
+                fleet.ledger = fleet.ledger.moved_to(grow(*self.nodes()))
+
+    def submit(self) -> None:
+        rng, fleet = self.rng, self.fleet
+        self.submitted += 1
+        gpu = rng.choice((0, 1, 1, 2, 3, 5))
+        fleet.submit(
+            rng.choice(QUEUES),
+            f"w{self.submitted}",
+            at=fleet.now_ms - rng.randrange(9),
+            priority=rng.choice((0, 0, 1)),
+            due=rng.choice((0, 0, 0, fleet.now_ms + 6)),
+            members=rng.choice((1, 1, 3)),
+            ageing=rng.choice((None, None, None, Ageing(3, 1))),
+            probe=rng.choice(("", "", "p0", "p1", "p2")),
+            gpu=gpu,
+            cpu=rng.choice((0, 1)) if gpu else 1,
+        )
+
+    def snapshot(self) -> Snapshot:
+        totals = self.fleet.ledger.totals
+        envelope = {cell(name): total - totals.get(cell(name), 0) for name, total in self.total.items()}
+        tokens = self.rng.choice((0, 1, 1, 2, 5, UNLIMITED))
+        made = self.fleet.snapshot(
+            tokens=tokens, verdicts=dict(self.verdicts), max_probes=self.rng.choice((1, 16))
+        )
+        return replace(made, envelope=envelope)
+
+
+def told(decision: Decision) -> object:
+    """All that a decision says."""
+    waits = list(decision.waits.items())
+    return (decision.actions, waits, decision.next_due_ms, decision.window_full, decision.turns)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_kept_decisions_are_those_from_scratch(seed: int) -> None:
+    world, cycles = Changing(Random(seed)), AdmissionCycles()
+    for _ in range(60):
+        for _ in range(world.rng.randrange(4)):
+            world.event()
+        snapshot = world.snapshot()
+        if world.rng.random() < 0.1:
+            begun = cycles.steps(snapshot, world.fleet.now_ms)
+            for _ in range(world.rng.randrange(1, 20)):
+                next(begun, None)
+        kept, scratch = (one(snapshot, world.fleet.now_ms) for one in (cycles.decide, decide))
+        assert told(kept) == told(scratch)
+        if world.rng.random() < 0.7:
+            world.fleet.carry_out(kept)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.integers(0, 999), min_size=1, max_size=30), st.randoms(use_true_random=False))
+def test_whatever_the_order_of_events(seeds: list[int], rng: Random) -> None:
+    """As above, with events that can be left out, for a failure that people can read."""
+    world, cycles = Changing(rng), AdmissionCycles()
+    for seed in seeds:
+        world.rng = Random(seed)
+        world.event()
+        snapshot = world.snapshot()
+        kept, scratch = (one(snapshot, world.fleet.now_ms) for one in (cycles.decide, decide))
+        assert told(kept) == told(scratch)
+        world.fleet.carry_out(kept)

@@ -1,0 +1,174 @@
+"""What queues allow and what of it is in use, reckoned from the objects alone.
+
+Written from the documents of the API, and shares nothing with the ledger that it judges.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sandbox.simulation.objects import Obj, at
+from sandbox.simulation.templates import GPU
+
+ADMISSION = "fairway.dev/admission"
+
+
+@dataclass(frozen=True)
+class Quota:
+    """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit."""
+
+    name: str
+    parent: str
+    nominal: int
+    lends: int | None
+    borrows: int | None
+    is_strict: bool
+    is_stopped: bool
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a binding takes of a queue. ``is_ours``: by a record of ours, not because it runs anyway."""
+
+    key: str
+    queue: str
+    gpus: int
+    is_ours: bool
+
+
+def quota_of(obj: Obj) -> Quota:
+    found: Obj = {}
+    for group in at(obj, "spec", "resourceGroups", default=()):
+        for flavor in group["flavors"]:
+            found = next((one for one in flavor["resources"] if one["name"] == GPU), found)
+    limits = [
+        None if found.get(name) is None else int(found[name]) for name in ("lendingLimit", "borrowingLimit")
+    ]
+    return Quota(
+        name=obj["metadata"]["name"],
+        parent=at(obj, "spec", "parent", default=""),
+        nominal=int(found.get("nominalQuota", 0)),
+        lends=limits[0],
+        borrows=limits[1],
+        is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
+        is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
+    )
+
+
+def record_of(binding: Obj) -> Obj | None:
+    """Its admission record, if that is its own; what is no record counts as none."""
+    try:
+        record: Obj = json.loads(at(binding, "metadata", "annotations", ADMISSION, default="null"))
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or record.get("id") != binding["metadata"]["uid"]:
+        return None
+    return record
+
+
+def is_held(binding: Obj) -> bool:
+    return bool(at(binding, "spec", "suspension", "scheduling"))
+
+
+def placed(binding: Obj) -> int:
+    """How many replicas have a cluster."""
+    return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))
+
+
+def ended_in(binding: Obj) -> set[str]:
+    """Clusters in which it came to its end."""
+    return {
+        item["clusterName"]
+        for item in at(binding, "status", "aggregatedStatus", default=())
+        if any(
+            one["type"] in ("Complete", "Failed") and one["status"] == "True"
+            for one in at(item, "status", "conditions", default=())
+        )
+    }
+
+
+def is_ended(binding: Obj) -> bool:
+    """Whether it came to its end wherever it is."""
+    names = {share["name"] for share in at(binding, "spec", "clusters", default=())}
+    return bool(names) and names <= ended_in(binding)
+
+
+def asked(binding: Obj) -> int:
+    """GPUs that all its replicas ask for."""
+    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+    return each * int(at(binding, "spec", "replicas", default=0))
+
+
+def charge_of(binding: Obj, queue: str) -> Charge | None:
+    """What it takes; ``queue``: where it belongs if no record says so."""
+    if is_ended(binding):
+        return None
+    record, key = record_of(binding), f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
+    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+    if record is not None:
+        over = ended_in(binding)
+        shares = at(binding, "spec", "clusters", default=())
+        given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
+        return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)) - given_back, True)
+    if not is_held(binding):
+        return Charge(key, queue, asked(binding), False)
+    return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
+
+
+class Trees:
+    """Queues under their roots."""
+
+    def __init__(self, quotas: Iterable[Quota]) -> None:
+        self.quotas: Mapping[str, Quota] = {one.name: one for one in quotas}
+
+    def root(self, name: str) -> str:
+        return self.path(name)[-1]
+
+    def path(self, name: str) -> list[str]:
+        """From the queue to its root; a parent that is not there is a pool without quota."""
+        path = [name]
+        while (known := self.quotas.get(path[-1])) is not None and known.parent and known.parent not in path:
+            path.append(known.parent)
+        return path
+
+    def below(self, name: str) -> list[str]:
+        return [one for one in self.quotas if name in self.path(one)]
+
+    def owned(self, name: str) -> int:
+        """What the queue and those below it own."""
+        return sum(self.quotas[one].nominal for one in self.below(name))
+
+    def is_stopped(self, name: str) -> bool:
+        """Whether it, or one above it, is stopped, not there, or above itself."""
+        path = self.path(name)
+        top = self.quotas.get(path[-1])
+        return top is None or bool(top.parent) or any(self.quotas[one].is_stopped for one in path)
+
+    def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:
+        """Which limit is passed if the queue takes so much more; empty for none."""
+        taken = Counter(used)
+        taken[name] += more
+        for node in self.path(name):
+            quota = self.quotas.get(node)
+            beyond = 0 if quota is None or not quota.parent else quota.borrows
+            within = self._taken(node, taken)
+            if beyond is not None and within > self.owned(node) + beyond:
+                return f"{within} taken or kept of {self.owned(node)} below {node}, which borrows {beyond}"
+        return ""
+
+    def _taken(self, node: str, used: Counter[str], above: tuple[str, ...] = ()) -> int:
+        """What is used below the node, and what its queues keep for themselves unused."""
+        total, above = used[node], (*above, node)
+        for child in (one for one in self.quotas.values() if one.parent == node and one.name not in above):
+            inside = self._taken(child.name, used, above)
+            kept = 0 if child.lends is None else max(0, self.owned(child.name) - child.lends)
+            total += max(inside, kept)
+        return total
+
+    def most(self, name: str) -> int:
+        """What the queue could ever use if nobody else did."""
+        most = self.owned(self.root(name))
+        while self.excess(name, {}, most) and most > 0:
+            most -= 1
+        return most

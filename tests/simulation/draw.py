@@ -1,0 +1,165 @@
+"""Stories drawn from seeds: what a busy fleet is like, and what may befall it."""
+
+import random
+from dataclasses import replace
+from typing import get_args
+
+from sandbox.simulation import work
+from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
+
+_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
+_PEOPLE = (work.services, work.burst, work.gangs, work.churn, work.tree, work.administration)
+_AMOUNTS = {
+    "watch_lag": (500, 20_000),
+    "watch_split": (500, 20_000),
+    "conflict": (1, 4),
+    "too_many": (1, 6),
+    "server_error": (1, 6),
+    "timeout_before": (1, 4),
+    "timeout_after": (1, 4),
+    "kill_before_write": (1, 4),
+    "kill_after_write": (1, 4),
+    "slow_writes": (200, 5_000),
+    "karmada_slow": (5, 40),
+    "estimator_slow": (200, 8_000),
+    "estimator_wrong": (1, 4),
+}
+_LASTS_S = {
+    "pause": (2, 40),
+    "kill": (0, 20),
+    "api_away": (1, 20),
+    "karmada_away": (1, 60),
+    "cluster_lost": (5, 60),
+    "watch_silent": (1, 1),
+    "watch_compacted": (1, 1),
+    "clock_apart": (0, 0),
+    "clock_jump": (0, 0),
+}
+_CLOCKS_MS = (-3_600_000, -60_000, -2_000, 2_000, 60_000, 3_600_000)
+
+
+def draw(seed: int) -> Story:
+    """The story of a seed: always the same."""
+    rng = random.Random(seed)
+    until_s = rng.choice((30, 60, 90))
+    story = Story(seed=seed, until_s=until_s, estimators=rng.random() < 0.6, failover=rng.random() < 0.2)
+    clusters = [f"c{number}" for number in range(rng.randint(1, 3))]
+    for name in clusters:
+        story = story.cluster(name, gpus=rng.choice((2, 4, 8)))
+    whole = sum(line.gpus for line in story.of(ClusterLine))
+    queues = [f"q{number}" for number in range(rng.randint(1, 4))]
+    parent = "all" if rng.random() < 0.5 else ""
+    if parent:
+        story = story.queue(parent, gpus=0)
+    for name in queues:
+        story = story.queue(
+            name,
+            gpus=rng.randint(1, max(2, whole)),
+            parent=parent,
+            strict=rng.random() < 0.2,
+            weight=rng.choice((1, 1, 2)),
+            lends=rng.choice((None, None, 0, 2)) if parent else None,
+            borrows=rng.choice((None, None, 0, 2)) if parent else None,
+        )
+    story = _work(story, rng, queues, clusters)
+    if rng.random() < 0.3:
+        story = rng.choice(_PEOPLE)(story, rng)
+    story = _edits(story, rng, queues)
+    return _faults(story, rng, clusters)
+
+
+def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
+    number, burst = 0, rng.random() < 0.3
+    for _ in range(rng.randint(2, 24)):
+        at_s = rng.randint(0, 3) if burst else rng.randint(0, story.until_s - 10)
+        is_service = rng.random() < 0.08
+        size = rng.randint(2, 3) if rng.random() < 0.1 else 0
+        queue = rng.choice(queues) if rng.random() < 0.98 else "nowhere"
+        for member in range(size or 1):
+            story = story.submit(
+                f"w{number}",
+                queue=queue,
+                at_s=at_s,
+                gpus=0 if not size and rng.random() < 0.01 else rng.choice((1, 1, 1, 2, 4)),
+                pods=rng.choice((1, 1, 1, 2, 3)),
+                runs_s=rng.choice((3, 10, 20, 40)),
+                kind="Deployment" if is_service else "Job",
+                priority=rng.choice((0, 0, 0, 10, 100)),
+                gang=rng.random() < 0.3,
+                clusters=(rng.choice(clusters),) if rng.random() < 0.2 else (),
+                group=f"g{number - member}" if size else "",
+                group_size=size,
+                scheduler="another" if rng.random() < 0.01 else "",
+                impossible=rng.random() < 0.02,
+                skip=rng.random() < 0.01,
+                hangs=rng.random() < 0.02,
+                tries=rng.choice((None, None, None, 2)),
+            )
+            number += 1
+        if is_service and rng.random() < 0.7:
+            story = story.scale(f"w{number - 1}", pods=rng.randint(1, 5), at_s=at_s + rng.randint(5, 20))
+    return story
+
+
+def _edits(story: Story, rng: random.Random, queues: list[str]) -> Story:
+    names = [line.name for line in story.of(SubmitLine)]
+    for _ in range(rng.choice((0, 0, 1, 2, 4))):
+        at_s, name = rng.randint(2, story.until_s), rng.choice(names)
+        match rng.randint(0, 7):
+            case 0:
+                story = story.quota(rng.choice(queues), gpus=rng.randint(0, 12), at_s=at_s)
+            case 1:
+                queue = rng.choice(queues)
+                story = story.stop(queue, at_s=at_s).stop(
+                    queue, policy="None", at_s=at_s + rng.randint(1, 20)
+                )
+            case 2:
+                story = story.relabel(name, queue=rng.choice(queues), at_s=at_s)
+            case 3:
+                story = story.suspend(name, held=rng.random() < 0.5, at_s=at_s)
+            case 4:
+                story = story.delete(name, at_s=at_s, what=rng.choice(("workload", "binding")))
+            case 5:
+                story = story.delete(rng.choice(queues), at_s=at_s, what=rng.choice(("queue", "local_queue")))
+            case _:
+                story = story.scribble(name, at_s=at_s)
+    return story
+
+
+def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
+    for _ in range(rng.choice((0, 1, 2, 4, 8))):
+        kind = rng.choice(_KINDS)
+        if kind.startswith("estimator") and not story.estimators:
+            continue
+        least, most = _LASTS_S.get(kind, (5, 30))
+        amount = 1
+        if kind in _AMOUNTS:
+            amount = rng.randint(*_AMOUNTS[kind])
+        elif kind.startswith("node"):
+            amount = 0
+        elif kind.startswith("clock"):
+            amount = rng.choice(_CLOCKS_MS)
+        whom = ""
+        if kind.startswith(("cluster", "estimator", "node")):
+            whom = rng.choice(clusters)
+        elif kind == "watch_split":
+            whom = rng.choice(("resourcebindings", "clusterqueues", "clusters", "jobs"))
+        elif kind == "watch_silent":
+            whom = rng.choice(("dispatcher-0", "dispatcher-1/resourcebindings", "resourcebindings", ""))
+        elif kind.startswith(("clock", "kill", "pause")) and rng.random() < 0.5:
+            whom = rng.choice(("dispatcher-0", "dispatcher-1"))
+        story = story.fault(
+            kind, at_s=rng.randint(0, story.until_s), for_s=rng.randint(least, most), whom=whom, amount=amount
+        )
+    return story
+
+
+def spared(story: Story) -> Story:
+    """The story without work that is known not to go well; see `test_stories`."""
+    lines = (
+        replace(line, skip=False, hangs=False, scheduler="", impossible=False, gpus=max(1, line.gpus))
+        if isinstance(line, SubmitLine)
+        else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))

@@ -1,0 +1,153 @@
+"""What is known of a world at any moment: who is charged what, and what keeps whom from running."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sandbox.simulation.objects import Obj, at, from_rfc3339
+from sandbox.simulation.story import SubmitLine
+from sandbox.simulation.world import World
+from tests.simulation.accounts import (
+    Charge,
+    Trees,
+    asked,
+    is_held,
+    placed,
+    quota_of,
+    record_of,
+)
+
+QUEUE = "fairway.dev/queue"
+STARTS_WITHIN_MS = 400_000
+"""What was admitted runs after so long, or is taken back; the default is 300 s."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A law that did not hold. ``about``: whose; ``at_s``: when."""
+
+    law: str
+    about: str
+    told: str
+    at_s: float
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.about}: {self.told} (at {self.at_s:.3f} s)"
+
+
+@dataclass
+class Known:
+    """``broken``: what was found, each law once for each whom it is about."""
+
+    world: World
+    broken: list[Broken] = field(default_factory=list)
+    _charges: dict[str, Charge] = field(default_factory=dict)
+    _used: Counter[str] = field(default_factory=Counter)
+    _trees: Trees = field(default_factory=lambda: Trees(()))
+    _earlier: list[tuple[int, Trees]] = field(default_factory=list)
+    _told: set[tuple[str, str]] = field(default_factory=set)
+
+    def _break(self, law: str, about: str, told: str) -> None:
+        if (law, about) not in self._told:
+            self._told.add((law, about))
+            self.broken.append(Broken(law, about, told, self.world.now_s))
+
+    def _queues_changed(self) -> None:
+        self._earlier.append((self.world.timeline.now_ms, self._trees))
+        self._trees = Trees(map(quota_of, self.world.api.collection("clusterqueues").objects.values()))
+
+    def _charge(self, key: str, charge: Charge | None) -> None:
+        old = self._charges.pop(key, None)
+        if old is not None:
+            self._used[old.queue] -= old.gpus
+        if charge is not None:
+            self._charges[key] = charge
+            self._used[charge.queue] += charge.gpus
+
+    def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
+        """All that keeps the workload, and those that start with it, from running now; empty if it could."""
+        if queue not in self._trees.quotas or self._local_queue_is_gone(binding):
+            return frozenset({"queue"})
+        together = [(binding, line)]
+        if line.group and not placed(binding):
+            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            together = [(one, other) for one in held if (other := self._line(one)) is not None]
+        need = sum(asked(one) - self._has(one) for one, _ in together)
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        found = {
+            "stopped": self._trees.is_stopped(queue),
+            "impossible": any(one.impossible or one.scheduler for _, one in together),
+            "never": need > min(self._trees.most(queue), gpus)
+            or not all(self._room(one, of, if_empty=True) for one, of in together),
+            "quota": bool(self._trees.excess(queue, self._used, need)),
+            "room": not all(self._room(one, of) for one, of in together),
+            "promised": self._is_promised(binding),
+        }
+        return frozenset(name for name, is_so in found.items() if is_so)
+
+    def _room(self, binding: Obj, line: SubmitLine, *, if_empty: bool = False) -> bool:
+        """Whether what is missing of it fits the clusters that it may go to, now or if they were empty."""
+        have = {
+            share["name"]: share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=())
+        }
+        missing = int(at(binding, "spec", "replicas")) - sum(have.values())
+        room = self.world.room(line, if_empty=if_empty)
+        names = [name for name in line.clusters or room if name in room]
+        if not if_empty:
+            names = [name for name in names if self.world.members[name].is_reachable]
+        rooms = [room[name] for name in names if not have or not line.gang or name in have]
+        return bool((max(rooms, default=0) if line.gang else sum(rooms)) >= missing)
+
+    def _is_promised(self, but: Obj) -> bool:
+        """Whether something was released a while ago, and takes what it asks for although it has no place."""
+        now_ms = self.world.timeline.now_ms
+        for one in self._bindings():
+            record = record_of(one)
+            if one is but or record is None or is_held(one) or placed(one):
+                continue
+            if now_ms - from_rfc3339(record["admittedAt"]) < STARTS_WITHIN_MS:
+                return True
+        return False
+
+    def _has(self, binding: Obj) -> int:
+        record = record_of(binding)
+        return int(sum(record["requests"].values())) if record is not None else 0
+
+    def _in_group(self, binding: Obj, line: SubmitLine) -> bool:
+        """Whether it belongs to the group of the line: one of its queue that does not opt out."""
+        other = self._line(binding)
+        if other is None or other.group != line.group or other.skip:
+            return False
+        if not is_held(binding) and record_of(binding) is None:
+            # Somebody let go of it by hand.
+            return False
+        of = self.world.binding(line.name)
+        return of is not None and self._queue_named(of) == self._queue_named(binding)
+
+    def _bindings(self) -> Iterable[Obj]:
+        return self.world.api.collection("resourcebindings").objects.values()
+
+    def _local_queue_is_gone(self, binding: Obj) -> bool:
+        key = f"{binding['metadata']['namespace']}/{self._named_now(binding)}"
+        return key not in self.world.api.collection("localqueues").objects
+
+    def _is_surely_free(self, binding: Obj, queue: str) -> bool:
+        """Whether it fits its queue's own quota, and the GPUs that nobody has been given."""
+        if self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal:
+            return False
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        return self._used.total() + asked(binding) <= gpus
+
+    def _line(self, binding: Obj) -> SubmitLine | None:
+        return self.world.submitted.get(binding["spec"]["resource"]["name"])
+
+    def _named_now(self, binding: Obj) -> str:
+        """The queue that its template names."""
+        reference = binding["spec"]["resource"]
+        objects = self.world.api.collection(f"{reference['kind'].lower()}s").objects
+        template = objects.get(f"{reference['namespace']}/{reference['name']}")
+        return str(at(template, "metadata", "labels", QUEUE, default=""))
+
+    def _queue_named(self, binding: Obj) -> str:
+        record = record_of(binding)
+        return str(record["queue"]) if record is not None else self._named_now(binding)

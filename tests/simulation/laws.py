@@ -1,0 +1,190 @@
+"""What must hold whatever happens: checked after each step on what the step wrote, and every few seconds."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sandbox.simulation.api_server import Written
+from sandbox.simulation.objects import Obj, at
+from sandbox.simulation.story import FaultLine, SubmitLine
+from sandbox.simulation.templates import GPU
+from tests.simulation.accounts import (
+    ADMISSION,
+    asked,
+    charge_of,
+    is_held,
+    placed,
+    record_of,
+)
+from tests.simulation.quiet import REQUEUE, Quiet
+
+_OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
+_STALE_MS = 100_000
+"""So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
+_AT_LEAST_MS = 2_000
+_TURNS = 12
+"""How many releases of no more right may pass somebody over; so many more for each queue."""
+_IN_ONE_QUEUE = 1
+"""How many of its own queue that clearly came later."""
+_SOON_MS = 30_000
+
+
+@dataclass
+class Laws(Quiet):
+    """All laws over one world."""
+
+    _seen: int = 0
+    _passed: Counter[str] = field(default_factory=Counter)
+    _asked_ms: dict[str, int] = field(default_factory=dict)
+    _able_since: dict[str, int] = field(default_factory=dict)
+
+    def step(self) -> None:
+        """After each step: the laws about writes."""
+        writes = self.world.api.writes
+        while self._seen < len(writes):
+            written = writes[self._seen]
+            self._seen += 1
+            if written.resource == "clusterqueues":
+                self._queues_changed()
+            elif written.resource == "resourcebindings":
+                self._binding_changed(written)
+            elif written.user.startswith("dispatcher") and written.resource != "leases":
+                self._break("no write outside our fields", written.key, f"{written.verb} {written.resource}")
+
+    def _binding_changed(self, written: Written) -> None:
+        before, after, key = written.before, written.after, written.key
+        if after is None:
+            self._charge(key, None)
+            self._asked_ms.pop(key, None)
+            return
+        queue = self._queue_named(after)
+        self._charge(key, charge_of(after, queue))
+        if before is None or asked(after) > asked(before):
+            self._asked_ms[key] = written.at_ms
+        if before is None:
+            self._created(key, after)
+        if written.user.startswith("dispatcher") and before is not None:
+            self._wrote(written, before, after)
+
+    def _created(self, key: str, binding: Obj) -> None:
+        line = self._line(binding)
+        if line is not None and line.queue and line.gpus and not line.skip and not is_held(binding):
+            self._break("what asks for an accelerator is held at the door", key, "created without a hold")
+
+    def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
+        key = written.key
+        if strange := _outside(before, after):
+            self._break("no write outside our fields", key, strange)
+        old, new = record_of(before), record_of(after)
+        if new is None or (old is not None and old["requests"] == new["requests"]):
+            return
+        if old is not None and sum(old["requests"].values()) >= sum(new["requests"].values()):
+            return
+        if is_held(before) and not is_held(after):
+            before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
+            self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)
+        else:
+            self._break("nothing is released twice", key, "admitted although it was not held")
+
+    def _admitted(self, key: str, gpus: int, record: Obj) -> None:
+        ours = Counter[str]()
+        for charge in self._charges.values():
+            if charge.is_ours:
+                ours[charge.queue] += charge.gpus
+        name, now_ms = record["queue"], self.world.timeline.now_ms
+        recent = [trees for until_ms, trees in self._earlier if until_ms >= now_ms - _STALE_MS]
+        told = [trees.excess(name, ours) for trees in (self._trees, *recent) if name in trees.quotas]
+        if told and all(told):
+            self._break("quota is never exceeded by what we admitted", key, told[0])
+        self._passed.pop(key, None)
+        if self.world.faults.is_calm():
+            self._pass_over(key, record["queue"], gpus)
+
+    def _pass_over(self, key: str, its: str, gpus: int) -> None:
+        """Count a release of so many GPUs for those who could have had them, with as much right."""
+        bindings = self.world.api.collection("resourcebindings").objects
+        released, its_ms = self._line(bindings[key]), self._asked_ms.get(key, 0)
+        if released is None:
+            return
+        self._used[its] -= gpus
+        for other, line, queue in self._able():
+            since_ms = self._asked_ms.get(other, 0)
+            if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
+                continue
+            if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
+                continue
+            self._passed[other] += 1
+            if self._passed[other] > (
+                _IN_ONE_QUEUE if queue == its else _TURNS + 4 * len(self._trees.quotas)
+            ):
+                told = (
+                    f"has quota and room, and {self._passed[other]} of no more right were released before it"
+                )
+                self._break("turns are bounded", other, told)
+        self._used[its] += gpus
+
+    def _able(self) -> Iterator[tuple[str, SubmitLine, str]]:
+        """Who is held and could run at once, within the quota of its own queue: key, line, queue."""
+        for key, binding in self.world.api.collection("resourcebindings").objects.items():
+            if not is_held(binding) or placed(binding) or record_of(binding) is not None:
+                continue
+            line, queue = self._line(binding), self._queue_named(binding)
+            if line is None or line.group or line.skip or queue not in self._trees.quotas:
+                continue
+            if REQUEUE in at(binding, "metadata", "annotations", default={}):
+                continue
+            if self._is_surely_free(binding, queue) and self._obstacles(binding, line, queue) <= {"promised"}:
+                yield key, line, queue
+            else:
+                self._passed.pop(key, None)
+
+    def look(self) -> None:
+        """Every few seconds: who could run does not wait for long."""
+        now_ms, waiting = self.world.timeline.now_ms, dict(self._able_since)
+        self._able_since.clear()
+        if not self.world.faults.is_calm() or self.world.leader is None or self._is_slow:
+            return
+        for key, line, queue in self._able():
+            if self._trees.quotas[queue].is_strict or self._is_doubtful(line):
+                continue
+            since_ms = self._able_since[key] = waiting.get(key, now_ms)
+            if now_ms - since_ms > _SOON_MS + 1_000 * len(self._used):
+                reason = self.world.leader.waits().get(key)
+                told = (
+                    f"{(now_ms - since_ms) // 1000} s with quota and room; {reason.kind if reason else None}"
+                )
+                self._break("what fits is soon released", key, told)
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether Karmada may be, so that it keeps the release window full."""
+        return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
+
+    def _is_doubtful(self, line: SubmitLine) -> bool:
+        """Whether an estimator that would have to be asked about it does not work."""
+        return self.world.story.estimators and any(
+            fault.kind.startswith("estimator") and fault.whom in ("", *(line.clusters or self.world.clusters))
+            for fault in self.world.story.of(FaultLine)
+        )
+
+
+def _outside(before: Obj, after: Obj) -> str:
+    """What was changed of a binding that is not ours to change; empty for nothing."""
+    for name in before.keys() | after.keys():
+        if name not in ("metadata", "spec") and before.get(name) != after.get(name):
+            return name
+    for name in before["spec"].keys() | after["spec"].keys():
+        was, now = before["spec"].get(name), after["spec"].get(name)
+        if was == now or (name == "clusters" and not now):
+            continue
+        if name == "suspension":
+            was, now = dict(was or {}), dict(now or {})
+            was.pop("scheduling", None), now.pop("scheduling", None)
+        if was != now:
+            return f"spec.{name}"
+    was, now = dict(before["metadata"]), dict(after["metadata"])
+    for one in (was, now):
+        one["annotations"] = {k: v for k, v in (one.get("annotations") or {}).items() if k not in _OURS}
+        for name in ("resourceVersion", "generation"):
+            one.pop(name)
+    return "" if was == now else "metadata"

@@ -1,0 +1,243 @@
+"""A simulated member: where its pods go, what becomes of them, and what its estimator says of it."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from fairway.capacity.v1 import capacity_pb2 as pb
+from sandbox.simulation.errors import Unavailable
+from sandbox.simulation.estimators import Estimators, Failing
+from sandbox.simulation.member import POD_GC_MS, UNREACHABLE_MS, Member
+from sandbox.simulation.nodes import Node, Scoring, gpu_nodes
+from sandbox.simulation.objects import Obj
+from sandbox.simulation.templates import (
+    FAILS,
+    GPU,
+    NEVER_STARTS,
+    deployment,
+    fated,
+    job,
+    pod_template,
+    pytorch_job,
+)
+from sandbox.simulation.timeline import Timeline
+
+
+class World:
+    def __init__(self, *gpus: int, scoring: Scoring = Scoring.LEAST_ALLOCATED) -> None:
+        self.timeline = Timeline()
+        self.member = Member(self.timeline, "a", gpu_nodes("a", *gpus), random.Random(1), scoring=scoring)
+
+    def apply(self, made: Obj, runs_ms: int | None = None, ends: str = "completes", grace_ms: int = 0) -> str:
+        made["metadata"]["annotations"] = fated(runs_ms, ends, grace_ms)
+        self.member.apply(made)
+        return f"{made['kind']}/team/{made['metadata']['name']}"
+
+    def wait(self, for_ms: int = 1_000) -> None:
+        self.timeline.run_until(self.timeline.now_ms + for_ms)
+
+    def free(self) -> list[int]:
+        return [node.free[GPU] for node in self.member.nodes.values()]
+
+    def status(self, key: str) -> Obj:
+        found = self.member.status(key)
+        assert found is not None
+        return found
+
+
+def gang(name: str, pods: int, gpus: int, **more: int) -> Obj:
+    return job(name, "team", pod_template({GPU: gpus}), pods=pods, **more)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "left"), [(Scoring.LEAST_ALLOCATED, [6, 6, 6]), (Scoring.MOST_ALLOCATED, [2, 8, 8])]
+)
+def test_pods_are_spread_or_packed(scoring: Scoring, left: list[int]) -> None:
+    world = World(8, 8, 8, scoring=scoring)
+    for number in range(3):
+        world.apply(gang(f"x{number}", 1, 2))
+        world.wait()
+    assert sorted(world.free()) == left
+
+
+def test_a_pod_waits_until_one_node_has_all_that_it_asks_for() -> None:
+    world = World(8, 8)
+    small = world.apply(gang("small", 2, 2), runs_ms=20_000)
+    large = world.apply(gang("large", 1, 8))
+    world.wait(10_000)
+    assert (sorted(world.free()), world.status(large)["ready"]) == ([6, 6], 0)
+    assert world.member.summary()[2] == {GPU: 8}
+    world.wait(12_000)
+    assert world.status(small)["succeeded"] == 2
+    assert world.status(large)["ready"] == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "fits"),
+    [
+        ({}, False),
+        ({"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]}, True),
+        ({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "gpu"}}, True),
+        ({"tolerations": [{"operator": "Exists"}], "nodeSelector": {"pool": "cpu"}}, False),
+    ],
+)
+def test_taints_and_selectors_are_heeded(more: Obj, fits: bool) -> None:
+    world = World()
+    taint = {"key": GPU, "effect": "NoSchedule"}
+    world.member.add_node(Node("n", {GPU: 8}, {"pool": "gpu"}, (taint,)))
+    key = world.apply(job("x", "team", pod_template({GPU: 1}, **more)))
+    world.wait()
+    assert world.status(key)["ready"] == fits
+
+
+@pytest.mark.parametrize(
+    ("ends", "limit", "counts", "types"),
+    [
+        ("completes", 0, {"succeeded": 2}, ["SuccessCriteriaMet", "Complete"]),
+        (FAILS, 0, {"failed": 2}, ["FailureTarget", "Failed"]),
+        (NEVER_STARTS, 0, {}, None),
+    ],
+)
+def test_jobs_come_to_their_end_or_not(
+    ends: str, limit: int, counts: dict[str, int], types: list[str] | None
+) -> None:
+    world = World(8)
+    key = world.apply(gang("x", 2, 4, backoff_limit=limit), 5_000, ends)
+    world.wait(60_000)
+    status = world.status(key)
+    assert {name: status[name] for name in ("succeeded", "failed") if name in status}.keys() == counts.keys()
+    assert [one["type"] for one in status.get("conditions", ())] == (types or [])
+    assert world.free() == [0 if types is None else 8]
+
+
+def test_a_job_that_may_fail_is_tried_again() -> None:
+    world = World(8)
+    key = world.apply(gang("x", 1, 8, backoff_limit=2), 1_000, FAILS)
+    world.wait(5_000)
+    assert world.status(key)["failed"] == 1
+    world.wait(60_000)
+    assert world.status(key)["conditions"][-1]["type"] == "Failed"
+
+
+def test_a_deployment_keeps_its_number_and_rolls_when_its_pods_change() -> None:
+    world = World(8)
+    made = deployment("x", "team", pod_template({GPU: 1}), replicas=4)
+    key = world.apply(made, grace_ms=3_000)
+    world.wait()
+    assert world.status(key)["readyReplicas"] == 4
+    world.member.apply(made, 1)
+    world.wait()
+    assert (world.free(), world.status(key)["replicas"]) == ([4], 1)
+    world.wait(3_000)
+    assert world.free() == [7]
+    world.member.apply({**made, "spec": {**made["spec"], "template": pod_template({GPU: 2})}}, 1)
+    world.wait(4_000)
+    assert world.free() == [6]
+    world.member.delete(key)
+    assert world.member.status(key) is None
+    world.wait(4_000)
+    assert world.free() == [8]
+
+
+def test_a_set_of_roles_ends_when_all_have() -> None:
+    world = World(8)
+    pods = [("Master", 1, pod_template({GPU: 1})), ("Worker", 3, pod_template({GPU: 2}))]
+    key = world.apply(pytorch_job("x", "team", pods), runs_ms=5_000)
+    world.wait(2_000)
+    assert world.free() == [1]
+    world.wait(10_000)
+    assert (world.free(), world.status(key)["conditions"][0]["type"]) == ([8], "Succeeded")
+
+
+@pytest.mark.parametrize(("event", "after_ms"), [("remove_node", POD_GC_MS), ("fail_node", UNREACHABLE_MS)])
+def test_the_pods_of_a_lost_node_are_given_up_later(event: str, after_ms: int) -> None:
+    world = World(4, 4)
+    key = world.apply(gang("x", 2, 4))
+    world.wait()
+    getattr(world.member, event)("a-0")
+    world.wait(after_ms - 100)
+    assert world.status(key)["ready"] == 2
+    world.wait(2_000)
+    assert world.status(key)["conditions"][-1]["type"] == "Failed"
+    assert world.free()[-1] == 4
+
+
+def test_nobody_reaches_a_member_that_is_cut_off() -> None:
+    world = World(8)
+    world.member.is_reachable = False
+    with pytest.raises(Unavailable):
+        world.apply(gang("x", 1, 1))
+
+
+# Its estimator.
+
+
+def template(gpus: int) -> bytes:
+    return msgspec.json.encode(pod_template({GPU: gpus}))
+
+
+def asked(*sets: tuple[int, int], name: str = "", copies: int = 0) -> pb.Gang:
+    pods = [
+        pb.PodSet(name=str(n), count=count, template_json=template(gpus))
+        for n, (count, gpus) in enumerate(sets)
+    ]
+    return pb.Gang(namespace="team", pod_sets=pods, name=name, copies=copies)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "sets", "fits"),
+    [
+        ((8, 8), [(1, 1)], 16),
+        ((8, 8), [(2, 8)], 1),
+        ((8, 8), [(3, 8)], 0),
+        ((4, 4), [(1, 8)], 0),
+        ((6, 4), [(2, 3), (1, 4)], 1),
+        ((5, 4, 3), [(1, 4), (2, 3), (1, 2)], 1),
+        ((4, 2), [(1, 2), (1, 4)], 1),
+        ((8,), [(4, 2), (1, 1)], 0),
+    ],
+)
+def test_gangs_are_packed(nodes: Sequence[int], sets: list[tuple[int, int]], fits: int) -> None:
+    world = World(*nodes)
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    (room,) = estimators.place(["a"], asked(*sets), {})
+    assert (room.fits, room.unknown, bool(room.why)) == (fits, "", not fits)
+
+
+def test_what_is_on_its_way_takes_room_unless_its_pods_are_there() -> None:
+    world = World(8)
+    estimators = Estimators({"a": world.member}, random.Random(1))
+
+    def fits(*assumed: pb.Gang) -> int:
+        return estimators.place(["a"], asked((1, 1)), {"a": assumed})[0].fits
+
+    coming = asked((2, 3), name="x")
+    assert (fits(), fits(coming)) == (8, 2)
+    world.apply(gang("x", 2, 3))
+    world.wait()
+    assert (fits(), fits(coming)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("failing", "fits", "replicas"),
+    [
+        (Failing(), 8, 8),
+        (Failing(extra=3), 11, 11),
+        (Failing(extra=-9), 0, 0),
+        (Failing(is_gone=True), None, None),
+        (Failing(delay_ms=4_000), 8, None),
+        (Failing(frozen={"a-0": {GPU: 2}}), 2, 2),
+    ],
+)
+def test_an_estimator_may_be_wrong_late_or_gone(
+    failing: Failing, fits: int | None, replicas: int | None
+) -> None:
+    world = World(8)
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    estimators.failing["a"] = failing
+    (room,) = estimators.place(["a"], asked((1, 1)), {})
+    assert (None if room.unknown else room.fits) == fits
+    assert estimators.replicas("a", {"resourceRequest": {GPU: "1"}}) == replicas
+    assert estimators.delay_ms(["a"]) >= failing.delay_ms
