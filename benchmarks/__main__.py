@@ -17,6 +17,7 @@ from rich.console import Console
 
 from benchmarks import (
     component_sets,
+    contention,
     cycle,
     device_latency,
     dispatcher_scale,
@@ -58,6 +59,7 @@ QUESTIONS: dict[str, Callable[[Setting], Result]] = {
     "prometheus_look": prometheus_look.measure,
     "usage": usage.measure,
     "cycle": cycle.measure,
+    "contention": contention.measure,
     "webhook": webhook.measure,
     "many_clusters": many_clusters.measure,
     "dispatcher_scale": dispatcher_scale.measure,
@@ -77,6 +79,7 @@ _OF_OUR_OWN = (
     "prometheus_look",
     "usage",
     "cycle",
+    "contention",
     "webhook",
     "many_clusters",
     "dispatcher_scale",

@@ -78,7 +78,7 @@ def measure(setting: Setting) -> Result:
 
 def _case(kind: Kind) -> Case:
     fleet = _Fleet(kind)
-    with _collecting_as_the_dispatcher():
+    with collecting_as_the_dispatcher():
         cold, cold_took_s = _timed(fleet.snapshot(fleet.ledger(has_quota=True)), _COLD_CYCLES, decide)
         saturated, took_s = _timed(
             fleet.snapshot(fleet.ledger(has_quota=False)), _SATURATED_CYCLES, AdmissionCycles().decide
@@ -102,7 +102,7 @@ def _steady(queues: int, pending: int) -> Case:
         ("ten of plenty", _SIZE * pending, _TOKENS, 10.0 if queues <= 1_000 else 30.0),
     ):
         fleet = _SteadyFleet(queues, pending, free)
-        with _collecting_as_the_dispatcher():
+        with collecting_as_the_dispatcher():
             went = [fleet.cycle(ends=3) for _ in range(_STEADY_CYCLES)]
         if any(each != goes for each in went):
             faults.append(f"{label}: not {goes} were admitted in every cycle")
@@ -180,7 +180,8 @@ def _timed(
 
 
 @contextmanager
-def _collecting_as_the_dispatcher() -> Iterator[None]:
+def collecting_as_the_dispatcher() -> Iterator[None]:
+    """What there is already is not looked through for garbage, and what comes is as rarely as there."""
     thresholds = gc.get_threshold()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.freeze()

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 FLOOR_S = 1.0
 DEBOUNCE_S = 0.003
-SLICE = 200
+SLICE = 100
 """Bindings derived before others may run: a few milliseconds."""
 MAX_BACKOFF_S = 30.0
 

@@ -136,6 +136,7 @@ class Dispatcher:
                 estimation.source,
                 clock.elapsed_ms,
                 self.controller.hear,
+                sleep=sleep,
             )
             self.controller.questions = self._asking
 

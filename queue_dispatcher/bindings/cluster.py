@@ -12,6 +12,7 @@ from fairway.resources import ResourceError, parse_amounts
 from fairway.taints import Taint
 from queue_dispatcher.bindings.objects import NULL
 from queue_dispatcher.bindings.salvage import salvage
+from queue_dispatcher.bindings.timestamp import parse_ms
 from queue_dispatcher.workloads.fleet import Cluster as Cluster
 
 
@@ -70,11 +71,14 @@ def read_cluster(stated: ClusterObject) -> Cluster:
         for name, stated_amounts in (("allocated", summary.allocated), ("allocating", summary.allocating))
     ]
     zones = tuple(spec.zones or ())
+    ready = next((one for one in status.conditions or () if one.type == "Ready"), Condition())
+    is_ready = ready.status == "True"
     return Cluster(
         name=stated.metadata.name,
         labels=stated.metadata.labels or {},
         taints=tuple(spec.taints or ()),
-        is_ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions or ()),
+        is_ready=is_ready,
+        lost_ms=0 if is_ready else parse_ms(ready.last_transition_time or "") or 0,
         is_leaving=stated.metadata.deletion_timestamp is not None,
         allocatable=allocatable,
         free={

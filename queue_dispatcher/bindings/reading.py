@@ -137,13 +137,12 @@ class BindingReader:
     def _scheduled(self, status: BindingStatus) -> ScheduledCondition | None:
         for condition in status.conditions or ():
             if condition.type == "Scheduled":
-                return self._interner.one(
-                    ScheduledCondition(
-                        is_scheduled=condition.status == "True",
-                        reason=condition.reason,
-                        message=condition.message[:MAX_MESSAGE],
-                        changed_ms=parse_ms(condition.last_transition_time) or 0,
-                    )
+                # Not as a whole: each has a time of its own, and would only push others out.
+                return ScheduledCondition(
+                    is_scheduled=condition.status == "True",
+                    reason=self._interner.one(condition.reason),
+                    message=self._interner.one(condition.message[:MAX_MESSAGE]),
+                    changed_ms=parse_ms(condition.last_transition_time) or 0,
                 )
         return None
 

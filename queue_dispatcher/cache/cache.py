@@ -7,9 +7,10 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from fairway.scope import Scope
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.objects import ResourceFlavorObject
 from queue_dispatcher.api.reading.resource_flavor import read_resource_flavor
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
@@ -47,19 +48,26 @@ from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
 from queue_dispatcher.cache.items import Items, promised_to
-from queue_dispatcher.cache.lost import charged_on
+from queue_dispatcher.cache.lost import charged_on, charged_there
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_record
 from queue_dispatcher.cache.running import RunningSet, is_placed, phase_of
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.table import Table
+from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
+from queue_dispatcher.cycle.items import Shape
 from queue_dispatcher.ledger.cells import Cell, CellTable
-from queue_dispatcher.ledger.resolve import resolve
+from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
+from queue_dispatcher.workloads.placement import Placement
 
 _FEW_SHAPES = 1_000
+_STEP = 100
+"""What a step of `resolving` takes of a budget that counts bindings."""
+_MOST_RESTARTS = 3
+"""After so many changes of queues in the midst of it, a tree is resolved at once."""
 
 
 class Cache:
@@ -94,11 +102,12 @@ class Cache:
         )
         self.fleet.clusters = self.clusters.values
         self.fleet.flavors = ChainMap(self.flavors.values, {FLAVOR.name: FLAVOR} if volcano else {})
-        self.queues = QueueCache(changed, lambda: self.fleet.capacity(FLAVOR.name) or {})
+        self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
         self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes)
-        self.pending = PendingQueues(self.shapes)
+        self.pending = PendingQueues(self.shapes, self._count)
+        self.tally = Tally()
         self.resolved = resolve((), {}, self.table)
         self.charges = Charges(self.resolved.tree)
         self.entries: dict[str, Entry] = {}
@@ -112,8 +121,8 @@ class Cache:
         """Members of half released groups, charged and to be released before anything else."""
         self.notices: list[Notice] = []
         """What happened since somebody last looked; whoever looks empties it."""
-        self.room: set[str] = set()
-        """Clusters where room may have appeared since somebody last looked; likewise."""
+        self.room: dict[str, dict[str, int]] = {}
+        """By cluster, what more may fit there since somebody last looked, as of `grown`; likewise."""
         self._changes = 0
         self._moment = Moment()
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
@@ -121,12 +130,28 @@ class Cache:
         self._items = Items(self.queues, self.templates, self.shapes)
         self._indexes = Indexes()
         self._dirty: dict[str, Entry] = {}
-        self._has_moved = False
+        self._gone: dict[str, Entry] = {}
+        self._have_flavors_moved = False
+        self._moved: set[Placement] = set()
+        # Shapes that may have become others; one of whom each stands for is looked at first.
+        self._doubted: set[Shape] = set()
+        self._capacities: Capacities = {}
+        self._resolving: Iterator[Resolved | None] | None = None
+        self._restarts = 0
+        self._are_amounts_stale = False
         self._most_shapes = _FEW_SHAPES
+        self._most_placements = _FEW_SHAPES
 
     # What the sinks tell.
 
+    def present(self, uid: str) -> Entry | None:
+        """The entry; None if there is none, or its binding is gone by now."""
+        return self.entries.get(uid) if uid not in self._gone else None
+
     def _add(self, entry: Entry) -> None:
+        before = self._gone.pop(entry.uid, None)
+        if before is not None:
+            self._take_out(before)
         self.entries[entry.uid] = entry
         self._indexes.add(entry)
         # Before anything is derived: what is derived without its template has to be derived once more.
@@ -144,10 +169,16 @@ class Cache:
         self.mark(entry)
 
     def _remove(self, entry: Entry) -> None:
+        # Whoever decides meanwhile goes by what it began with.
+        self._gone[entry.uid] = entry
+        self._dirty.pop(entry.uid, None)
+        self._changed()
+
+    def _take_out(self, entry: Entry) -> None:
         uid = entry.uid
         self.entries.pop(uid, None)
-        self._indexes.remove(entry)
-        self._dirty.pop(uid, None)
+        self.tally.drop(uid)
+        self._confirm(self._indexes.remove(entry), ())
         self.pending.drop(entry)
         if self.charges.drop(uid):
             self._changes += 1
@@ -158,7 +189,6 @@ class Cache:
         entry.record = None
         if self._forget is not None:
             self._forget(uid)
-        self._changed()
 
     def _template_changed(self, kind: Kind, key: str) -> None:
         for uid in self._indexes.of_template(kind, key):
@@ -174,15 +204,21 @@ class Cache:
                 if (workload.group, workload.kind) == kind:
                     self.mark(entry)
 
-    def _places_moved(self) -> None:
-        self._has_moved = True
+    def _places_moved(self, placements: Collection[Placement] | None) -> None:
+        if placements is None:
+            self._have_flavors_moved = True
+        else:
+            self._moved.update(placements)
         self._changed()
 
-    def _room_appeared(self, clusters: frozenset[str]) -> None:
-        self.room |= clusters
+    def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
+        known = self.room.setdefault(cluster, {})
+        for resource, amount in growth.items():
+            known[resource] = known.get(resource, 0) + amount
         self._changed()
 
     def _amounts_changed(self) -> None:
+        self._are_amounts_stale = True
         self.queues.capacity_changed()
         self._changed()
 
@@ -206,8 +242,9 @@ class Cache:
     # Bringing everything up to date.
 
     def advance(self, moment: Moment) -> None:
-        """It is that late: what has become of releases is derived anew where time alone changes it."""
+        """It is that late: what time alone changes is derived anew."""
         self._moment = moment
+        self.fleet.advance(moment.day_ms)
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)
@@ -216,12 +253,23 @@ class Cache:
 
     def mark(self, entry: Entry) -> None:
         """Derive the entry anew."""
-        self._dirty[entry.uid] = entry
-        self._changed()
+        if entry.uid not in self._gone:
+            self._dirty[entry.uid] = entry
+            self._changed()
 
     def settle(self, budget: int = 1 << 62) -> bool:
         """Derive anew what has changed, at most ``budget`` bindings; whether all is up to date then."""
+        while self._gone and budget > 0:
+            self._take_out(self._gone.popitem()[1])
+            budget -= 1
+        if self._gone:
+            return False
         self._settle_queues()
+        while self._resolving is not None and (budget > 0 or self._restarts > _MOST_RESTARTS):
+            self._resolve_on(self._resolving)
+            budget -= _STEP
+        if self._resolving is not None:
+            return False
         while self._dirty and budget > 0:
             _, entry = self._dirty.popitem()
             self._derive(entry)
@@ -232,7 +280,11 @@ class Cache:
             self._roll_forward(entry)
         if len(self.shapes) > self._most_shapes:
             self.shapes.retain(self.pending.shapes())
-            self._most_shapes = max(_FEW_SHAPES, 2 * len(self.shapes))
+            # What is found again by itself is as much again.
+            self._most_shapes = max(_FEW_SHAPES, 4 * len(self.shapes))
+        if self.fleet.placements > self._most_placements:
+            self.fleet.retain({entry.binding.placement for entry in self.entries.values()})
+            self._most_placements = max(_FEW_SHAPES, 2 * self.fleet.placements)
         return True
 
     def refresh(self, entry: Entry) -> None:
@@ -241,25 +293,25 @@ class Cache:
             self._derive(entry)
 
     def _settle_queues(self) -> None:
+        self._settle_tree()
         queues = self.queues
-        cluster_queues = queues.queues.cluster_queues
-        if queues.is_tree_stale:
-            capacities = {
-                name: capacity
-                for name in self.fleet.flavors
-                if (capacity := self.fleet.capacity(name)) is not None
-            }
-            self.resolved = resolve(cluster_queues.values(), capacities, self.table)
-            self.charges.move_to(self.resolved.tree)
-            self._changes += 1
         for name in queues.reshaped:
             self.shapes.forget_queue(name)
             self._charging.forget_queue(name)
             self._mark_all(self._indexes.of_queue(name))
-        if self._has_moved:
-            self._has_moved = False
+        if self._have_flavors_moved:
+            self._have_flavors_moved = False
+            self._moved.clear()
             self.shapes.forget_places()
             queues.all_bindings = True
+        if self._moved:
+            moved, self._moved = self._moved, set()
+            self._mark_all(uid for placement in moved for uid in self._indexes.of_placement(placement))
+            for shape in self.shapes.doubt(moved):
+                stands_for = next(iter(self._indexes.of_shape(shape)), None)
+                if stands_for is not None:
+                    self._doubted.add(shape)
+                    self._mark_all((stands_for,))
         if queues.all_bindings:
             self._mark_all(self.entries)
         else:
@@ -267,12 +319,42 @@ class Cache:
                 self._mark_all(self._indexes.in_namespace(namespace))
         queues.taken()
 
+    def _settle_tree(self) -> None:
+        queues = self.queues
+        cluster_queues = queues.queues.cluster_queues
+        if not queues.is_tree_stale and not self._are_amounts_stale:
+            return
+        self._are_amounts_stale = False
+        shares = queues.shares
+        capacities = {
+            name: {of: amount for of, amount in capacity.items() if (name, of) in shares}
+            for name in self.fleet.flavors
+            if (capacity := self.fleet.owned(name)) is not None
+        }
+        # Most of what clusters report is no quota of anybody's.
+        if not queues.is_tree_stale and (not shares or capacities == self._capacities):
+            return
+        self._capacities = capacities
+        if self._resolving is not None:
+            self._restarts += 1
+        self._resolving = resolving(list(cluster_queues.values()), capacities, self.table)
+
+    def _resolve_on(self, resolving: Iterator[Resolved | None]) -> None:
+        """One step further towards the tree that is to count next; until then the one before does."""
+        found = next(resolving)
+        if found is not None:
+            self._resolving, self._restarts = None, 0
+            self.resolved = found
+            self.charges.move_to(found.tree)
+            self._changes += 1
+
     def _mark_all(self, uids: Iterable[str]) -> None:
         for uid in uids:
             self._dirty[uid] = self.entries[uid]
 
     def _derive(self, entry: Entry) -> None:
         before, seen = entry.state, entry.seen
+        self.shapes.read.clear()
         entry.state = self._interpreter.read(entry, self._moment)
         made = entry.binding.record
         # Also what another leader made of it counts, if it is not older.
@@ -281,22 +363,44 @@ class Cache:
         self._indexes.leads_to(entry)
         self._charge(entry)
         self._stand(entry)
+        self._note_reads(entry)
         running, uid = self.running, entry.uid
         was_starting, was_in_flight = running.is_starting(uid), uid in running.in_flight
         self._classify(entry, before)
         if was_starting and is_placed(entry):
             self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight))
 
+    def _note_reads(self, entry: Entry) -> None:
+        """Note on what the entry depends of where workloads may land."""
+        binding = entry.binding
+        placement = binding.placement
+        counts = placement is not None and (placement.is_duplicated or binding.demand.is_set)
+        before = self._indexes.reads(entry, placement if counts else None, self.shapes.read)
+        if self._doubted:
+            self._confirm(before, self.shapes.read)
+
+    def _confirm(self, before: Iterable[Shape], now: Collection[Shape]) -> None:
+        """Of a shape that one was looked at for all: unless it is the same still, the others are as well."""
+        for shape in before:
+            if shape in self._doubted:
+                self._doubted.discard(shape)
+                if shape not in now:
+                    self._mark_all(self._indexes.of_shape(shape))
+
     def _charge(self, entry: Entry) -> None:
         before = self.charges.get(entry.uid)
         queue, charge = self._charging.charge(entry)
-        if self.charges.put(entry.uid, queue, charge):
+        there = charged_there(entry.binding, charge, self.table)
+        if self.charges.put(entry.uid, queue, charge, there):
             self._changes += 1
         if before is not None and sum(a for _, a in charge) < sum(a for _, a in before.charge):
             self._room_of(entry)
 
     def _room_of(self, entry: Entry) -> None:
-        self.room.update(share.cluster for share in entry.binding.placed)
+        binding = entry.binding
+        ended = dict(binding.demand.total())
+        for share in binding.placed:
+            self._room_appeared(share.cluster, ended)
 
     def _stand(self, entry: Entry) -> None:
         """Put the entry where it waits, if it does."""
@@ -316,15 +420,52 @@ class Cache:
             self.notices.append(FinishedNotice(uid, charged_name(entry) or queue_name(entry)))
         if isinstance(before, Finished) and isinstance(state, Admitted):
             self.notices.append(RestartedNotice(entry, state.record.queue))
+        self._count(entry)
+
+    def _count(self, entry: Entry) -> None:
+        self.tally.count(entry, self.charges.get(entry.uid))
 
     @property
     def changes(self) -> int:
         """Grows whenever who waits, what is charged, or what the queues allow has changed."""
         return self._changes + self.pending.changes
 
+    def in_namespace(self, namespace: str) -> Iterator[Entry]:
+        """The entries of a namespace; of cluster-scoped bindings those of none."""
+        return (self.entries[uid] for uid in self._indexes.in_namespace(namespace))
+
+    def namespaces(self) -> Collection[str]:
+        """Where there are bindings; empty for the cluster-scoped ones."""
+        return self._indexes.namespaces()
+
+    def named(self, namespace: str, name: str) -> list[Entry]:
+        """Those about a workload of that name there, or whose binding has it."""
+        found = dict.fromkeys(self._indexes.of_workload(namespace, name))
+        table = self.bindings if namespace else self.cluster_bindings
+        entry = table.entries.get(f"{namespace}/{name}" if namespace else name)
+        if entry is not None and entry.binding.workload.namespace == namespace:
+            found[entry.uid] = None
+        return [entry for uid in found if (entry := self.present(uid)) is not None]
+
+    def counted_though_lost(self, queue: ClusterQueue) -> list[str]:
+        """The clusters that are not Ready and that the queue's percentages count for a while all the same."""
+        excused, shares, reaches = self.fleet.excused, self.queues.shares, self.fleet.reaches
+        if not excused:
+            return []
+        return sorted(
+            {
+                cluster
+                for group in queue.groups
+                for flavor in group.flavors
+                if any((flavor.flavor, resource) in shares for resource in flavor.quotas)
+                and flavor.flavor in reaches
+                for cluster in excused & reaches[flavor.flavor].clusters
+            }
+        )
+
     def envelope(self) -> dict[Cell, int]:
         """What is physically left of each cell whose capacity is known."""
-        lost = charged_on(self.fleet.lost, self.charges, self.entries, self.fleet.reaches, self.table)
+        lost = charged_on(self.fleet.lost, self.charges, self.fleet.reaches, self.table)
         return self.fleet.envelope(self.table, self.charges.ledger, lost)
 
     # Admissions under way.
@@ -333,8 +474,10 @@ class Cache:
         """The entry is being admitted with ``record``, which counts as made from now on."""
         entry.admission, entry.record = admission, record
         self._indexes.leads_to(entry)
+        self.shapes.read.clear()
         self._charge(entry)
         self._stand(entry)
+        self._note_reads(entry)
         self._classify(entry, entry.state)
 
     def forget(self, entry: Entry) -> None:

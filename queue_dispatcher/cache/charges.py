@@ -4,19 +4,23 @@ A binding's charge is only ever replaced, never added to, so that no path throug
 one twice or forget to give it back.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from queue_dispatcher.ledger.cells import Charge
+from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import QuotaTree
 
 
 class BindingCharge(NamedTuple):
-    """One binding's charge; ``queue`` is empty where it takes up capacity but nobody's quota."""
+    """One binding's charge; ``queue`` is empty where it takes up capacity but nobody's quota.
+
+    ``there``: by cluster, what of it is for what is placed there.
+    """
 
     queue: str
     charge: Charge
+    there: tuple[tuple[str, Charge], ...] = ()
 
 
 class Charges:
@@ -25,6 +29,7 @@ class Charges:
     def __init__(self, tree: QuotaTree) -> None:
         self.ledger = Ledger(tree)
         self._entries: dict[str, BindingCharge] = {}
+        self._there: dict[str, dict[Cell, int]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -37,16 +42,24 @@ class Charges:
         """What the binding is charged; None for nothing."""
         return self._entries.get(uid)
 
-    def put(self, uid: str, queue: str, charge: Charge) -> bool:
-        """Charge the binding so, instead of how it was; whether that changes anything."""
+    def on(self, cluster: str) -> Mapping[Cell, int]:
+        """What is charged, in all, for what is placed on a cluster."""
+        return self._there.get(cluster, {})
+
+    def put(self, uid: str, queue: str, charge: Charge, there: tuple[tuple[str, Charge], ...] = ()) -> bool:
+        """Charge the binding so, instead of how it was; whether queue or charge are new."""
         before = self._entries.get(uid)
         if not charge:
             return self.drop(uid)
+        if before is not None and before.there != there:
+            self._place(before.there, -1)
+        if before is None or before.there != there:
+            self._place(there, 1)
+        self._entries[uid] = BindingCharge(queue, charge, there)
         if before is not None:
             if before.charge == charge and before.queue == queue:
                 return False
             self.ledger.give_back(before.queue, before.charge)
-        self._entries[uid] = BindingCharge(queue, charge)
         self.ledger.charge(queue, charge)
         return True
 
@@ -55,6 +68,7 @@ class Charges:
         before = self._entries.pop(uid, None)
         if before is None:
             return False
+        self._place(before.there, -1)
         self.ledger.give_back(before.queue, before.charge)
         return True
 
@@ -68,3 +82,15 @@ class Charges:
         for entry in self._entries.values():
             ledger.charge(entry.queue, entry.charge)
         return ledger
+
+    def _place(self, there: tuple[tuple[str, Charge], ...], sign: int) -> None:
+        for cluster, charge in there:
+            cells = self._there.setdefault(cluster, {})
+            for cell, amount in charge:
+                left = cells.get(cell, 0) + sign * amount
+                if left:
+                    cells[cell] = left
+                else:
+                    del cells[cell]
+            if not cells:
+                del self._there[cluster]

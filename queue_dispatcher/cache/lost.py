@@ -1,33 +1,38 @@
 """What is charged for work on clusters that are not there at present."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
+from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cache.charges import Charges
-from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.ledger.cells import Cell, CellTable
+from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 from queue_dispatcher.workloads.flavors import Reaches
 
 
+def charged_there(binding: Binding, charge: Charge, table: CellTable) -> tuple[tuple[str, Charge], ...]:
+    """By cluster, the part of a binding's charge that is for what runs there, be it of the flavor or not."""
+    found = []
+    for share in binding.placed:
+        if share.cluster in binding.finished:
+            continue
+        there = dict(binding.demand.held((share,)))
+        part = tuple(
+            (cell, least)
+            for cell, amount in charge
+            if (least := min(amount, there.get(table.name(cell).resource, 0))) > 0
+        )
+        if part:
+            found.append((share.cluster, part))
+    return tuple(found)
+
+
 def charged_on(
-    clusters: Collection[str],
-    charges: Charges,
-    entries: Mapping[str, Entry],
-    reaches: Reaches,
-    table: CellTable,
+    clusters: Collection[str], charges: Charges, reaches: Reaches, table: CellTable
 ) -> dict[Cell, int]:
-    """By cell, what is charged for what is placed on these clusters."""
+    """By cell, what is charged for what is placed on these clusters, where they are of the cell's flavor."""
     found: dict[Cell, int] = {}
-    if not clusters:
-        return found
-    for uid, charged in charges:
-        binding = entries[uid].binding
-        for share in binding.placed:
-            if share.cluster not in clusters or share.cluster in binding.finished:
-                continue
-            there = dict(binding.demand.held((share,)))
-            for cell, amount in charged.charge:
-                name = table.name(cell)
-                reach = reaches.get(name.flavor)
-                if reach is not None and share.cluster in reach.clusters:
-                    found[cell] = found.get(cell, 0) + min(amount, there.get(name.resource, 0))
+    for cluster in clusters:
+        for cell, amount in charges.on(cluster).items():
+            reach = reaches.get(table.name(cell).flavor)
+            if reach is not None and cluster in reach.clusters:
+                found[cell] = found.get(cell, 0) + amount
     return found

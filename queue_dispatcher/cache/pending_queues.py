@@ -4,7 +4,7 @@ A workload of a group has an item of its own but does not stand in line with it;
 there, one item stands for them together.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.state import Pending
@@ -13,6 +13,9 @@ from queue_dispatcher.cache.groups import Member, group_state
 from queue_dispatcher.cache.shapes import Shapes, Together
 from queue_dispatcher.cycle.items import GROUP_PREFIX, Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
+
+OwnLine = tuple[str, str, str]
+"""ClusterQueue, namespace and name of a LocalQueue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,12 @@ class _GroupItem:
 class PendingQueues:
     """The lines of all queues."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, told: Callable[[Entry], None]) -> None:
+        """``told``: called with each member of a group that waits for another reason than before."""
+        self._told = told
         self.queues: dict[str, PendingQueue] = {}
+        self.own_lines: dict[OwnLine, PendingQueue] = {}
+        """The same items, by the LocalQueue that they wait in: for those who ask where theirs stand."""
         self.changes = 0
         """Grows whenever somebody comes, goes or waits otherwise than before."""
         self._shapes = shapes
@@ -48,13 +55,13 @@ class PendingQueues:
             self._stale.add(group)
         if item is not None and (group is None or item.is_growth):
             entry.line = item.queue
-            self._line(item.queue).add(item)
+            self._stand(item)
 
     def drop(self, entry: Entry) -> None:
         """The entry is in no line and no group any more."""
         self.changes += 1
-        if entry.line:
-            self._remove(entry.line, entry.uid)
+        if entry.line and entry.item is not None:
+            self._remove(entry.item)
             entry.line = ""
         if entry.group is not None:
             members = self._groups[entry.group]
@@ -87,6 +94,10 @@ class PendingQueues:
         """All of the entry's group, itself included; nobody if it has none."""
         return self._groups.get(entry.group, {}).values() if entry.group is not None else ()
 
+    def has_groups(self, queue: str) -> bool:
+        """Whether groups wait in the queue."""
+        return any(found.item.queue == queue for found in self._together.values())
+
     def shapes(self) -> Iterator[Shape]:
         """The shapes of all items, those of groups' members included; some more than once."""
         for queue in self.queues.values():
@@ -101,7 +112,7 @@ class PendingQueues:
         self.changes += 1
         found = self._together.pop(_item_id(key), None)
         if found is not None:
-            self._remove(found.item.queue, found.item.id)
+            self._remove(found.item)
         entries = self._groups.get(key, {})
         if not entries:
             self._groups.pop(key, None)
@@ -109,28 +120,40 @@ class PendingQueues:
         name = key[2]
         state = group_state(name, [_member(entry, name) for entry in entries.values()])
         for entry in entries.values():
-            if _waits(entry):
+            if _waits(entry) and entry.waits != state.waiting:
                 entry.waits = state.waiting
+                self._told(entry)
         items = [item for uid in state.together if (item := entries[uid].item) is not None]
         if items:
             together = self._shapes.together([item.shape for item in items])
             item = _group_item(key, items, together.shape)
             self._together[item.id] = _GroupItem(item, together)
-            self._line(item.queue).add(item)
+            self._stand(item)
         for uid in state.forward:
             yield entries[uid]
 
-    def _line(self, queue: str) -> PendingQueue:
-        line = self.queues.get(queue)
-        if line is None:
-            line = self.queues[queue] = PendingQueue(queue)
-        return line
+    def _stand(self, item: Item) -> None:
+        if item.queue not in self.queues:
+            self.queues[item.queue] = PendingQueue(item.queue)
+        self.queues[item.queue].add(item)
+        own = own_line(item)
+        if own not in self.own_lines:
+            self.own_lines[own] = PendingQueue(item.queue)
+        self.own_lines[own].add(item)
 
-    def _remove(self, queue: str, item_id: str) -> None:
-        line = self.queues[queue]
-        line.remove(item_id)
+    def _remove(self, item: Item) -> None:
+        line, own = self.queues[item.queue], self.own_lines[own_line(item)]
+        line.remove(item.id)
+        own.remove(item.id)
         if not line:
-            del self.queues[queue]
+            del self.queues[item.queue]
+        if not own:
+            del self.own_lines[own_line(item)]
+
+
+def own_line(item: Item) -> OwnLine:
+    """Where the item waits, by its LocalQueue."""
+    return (item.queue, item.namespace, item.local_queue)
 
 
 def _member(entry: Entry, group: str) -> Member:

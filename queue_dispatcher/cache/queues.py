@@ -69,7 +69,7 @@ class QueueCache:
         self._of_volcano: dict[str, ClusterQueue] = {}
         self._is_volcano_stale = False
         self._queues: Queues | None = None
-        self._shares: bool | None = None
+        self._shares: frozenset[tuple[str, str]] | None = None
 
     @property
     def queues(self) -> Queues:
@@ -114,22 +114,24 @@ class QueueCache:
             self._changed()
 
     def capacity_changed(self) -> None:
-        """Quotas may be percentages of capacities, and Volcano's trees are made of them."""
+        """Volcano's trees are made of capacities."""
         if self.volcano_queues.values:
             self._is_volcano_stale = self.is_tree_stale = True
-        elif self._has_shares():
-            self.is_tree_stale = True
 
-    def _has_shares(self) -> bool:
-        """Whether any quota is a percentage of a capacity."""
+    @property
+    def shares(self) -> frozenset[tuple[str, str]]:
+        """The pairs of flavor and resource of which quotas are percentages."""
         if self._shares is None:
-            self._shares = any(
-                isinstance(one, Percent)
+            self._shares = frozenset(
+                (flavor.flavor, resource)
                 for queue in self.cluster_queues.values.values()
                 for group in queue.groups
                 for flavor in group.flavors
-                for quota in flavor.quotas.values()
-                for one in (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+                for resource, quota in flavor.quotas.items()
+                if any(
+                    isinstance(one, Percent)
+                    for one in (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+                )
             )
         return self._shares
 

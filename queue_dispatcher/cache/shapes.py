@@ -8,7 +8,7 @@ out anew, and stays the same object where nothing came of the change.
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, SearchPolicy
@@ -86,9 +86,16 @@ class Shapes:
         # With the objects whose identities are in the key, so that those stay theirs.
         self._alike: dict[tuple[object, ...], tuple[Shape, Demand, Placement | None]] = {}
         self._together: dict[tuple[Shape, ...], Together] = {}
+        self.read: list[Shape] = []
+        """What `of` has answered since somebody emptied it."""
 
     def of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
         """The shape of what waits in ``queue``."""
+        shape = self._known(state, binding, queue, question)
+        self.read.append(shape)
+        return shape
+
+    def _known(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
         if not isinstance(state, Pending):
             return self._of(state, binding, queue, question)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
@@ -147,8 +154,16 @@ class Shapes:
             known = self._together[key] = Together(shape, key)
         return known
 
+    def doubt(self, placements: Collection[Placement]) -> list[Shape]:
+        """These placements permit other clusters than before; the shapes that may be others therefore."""
+        doubted = {wanted: shape for wanted, shape in self._shapes.items() if wanted.placement in placements}
+        self._current -= doubted.keys()
+        shapes = set(doubted.values())
+        self._alike = {alike: found for alike, found in self._alike.items() if found[0] not in shapes}
+        return list(doubted.values())
+
     def forget_places(self) -> None:
-        """Where workloads may land has changed."""
+        """What flavors mean has changed."""
         self._current.clear()
         self._alike.clear()
 
@@ -164,10 +179,11 @@ class Shapes:
         kept.update(shape for key in self._together for shape in key)
         self._shapes = {wanted: shape for wanted, shape in self._shapes.items() if shape in kept}
         self._current &= self._shapes.keys()
-        self._alike = {alike: found for alike, found in self._alike.items() if found[0] in kept}
+        # Some are of objects that no binding has any more; the others are found again.
+        self._alike.clear()
 
     def __len__(self) -> int:
-        return len(self._shapes) + len(self._together)
+        return len(self._shapes) + len(self._together) + len(self._alike)
 
     def _wanted(self, state: Pending | Growing, binding: Binding, queue: str, question: str) -> Wanted:
         placement = binding.placement or EVERYWHERE

@@ -25,26 +25,4 @@ class ClusterSets:
         return found
 
 
-class TakenClusters:
-    """Which clusters the admissions of one cycle went to, and for which questions."""
-
-    def __init__(self, sets: ClusterSets) -> None:
-        self._sets = sets
-        self._taken = 0
-        self._by_probe: dict[str, int] = {}
-
-    def take(self, clusters: frozenset[str], probe: str) -> None:
-        """A workload of the question goes to some of the clusters, which none of another question went to."""
-        taken = self._sets.of(clusters)
-        self._taken |= taken
-        self._by_probe[probe] = self._by_probe.get(probe, 0) | taken
-
-    def is_taken(self, clusters: frozenset[str], *, but: str) -> bool:
-        """Whether a workload of another question may go to any of the clusters."""
-        if not self._taken:
-            return False
-        others = self._taken & ~self._by_probe.get(but, 0)
-        return bool(others & self._sets.of(clusters))
-
-
 _MOST_SETS = 10_000

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from fairway.resources import format_amount
 from queue_dispatcher.cycle.assignment import Stuck, assign
-from queue_dispatcher.cycle.clusters import ClusterSets, TakenClusters
+from queue_dispatcher.cycle.clusters import ClusterSets
+from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.items import Alternative, Shape, joined
 from queue_dispatcher.cycle.reasons import (
@@ -71,8 +72,10 @@ class Headroom:
         """By cell, all that was ever charged or is kept, in the measure of `Flows.spent`."""
         self.returned: Mapping[Cell, int] = flows.returned
         self.verdicts = dict(snapshot.verdicts)
-        self._left: dict[str, int] = {}
-        self._clusters = TakenClusters(sets or ClusterSets())
+        self._sets = sets or ClusterSets()
+        # What was admitted on the word of the estimators, and how much of it each answer has been told.
+        self._taken: list[tuple[str, Verdict]] = []
+        self._told: dict[str, tuple[int, int]] = {}
         # As `ledger`, with what is held for the heads of StrictFIFO queues; None while nothing is.
         self._held: Ledger | None = None
         self._holders: set[str] = set()
@@ -106,18 +109,26 @@ class Headroom:
             return Fit(alternative, is_known=False)
         if verdict.fits <= 0:
             return None
-        # A count used up, and room that others may have taken, are questions to ask again, not refusals.
-        is_left = self._left.get(shape.probe, verdict.fits) > 0
-        is_known = is_left and not self._clusters.is_taken(verdict.clusters, but=shape.probe)
-        return Fit(alternative, is_known)
+        # Room that is used up, by alike workloads or by others, is a question to ask again, not a refusal.
+        return Fit(alternative, is_known=self._left(shape.probe, verdict) > 0)
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
         """Charge what `QueueHeadroom.can_admit` has found to fit for sure."""
         self.keep(queue, fit.alternative.charge)
         if shape.probe:
-            verdict = self.verdicts[shape.probe]
-            self._left[shape.probe] = self._left.get(shape.probe, verdict.fits) - 1
-            self._clusters.take(verdict.clusters, shape.probe)
+            self._taken.append((shape.probe, self.verdicts[shape.probe]))
+
+    def _left(self, probe: str, verdict: Verdict) -> int:
+        told, lost = self._told.get(probe, (0, 0))
+        if told < len(self._taken):
+            own = self._sets.of(verdict.clusters)
+            for by, taken in self._taken[told:]:
+                if by == probe:
+                    lost += verdict.per
+                elif own & self._sets.of(taken.clusters):
+                    lost += displaced(taken.pods, verdict.pods)
+            self._told[probe] = (len(self._taken), lost)
+        return verdict.left(lost)
 
     def keep(self, queue: str, charge: Charge) -> None:
         """Let nobody else have it for the rest of the cycle."""

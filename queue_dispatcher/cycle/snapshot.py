@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
+from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
@@ -18,8 +19,10 @@ class Verdict:
 
     ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
-    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
-    would not even fit if nothing else ran, on the nodes that there are.
+    ``pods``: those of one workload; each of the ``fits`` ends once ``per`` of them have lost their place, see
+    `queue_dispatcher.cycle.displacement`. ``unanswered``: of one that is no answer, what has to happen for
+    one; ``fits`` is 0 then. ``never``: it would not even fit if nothing else ran, on the nodes that there
+    are.
     """
 
     fits: int
@@ -27,6 +30,12 @@ class Verdict:
     reasons: tuple[str, ...] = ()
     unanswered: str = ""
     never: bool = False
+    pods: Pods = ()
+    per: int = 1
+
+    def left(self, displaced: int) -> int:
+        """How many fit still once so many pods have lost their place; never below 0."""
+        return max(0, self.fits * self.per - displaced) // self.per
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,21 @@
-"""Asks the estimators what turns want to know, a few questions at a time, and tells what they said."""
+"""Asks the estimators what turns want to know, a few questions at a time, and tells what they said.
+
+A question goes to a few clusters first, then to ever more, until enough of them have room. After each such
+round it goes behind those that wait, so that a question to hundreds of clusters holds up nobody.
+"""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.errors import KubeError
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.answers import Plan
+from queue_dispatcher.estimates.budget import Budget
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
 from queue_dispatcher.estimates.questions import (
@@ -22,7 +28,12 @@ from queue_dispatcher.estimates.questions import (
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 16
+AT_ONCE: Final = 16
+FIRST_CLUSTERS: Final = 16
+MOST_CLUSTERS: Final = 64
+"""Of one round."""
+CALLS_PER_S: Final = 500
+BURST: Final = 2_000
 
 Ask = Callable[[tuple[str, ...], pb.Gang, Mapping[str, list[pb.Gang]]], Awaitable[tuple[ClusterRoom, ...]]]
 
@@ -32,6 +43,27 @@ class Source(Protocol):
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
         """The workload's own object where its kind is known, else the binding as it is stated."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A probing that is being asked.
+
+    ``verdicts``: of the questions before the present one, of which ``plan`` says whom to ask yet, and what
+    those have said that are not asked, ``heard`` what the others have, and ``next_round`` how many are asked
+    next. ``busy``: where something is on its way.
+    """
+
+    probing: Probing
+    started_ms: int
+    releases: int = 0
+    assumed: dict[str, list[pb.Gang]] = field(default_factory=dict)
+    busy: frozenset[str] = frozenset()
+    questions: tuple[Question, ...] | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+    plan: Plan | None = None
+    heard: list[ClusterRoom] = field(default_factory=list)
+    next_round: int = FIRST_CLUSTERS
 
 
 class Asking:
@@ -44,18 +76,22 @@ class Asking:
         source: Source,
         elapsed_ms: Callable[[], int],
         tell: Callable[[Answered], None],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._estimates = estimates
         self._ask = ask
         self._source = source
         self._elapsed_ms = elapsed_ms
         self._tell = tell
-        self._waiting: asyncio.Queue[Probing] = asyncio.Queue()
+        self._sleep = sleep
+        self._budget = Budget(CALLS_PER_S, BURST)
+        self._waiting: asyncio.Queue[_Asked] = asyncio.Queue()
 
     def submit(self, probings: Iterable[Probing]) -> None:
         """Ask these, after those before."""
         for probing in probings:
-            self._waiting.put_nowait(probing)
+            self._waiting.put_nowait(_Asked(probing, self._elapsed_ms()))
 
     async def run(self) -> None:
         """Ask until cancelled; what was being asked then is forgotten."""
@@ -68,43 +104,85 @@ class Asking:
 
     async def _work(self) -> None:
         while True:
-            probing = await self._waiting.get()
-            started_ms = self._elapsed_ms()
+            asked = await self._waiting.get()
             try:
-                answered = await self._answer(probing, started_ms)
+                answered = await self._go_on(asked)
             except Exception:
-                logger.exception("question %s failed", probing.probe)
+                logger.exception("question %s failed", asked.probing.probe)
                 told = ("a defect of the dispatcher; see its log",)
-                answered = Answered(probing, unknown=told, ends="that defect is mended")
-            self._tell(answered)
+                answered = Answered(asked.probing, unknown=told, ends="that defect is mended")
+            if answered is None:
+                self._waiting.put_nowait(asked)
+            else:
+                self._tell(answered)
 
-    async def _answer(self, probing: Probing, started_ms: int) -> Answered:
-        try:
-            questions = await self._questions_of(probing)
-        except KubeError as error:
-            # Its address is nothing for those who submit workloads.
-            logger.warning("question %s: the workload cannot be read: %s", probing.probe, error)
-            told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
-            return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
-        verdicts: list[Verdict] = []
-        assumed = self._estimates.assumed(self._elapsed_ms())
-        counted = self._estimates.counted(probing.clusters, self._elapsed_ms())
-        unknown: tuple[str, ...] = ()
-        for question in questions:
-            rooms = await self._ask(question.clusters, question.gang, assumed)
-            verdict, unknown = verdict_of(question, rooms)
-            if verdict is None:
-                break
-            if verdict.fits <= 0:
-                verdicts.append(replace(verdict, reasons=(*verdict.reasons, *counted)))
-                break
-            verdicts.append(verdict)
-            # Of a group, the next is asked about beside those before.
-            for cluster in _taking(question, rooms):
-                assumed.setdefault(cluster, []).append(question.gang)
+    async def _go_on(self, asked: _Asked) -> Answered | None:
+        """Ask one round more; None if there is another to follow."""
+        probing, estimates = asked.probing, self._estimates
+        if asked.questions is None:
+            try:
+                asked.questions = await self._questions_of(probing)
+            except KubeError as error:
+                # Its address is nothing for those who submit workloads.
+                logger.warning("question %s: the workload cannot be read: %s", probing.probe, error)
+                told = f"the workload's own object cannot be read from karmada-apiserver ({error.label})"
+                return Answered(probing, unknown=(told,), ends="karmada-apiserver answers")
+            asked.assumed, asked.releases = estimates.assumed(self._elapsed_ms()), estimates.releases
+            asked.busy = frozenset(asked.assumed)
+        if len(asked.verdicts) == len(asked.questions):
+            return self._answered(asked, ())
+        question = asked.questions[len(asked.verdicts)]
+        if asked.plan is None:
+            # Of a group each is asked about beside those before: what was said earlier says nothing of that.
+            is_alone = len(asked.questions) == 1
+            asked.plan = Plan(question.clusters)
+            if is_alone:
+                asked.plan = estimates.answers.plan(probing.probe, question.clusters, self._elapsed_ms())
+            asked.heard, asked.next_round = [], FIRST_CLUSTERS
+        now, later = asked.plan.ask[: asked.next_round], asked.plan.ask[asked.next_round :]
+        if now:
+            wait_ms = self._budget.take(len(now), self._elapsed_ms())
+            if wait_ms:
+                await self._sleep(wait_ms / 1000)
+            asked.heard += await self._ask(now, question.gang, asked.assumed)
+        rooms = (*asked.heard, *asked.plan.known)
+        verdict, unknown = verdict_of(question, rooms)
+        if later and (verdict is None or verdict.fits <= 0):
+            asked.plan = Plan(later, asked.plan.known)
+            asked.next_round = min(MOST_CLUSTERS, 2 * asked.next_round)
+            return None
+        if verdict is None:
+            return self._answered(asked, unknown)
+        if verdict.fits > 0:
+            # Karmada may place it as well where nobody was asked, or nobody has answered.
+            silent = (room.cluster for room in rooms if room.unknown)
+            verdict = replace(verdict, clusters=verdict.clusters.union(later, silent))
+        if verdict.fits <= 0:
+            counted = estimates.counted(probing.clusters, self._elapsed_ms())
+            verdict = replace(verdict, reasons=(*verdict.reasons, *counted))
+        asked.verdicts.append(verdict)
+        if verdict.fits <= 0 or len(asked.verdicts) == len(asked.questions):
+            return self._answered(asked, ())
+        # Of a group, the next is asked about beside those before.
+        for cluster in _taking(question, rooms):
+            asked.assumed.setdefault(cluster, []).append(question.gang)
+        asked.plan = None
+        return None
+
+    def _answered(self, asked: _Asked, unknown: tuple[str, ...]) -> Answered:
         ends = "that estimator answers" if len(unknown) == 1 else "one of those estimators answers"
-        took_ms = self._elapsed_ms() - started_ms
-        return Answered(probing, questions, tuple(verdicts), unknown, ends if unknown else "", took_ms)
+        is_alone = asked.questions is not None and len(asked.questions) == 1
+        return Answered(
+            asked.probing,
+            asked.questions,
+            tuple(asked.verdicts),
+            unknown,
+            ends if unknown else "",
+            self._elapsed_ms() - asked.started_ms,
+            asked.releases,
+            tuple(asked.heard) if is_alone else (),
+            asked.busy,
+        )
 
     async def _questions_of(self, probing: Probing) -> tuple[Question, ...]:
         known = self._estimates.questions(probing.probe)

@@ -15,8 +15,11 @@ from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.estimates.questions import Question
+from queue_dispatcher.estimates.answers import Answers
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
 
 SETTLES_MS = 15_000
@@ -51,13 +54,20 @@ class Probing:
         """All clusters that any of it may go to."""
         return frozenset().union(*(subject.permitted for subject in self.subjects))
 
+    @property
+    def pods(self) -> Pods:
+        """All pods of it, those of growth that run already included."""
+        return tuple(pods for subject in self.subjects for pods in pods_of(subject.binding, subject.copies))
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
     """What came of it. ``questions``: as they were asked; None where they could not be made.
 
     ``verdicts``: of each question, up to the first that was refused. ``unknown``: why nobody can tell, empty
-    where the verdicts do; ``ends``: what would end that.
+    where the verdicts do; ``ends``: what would end that. ``releases``: how many the estimators knew of, by
+    `Estimates.releases`, when they were asked. ``rooms``: of a single question, what those clusters
+    said that were asked; to those ``busy`` something was on its way.
     """
 
     probing: Probing
@@ -66,6 +76,9 @@ class Answered:
     unknown: tuple[str, ...] = ()
     ends: str = ""
     took_ms: int = 0
+    releases: int | None = None
+    rooms: tuple[ClusterRoom, ...] = ()
+    busy: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +95,10 @@ class Estimates:
 
     def __init__(self, wait_s: float) -> None:
         self.verdicts = Verdicts()
+        self.answers = Answers()
         self._wait_ms = int(wait_s * 1000)
-        self._open: set[str] = set()
+        # The questions that are being asked, and where room has appeared since.
+        self._open: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         self._unanswered_ms: dict[str, int] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
@@ -93,7 +108,7 @@ class Estimates:
         """What to ask to learn whether a workload of that question fits; None if that is being asked."""
         if probe in self._open:
             return None
-        self._open.add(probe)
+        self._open[probe] = []
         return Probing(probe, tuple(subjects))
 
     def questions(self, probe: str) -> tuple[Question, ...] | None:
@@ -103,17 +118,44 @@ class Estimates:
     def answered(self, event: Answered, elapsed_ms: int) -> str:
         """Take in what was said; ``fits``, ``waits``, ``unknown``, or ``without`` if it goes without."""
         probe = event.probing.probe
-        self._open.discard(probe)
+        answer = self._take_in(event, elapsed_ms)
+        for room in self._open.pop(probe, ()):
+            self.answers.room_given(room, only=probe)
+            self.verdicts.room_given(room, only=probe)
+        return answer
+
+    def _take_in(self, event: Answered, elapsed_ms: int) -> str:
+        probe = event.probing.probe
         if event.questions is not None:
             if len(self._questions) >= MAX_QUESTIONS:
                 self._questions.clear()
             self._questions[probe] = event.questions
+        if event.rooms:
+            self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
             return self._unanswered(event, elapsed_ms)
         self._unanswered_ms.pop(probe, None)
-        verdict = _together(event.verdicts)
-        self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms)
+        verdict = replace(_together(event.verdicts), pods=event.probing.pods)
+        since = self.verdicts.releases if event.releases is None else event.releases
+        self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
         return "fits" if verdict.fits > 0 else "waits"
+
+    @property
+    def releases(self) -> int:
+        """How many workloads have been released; the next question tells the estimators of all of them."""
+        return self.verdicts.releases
+
+    def passed(self, subjects: Iterable[Subject]) -> None:
+        """Workloads that need no estimate are released; their pods take room all the same."""
+        for subject in subjects:
+            self.verdicts.room_taken(subject.permitted, pods_of(subject.binding, subject.copies))
+
+    def room_given(self, room: Mapping[str, Mapping[str, int]]) -> None:
+        """By cluster, what more may fit there, as of `grown`."""
+        for since in self._open.values():
+            since.append(room)
+        self.answers.room_given(room)
+        self.verdicts.room_given(room)
 
     def abandon(self) -> None:
         """What is being asked has no answer any more."""
@@ -211,11 +253,13 @@ class Estimates:
         since_ms = self._unanswered_ms.setdefault(probe, elapsed_ms)
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
         if left_ms <= 0:
-            self.verdicts.put(probe, Verdict(1, clusters), clusters, elapsed_ms)
+            verdict = Verdict(1, clusters, pods=event.probing.pods)
+            self.verdicts.put(probe, verdict, clusters, elapsed_ms)
             return "without"
         why = "; ".join(event.unknown[:2])
         told = f"whether it fits is not known ({why}); goes without in {left_ms // 1000} s"
-        self.verdicts.put(probe, Verdict(0, reasons=(told,), unanswered=event.ends), clusters, elapsed_ms)
+        verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
+        self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"
 
 

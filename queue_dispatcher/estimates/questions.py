@@ -21,6 +21,7 @@ from fairway.taints import Toleration
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import KNOWN_KINDS, read_workload
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 
@@ -108,6 +109,15 @@ def question_of(
     return Question(clusters, together, 1, adds_up=False, clusters_needed=copies)
 
 
+def pods_of(binding: Binding, copies: int) -> Pods:
+    """The pods of all of a workload, on as many clusters as get it."""
+    return tuple(
+        (component.requests, component.replicas * copies)
+        for component in binding.demand.components
+        if component.replicas > 0
+    )
+
+
 def growth_question_of(
     binding: Binding, permitted: frozenset[str], copies: int, source: bytes | StatedBinding
 ) -> Question | None:
@@ -167,7 +177,7 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
             else (min(chosen) if len(chosen) == question.clusters_needed else 0)
         )
     if fits > 0:
-        return Verdict(fits, with_room), ()
+        return Verdict(fits, with_room, per=max(1, question.needed) if question.adds_up else 1), ()
     if unknown:
         return None, unknown
     return Verdict(0, reasons=_reasons(question, known), never=_is_never(question, known)), ()

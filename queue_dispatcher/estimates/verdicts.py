@@ -1,98 +1,160 @@
 """What the estimators have said, for as long as it holds.
 
-An answer is about one moment. It holds until its time is up, or until something we did ourselves may have
-changed it: an admission takes room, so an answer that something fits there no longer holds; a workload that
-ends gives room, so an answer that something does not fit no longer holds. A question that is refused again
-and again is asked less and less often, until room appears.
+An answer is about one moment. It holds until its time is up, or until our own releases may have used up all
+of it: each takes as much of every answer about the same clusters as its pods can take the place of, also of
+answers to questions that were under way. A refusal holds until room appears that may matter to it: of a
+resource that it asks for, and as much as there may have been too little of. A question that is refused again
+and again is asked less and less often until then.
 """
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
+from queue_dispatcher.cycle.displacement import Pods, displaced
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.workloads.fleet import ANYTHING
 
 FITS_MS: Final = 10_000
 FIRST_REFUSAL_MS: Final = 2_000
 MAX_REFUSAL_MS: Final = 30_000
+FORGOTTEN_MS: Final = 300_000
+"""After so long nobody asks a question any more whose answer has run out."""
+MAX_RELEASES: Final = 10_000
+"""Releases that are remembered; a question that was under way for longer has no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """``verdict``: as it was answered; ``now``: what is left of that.
+
+    ``lost``: how many pods may have lost their place since.
+    """
+
     verdict: Verdict
     asked: frozenset[str]
     until_ms: int
-    refusals: int
+    now: Verdict
+    lost: int = 0
+
+    def less(self, pods: int) -> "_Known":
+        """With so many pods fewer."""
+        lost = self.lost + pods
+        return replace(self, lost=lost, now=replace(self.verdict, fits=self.verdict.left(lost)))
 
 
 class Verdicts:
     """Verdicts by question. Times are of one clock, in milliseconds."""
 
     def __init__(self) -> None:
+        self.releases = 0
+        """How many there have been."""
         self._known: dict[str, _Known] = {}
-        # How often each question was refused in a row, also after the answer has run out.
-        self._refusals: dict[str, int] = {}
+        # How often each question was refused in a row, also after the answer has run out, and when last.
+        self._refusals: dict[str, tuple[int, int]] = {}
+        self._released: deque[tuple[frozenset[str], Pods]] = deque(maxlen=MAX_RELEASES)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def put(self, probe: str, verdict: Verdict, asked: Collection[str], now_ms: int) -> None:
-        """The estimators of the clusters ``asked`` have answered."""
+    def put(
+        self, probe: str, verdict: Verdict, asked: Collection[str], now_ms: int, releases: int | None = None
+    ) -> None:
+        """The estimators of the clusters ``asked`` have answered, and knew of so many `releases` by then."""
         if verdict.fits > 0:
             self._refusals.pop(probe, None)
-            self._known[probe] = _Known(verdict, frozenset(asked), now_ms + FITS_MS, 0)
+            known = _Known(verdict, frozenset(asked), now_ms + FITS_MS, verdict)
+            missed = self.releases - (self.releases if releases is None else releases)
+            if missed > len(self._released):
+                return
+            for clusters, pods in islice(self._released, len(self._released) - missed, None):
+                known = _less(known, clusters, pods)
+            self._keep(probe, known)
             return
-        refusals = self._refusals[probe] = self._refusals.get(probe, 0) + 1
-        holds_ms = min(MAX_REFUSAL_MS, FIRST_REFUSAL_MS << min(refusals - 1, 30))
-        self._known[probe] = _Known(verdict, frozenset(asked), now_ms + holds_ms, refusals)
+        count = self._refusals.get(probe, (0, 0))[0] + 1
+        self._refusals[probe] = (count, now_ms)
+        holds_ms = min(MAX_REFUSAL_MS, FIRST_REFUSAL_MS << min(count - 1, 30))
+        self._known[probe] = _Known(verdict, frozenset(asked), now_ms + holds_ms, verdict)
 
     def current(self, now_ms: int) -> Mapping[str, Verdict]:
         """What holds now."""
         for probe in [probe for probe, known in self._known.items() if known.until_ms <= now_ms]:
             del self._known[probe]
-        return {probe: known.verdict for probe, known in self._known.items()}
+        if len(self._refusals) > 2 * len(self._known):
+            self._refusals = {
+                probe: (count, at_ms)
+                for probe, (count, at_ms) in self._refusals.items()
+                if probe in self._known or now_ms - at_ms < FORGOTTEN_MS
+            }
+        return {probe: known.now for probe, known in self._known.items()}
 
     def get(self, probe: str, now_ms: int) -> Verdict | None:
         """The answer to one question, if it holds."""
         known = self._known.get(probe)
-        return known.verdict if known is not None and known.until_ms > now_ms else None
+        return known.now if known is not None and known.until_ms > now_ms else None
 
     def admitted(self, probe: str) -> None:
         """A workload of this question was released on the strength of its answer."""
         known = self._known.get(probe)
-        if known is None:
-            return
-        left = known.verdict.fits - 1
-        if left > 0:
-            self._known[probe] = replace(known, verdict=replace(known.verdict, fits=left))
-        else:
-            del self._known[probe]
-        self.room_taken(known.verdict.clusters, but=probe)
+        if known is not None:
+            self._keep(probe, known.less(known.verdict.per))
+            self.room_taken(known.verdict.clusters, known.verdict.pods, but=probe)
 
     def drop(self, probe: str) -> None:
         """The answer has proved wrong."""
         self._known.pop(probe, None)
 
-    def room_taken(self, clusters: Collection[str], *, but: str = "") -> None:
-        """Something goes to one of the clusters: what was to fit there may not any more."""
+    def room_taken(self, clusters: Collection[str], pods: Pods, *, but: str = "") -> None:
+        """These pods go to one of the clusters, or to several: what was to fit there may not any more."""
         taken = frozenset(clusters)
+        self.releases += 1
+        self._released.append((taken, pods))
         for probe, known in list(self._known.items()):
-            if probe != but and known.verdict.fits > 0 and not taken.isdisjoint(known.verdict.clusters):
-                del self._known[probe]
+            if probe != but:
+                self._keep(probe, _less(known, taken, pods))
 
-    def room_given(self, clusters: Collection[str]) -> None:
-        """Something ends on one of the clusters, or one has grown: what did not fit may fit now."""
-        given = frozenset(clusters)
+    def room_given(self, room: Mapping[str, Mapping[str, int]], *, only: str = "") -> None:
+        """By cluster, what more may fit there, as of `grown`: what did not fit may fit now.
+
+        ``only``: if not empty, the question that is meant.
+        """
         for probe, known in list(self._known.items()):
-            if known.verdict.fits <= 0 and not given.isdisjoint(known.asked):
+            if known.verdict.fits > 0 or (only and probe != only):
+                continue
+            if any(is_room(room[cluster], known.verdict.pods) for cluster in known.asked & room.keys()):
                 del self._known[probe]
                 self._refusals.pop(probe, None)
-
-    def retain(self, probes: Collection[str]) -> None:
-        """Forget how often questions were refused that nobody asks any more."""
-        for probe in [probe for probe in self._refusals if probe not in probes]:
-            del self._refusals[probe]
 
     def next_due_ms(self) -> int | None:
         """When the next answer runs out; None if there is none."""
         return min((known.until_ms for known in self._known.values()), default=None)
+
+    def _keep(self, probe: str, known: _Known) -> None:
+        """Keep an answer unless it is used up."""
+        if known.lost and known.now.fits <= 0:
+            self._known.pop(probe, None)
+        else:
+            self._known[probe] = known
+
+
+def is_room(growth: Mapping[str, int], pods: Pods) -> bool:
+    """Whether one of the pods may fit now that did not.
+
+    One device more may be the last that was missing on its node. Of what every node has, like cpu, a cluster
+    always has a little more or less: that matters once it is as much as a pod asks for.
+    """
+    if ANYTHING in growth or not pods:
+        return True
+    return any(
+        growth.get(resource, 0) >= (1 if "/" in resource else amount) > 0
+        for amounts, _ in pods
+        for resource, amount in amounts
+    )
+
+
+def _less(known: _Known, clusters: frozenset[str], pods: Pods) -> _Known:
+    if known.verdict.fits <= 0 or clusters.isdisjoint(known.verdict.clusters):
+        return known
+    return known.less(displaced(pods, known.verdict.pods))

@@ -9,14 +9,18 @@ it, goes to the parent, where all of them can borrow it: of 150 GPUs shared out 
 every queue owns 1, and 50 are there for whoever needs them instead of for nobody (volcano#1096).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.quota import WHOLE_MILLI_PERCENT, Amount, Percent, Quota, ResourceQuota
 from queue_dispatcher.ledger.cells import Cell, CellTable
 from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
+
+PIECE = 500
+"""Queues whose quotas are worked out at once."""
 
 Capacities = Mapping[str, Mapping[str, int]]
 """By flavor and resource; a flavor is left out while its capacity is not known."""
@@ -49,6 +53,16 @@ class Resolved:
 
 def resolve(queues: Iterable[ClusterQueue], capacities: Capacities, table: CellTable) -> Resolved:
     """Build the tree. Of several queues of one name the last is taken."""
+    for found in resolving(queues, capacities, table):
+        if found is not None:
+            return found
+    raise AssertionError("resolving ends with what it has found")
+
+
+def resolving(
+    queues: Iterable[ClusterQueue], capacities: Capacities, table: CellTable
+) -> Iterator[Resolved | None]:
+    """`resolve` in pieces of some milliseconds, however many queues there are; the last gives the tree."""
     by_name = {queue.name: queue for queue in queues}
     problems: dict[str, list[Problem]] = {}
     misplaced = _misplaced(by_name)
@@ -56,21 +70,27 @@ def resolve(queues: Iterable[ClusterQueue], capacities: Capacities, table: CellT
         problems.setdefault(name, []).append(problem)
     parents = {name: "" if name in misplaced else queue.parent for name, queue in by_name.items()}
     has_children = set(parents.values())
-    quotas = {
-        name: _quotas(queue, name not in has_children, capacities, table, problems.setdefault(name, []))
-        for name, queue in by_name.items()
-    }
+    quotas = {}
+    for number, (name, queue) in enumerate(by_name.items(), 1):
+        quotas[name] = _quotas(
+            queue, name not in has_children, capacities, table, problems.setdefault(name, [])
+        )
+        if number % PIECE == 0:
+            yield None
     for name, rests in _rests(by_name, parents, capacities, table).items():
         for cell, rest in rests.items():
             own = quotas[name].get(cell, CellQuota())
             quotas[name][cell] = CellQuota(own.nominal + rest, own.borrowing_limit, own.lending_limit)
+    yield None
     nodes = [
         QuotaNode(name, parents[name], queue.weight_milli, quotas[name]) for name, queue in by_name.items()
     ]
+    yield None
     tree = QuotaTree(nodes, table)
+    yield None
     stopped = _stopped(by_name, parents, tree, misplaced)
     told = {name: tuple(found) for name, found in problems.items() if found}
-    return Resolved(tree, stopped, frozenset(has_children & by_name.keys()), told)
+    yield Resolved(tree, stopped, frozenset(has_children & by_name.keys()), told)
 
 
 def _misplaced(queues: Mapping[str, ClusterQueue]) -> dict[str, Problem]:
@@ -133,12 +153,12 @@ def _quotas(
     quotas = {}
     for group_index, group in enumerate(queue.groups):
         for index, flavor in enumerate(group.flavors):
-            field = f"spec.resourceGroups[{group_index}].flavors[{index}]"
+            field = partial("spec.resourceGroups[{}].flavors[{}]".format, group_index, index)
             shares = [name for name, quota in flavor.quotas.items() if _is_percent(quota)]
             if shares and flavor.flavor not in capacities:
                 problems.append(
                     Problem(
-                        field,
+                        field(),
                         f"{', '.join(shares)} as a percentage of flavor {flavor.flavor}, whose capacity is "
                         "not known; read as 0 until it is: see the ResourceFlavor, or state amounts",
                     )
@@ -159,7 +179,7 @@ def _quotas(
                 ):
                     problems.append(
                         Problem(
-                            f"{field}.resources",
+                            f"{field()}.resources",
                             f"lendingLimit of {resource} is more than its nominalQuota, which is all that a "
                             "queue without children can lend; lower it, or remove it to lend everything",
                         )
@@ -193,8 +213,10 @@ def _rests(
 
 
 def _is_percent(quota: ResourceQuota) -> bool:
-    return any(
-        isinstance(one, Percent) for one in (quota.nominal, quota.borrowing_limit, quota.lending_limit)
+    return (
+        isinstance(quota.nominal, Percent)
+        or isinstance(quota.borrowing_limit, Percent)
+        or isinstance(quota.lending_limit, Percent)
     )
 
 

@@ -59,7 +59,7 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         return None
     is_begun = bool(admission.released) or entry.uid in cache.forward
     for uid in (entry.uid,) if is_begun else admission.records:
-        member = cache.entries.get(uid)
+        member = cache.present(uid)
         if member is None:
             return None
         cache.refresh(member)

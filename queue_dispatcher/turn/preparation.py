@@ -17,7 +17,7 @@ from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
 def prepare(state: TurnState, write: Write, now: Now) -> Prepared | None:
     """The patch for the binding as it is known now; None if it is made already, or no longer wanted."""
     cache = state.cache
-    entry = cache.entries.get(write.uid)
+    entry = cache.present(write.uid)
     if entry is None:
         return None
     cache.refresh(entry)

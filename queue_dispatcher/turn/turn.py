@@ -204,11 +204,11 @@ def _take_notices(state: TurnState, now: Now) -> None:
         running = cache.running
         estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
     if cache.room:
-        room, cache.room = cache.room, set()
+        room, cache.room = cache.room, {}
         for cluster in room:
             state.room_ms[cluster] = now.elapsed_ms
         if estimates is not None:
-            estimates.verdicts.room_given(room)
+            estimates.room_given(room)
 
 
 def _probings(state: TurnState, decision: Decision, now: Now) -> list[Probing]:
@@ -226,12 +226,12 @@ def _probings(state: TurnState, decision: Decision, now: Now) -> list[Probing]:
                     uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
                 }
                 estimates.released(item.shape.probe, names, until_ms)
+            case Admit(item=item):
+                estimates.passed(_subjects(state, item))
             case Probe(item=item):
                 probing = estimates.ask(item.shape.probe, _subjects(state, item))
                 if probing is not None:
                     probings.append(probing)
-            case _:
-                pass
     return probings
 
 

@@ -6,10 +6,12 @@ changed and stayed for a while. The rates of `fairway.kube.events` bound the res
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
 
 from fairway.kube.event_series import EventType, Regarding
 from fairway.kube.events import EventWriter
+from fairway.kube.pace import Pace
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cycle.reasons import Reason, told_to
 from queue_dispatcher.dispatcher import Dispatcher
@@ -54,13 +56,16 @@ class BindingEvents:
         while True:
             await self._sleep(LOOK_EVERY_S)
             await dispatcher.controller.settled()
-            self.look(dispatcher)
+            await self.look(dispatcher)
 
-    def look(self, dispatcher: Dispatcher) -> None:
-        """Look once; the cache must be settled."""
+    async def look(self, dispatcher: Dispatcher) -> None:
+        """Look once, and let others run meanwhile."""
+        pace = Pace(time.monotonic)
         now_ms, seen = self._elapsed_ms(), self._seen
         self._seen = {}
         for entry, reason in self._standing(dispatcher):
+            if pace.is_due():
+                await pace.pause()
             kind, since_ms, is_told = seen.get(entry.uid, ("", now_ms, False))
             if kind != reason.kind:
                 since_ms, is_told = now_ms, False
@@ -74,12 +79,13 @@ class BindingEvents:
     def _standing(self, dispatcher: Dispatcher) -> Iterator[tuple[Entry, Reason]]:
         """Those that are told of, with their reasons."""
         cache, view, now_ms = dispatcher.cache, dispatcher.controller.view, self._now_ms()
-        for entry in cache.entries.values():
+        for entry in list(cache.tally.stuck.values()):
             if entry.waits is not None:
                 yield entry, entry.waits
-        for line in cache.pending.queues.values():
-            for pending in line.classes(now_ms):
-                entry = cache.entries[pending.items[0].members[0]]
-                reason = waiting_of(cache, view, entry, now_ms)
-                if reason is not None and entry.waits is None:
-                    yield entry, reason
+        for line in list(cache.pending.queues.values()):
+            for first in [pending.items[0] for pending in line.classes(now_ms)]:
+                # It may have gone since.
+                known = cache.present(first.members[0])
+                reason = waiting_of(cache, view, known, now_ms) if known is not None else None
+                if known is not None and reason is not None and known.waits is None:
+                    yield known, reason

@@ -13,8 +13,6 @@ from queue_dispatcher.bindings.state import (
     Finished,
     Foreign,
     Growing,
-    HeldWithin,
-    Placed,
     Shrinking,
     Unobserved,
     Unplaced,
@@ -122,15 +120,6 @@ def _not_running(entry: Entry, now_ms: int) -> Iterator[str]:
         return
     pods = sum(pods_at(binding.demand, share) for share in binding.placed)
     yield f"{progress.idle} of its {pods} pods do not run, as far as its clusters have reported"
-
-
-def is_unsent(entry: Entry) -> bool:
-    """Whether it is placed and Karmada sends nothing of it anywhere."""
-    binding, state = entry.binding, entry.state
-    is_placed = isinstance(state, HeldWithin | Adopted) or (
-        isinstance(state, Admitted | Shrinking) and isinstance(state.phase, Placed)
-    )
-    return is_placed and bool(binding.placed) and len(binding.progress.unsent) == len(binding.placed)
 
 
 def _is_skipped(entry: Entry) -> bool:

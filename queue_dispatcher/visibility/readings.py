@@ -8,7 +8,6 @@ from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.metrics import Readings, UsageReading
 from queue_dispatcher.sources import Sources
 from queue_dispatcher.visibility.usage import QueueUsage
-from queue_dispatcher.visibility.views import state_name
 from queue_dispatcher.visibility.waiting import counts
 
 
@@ -23,11 +22,11 @@ def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) ->
     for (queue, _), count in unadmitted.items():
         pending[queue] += count
     states: Counter[str] = Counter()
-    for entry in cache.entries.values():
-        states[state_name(entry)] += 1
-        if entry.waits is not None:
-            unadmitted["", entry.waits.kind] += 1
-            pending[""] += 1
+    for standing, count in cache.tally:
+        states[standing.state] += count
+        if standing.reason:
+            unadmitted["", standing.reason] += count
+            pending[""] += count
     usages = QueueUsage(cache, now_ms)
     queues = cache.queues.queues.cluster_queues
     tree = cache.resolved.tree

@@ -6,14 +6,16 @@ of single workloads, which change with every admission (`queue_dispatcher.visibi
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 
 from fairway.kube.client import KubeClient
 from fairway.kube.errors import Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
 from queue_dispatcher.api.cluster_queue import StopPolicy
 from queue_dispatcher.api.effect import Stated, without_effect
@@ -33,7 +35,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
 from queue_dispatcher.visibility.usage import QueueUsage
-from queue_dispatcher.workloads.queue_of import Resolved
+from queue_dispatcher.visibility.views import still_counted
 
 logger = logging.getLogger(__name__)
 
@@ -102,8 +104,11 @@ class QueueStatuses:
                 logger.exception("statuses of queues were not written")
 
     async def write(self, may_write: Callable[[], bool]) -> None:
-        """Write each status that has changed; the cache must be settled. Raises KubeError."""
+        """Write each status that has changed, and let others run meanwhile. Raises KubeError."""
+        pace = Pace(time.monotonic)
         for path, kind, status in self._statuses():
+            if pace.is_due():
+                await pace.pause()
             if not may_write():
                 return
             if self._written.get(path) == status:
@@ -138,13 +143,12 @@ class QueueStatuses:
             if status is not None:
                 self._written[kind.object_path(one.metadata.name, one.metadata.namespace)] = status
 
-    def _statuses(self) -> list[tuple[str, str, Status]]:
+    def _statuses(self) -> Iterator[tuple[str, str, Status]]:
         dispatcher = self._dispatcher
         cache = dispatcher.cache
         usages = QueueUsage(cache, self._clock.now_ms())
         tally = _tally(cache)
-        found: list[tuple[str, str, Status]] = []
-        for name, queue in cache.queues.cluster_queues.values.items():
+        for name, queue in list(cache.queues.cluster_queues.values.items()):
             if name not in cache.resolved.tree.paths:
                 continue
             path = CLUSTER_QUEUES.object_path(name)
@@ -152,22 +156,23 @@ class QueueStatuses:
             for one in usages.of(queue):
                 usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
             stopped = cache.resolved.stopped.get(name, "")
-            found.append(
-                (
-                    path,
-                    "ClusterQueue",
-                    ClusterQueueStatus(
-                        pending=tally.pending[name],
-                        admitted=tally.admitted[name],
-                        conditions=(self._active(path, stopped), *self._effective(path, queue)),
-                        flavors_usage=tuple(
-                            FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
-                            for flavor, of in usage.items()
-                        ),
+            yield (
+                path,
+                "ClusterQueue",
+                ClusterQueueStatus(
+                    pending=tally.pending[name],
+                    admitted=tally.admitted[name],
+                    conditions=(
+                        self._active(path, stopped, still_counted(cache, queue)),
+                        *self._effective(path, queue),
                     ),
-                )
+                    flavors_usage=tuple(
+                        FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
+                        for flavor, of in usage.items()
+                    ),
+                ),
             )
-        for key, local in cache.queues.local_queues.values.items():
+        for key, local in list(cache.queues.local_queues.values.items()):
             path = LOCAL_QUEUES.object_path(local.name, local.namespace)
             leads_to = local.cluster_queue
             stopped = cache.resolved.refusal(leads_to)
@@ -175,16 +180,14 @@ class QueueStatuses:
                 stopped = f"ClusterQueue {leads_to} does not exist"
             if local.stop_policy is not StopPolicy.NONE:
                 stopped = f"its stopPolicy is {local.stop_policy}"
-            found.append(
-                (
-                    path,
-                    "LocalQueue",
-                    LocalQueueStatus(
-                        pending=tally.local_pending[key],
-                        admitted=tally.local_admitted[key],
-                        conditions=(self._active(path, stopped), *self._effective(path, local)),
-                    ),
-                )
+            yield (
+                path,
+                "LocalQueue",
+                LocalQueueStatus(
+                    pending=tally.local_pending[key],
+                    admitted=tally.local_admitted[key],
+                    conditions=(self._active(path, stopped), *self._effective(path, local)),
+                ),
             )
         classes = cache.queues.service_classes.values
         others: list[tuple[str, Stated]] = [
@@ -195,17 +198,16 @@ class QueueStatuses:
             conditions = self._effective(path, of)
             # Most have nothing to be told, and never had.
             if conditions or path in self._written:
-                found.append((path, type(of).__name__, ConditionsStatus(conditions)))
-        return found
+                yield path, type(of).__name__, ConditionsStatus(conditions)
 
     def _effective(self, path: str, of: Stated) -> tuple[QueueCondition, ...]:
         before = self._before(path)
         generation = next((one.observed_generation for one in before), 0)
         return effective(without_effect(of), generation, format_ms(self._clock.now_ms()), before)
 
-    def _active(self, path: str, stopped: str) -> QueueCondition:
+    def _active(self, path: str, stopped: str, note: str = "") -> QueueCondition:
         before = self._before(path)
-        message = stopped or "the queue admits workloads"
+        message = stopped or "; ".join(filter(None, ("the queue admits workloads", note)))
         now = format_ms(self._clock.now_ms())
         generation = next((one.observed_generation for one in before), 0)
         reason = "Stopped" if stopped else "Ready"
@@ -228,17 +230,11 @@ class _Tally:
 
 def _tally(cache: Cache) -> _Tally:
     tally = _Tally()
-    for entry in cache.entries.values():
-        namespace, item = entry.binding.namespace, entry.item
-        if item is not None:
-            tally.pending[item.queue] += 1
-            tally.local_pending[f"{namespace}/{item.local_queue}"] += 1
-        charged = cache.charges.get(entry.uid)
-        if charged is not None:
-            tally.admitted[charged.queue] += 1
-            record = entry.record or entry.binding.record
-            if record is not None:
-                tally.local_admitted[f"{namespace}/{record.local_queue}"] += 1
-            elif isinstance(entry.queue, Resolved):
-                tally.local_admitted[f"{namespace}/{entry.queue.local_queue}"] += 1
+    for standing, count in cache.tally:
+        if standing.queue:
+            tally.pending[standing.queue] += count
+            tally.local_pending[f"{standing.namespace}/{standing.local_queue}"] += count
+        if standing.is_charged:
+            tally.admitted[standing.charged] += count
+            tally.local_admitted[f"{standing.namespace}/{standing.charged_local}"] += count
     return tally

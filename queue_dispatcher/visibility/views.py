@@ -6,6 +6,7 @@ and positions are true for everybody, and nothing is named.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,36 +18,42 @@ from fairway.visibility import (
     WorkloadList,
     WorkloadView,
 )
-from queue_dispatcher.api.cluster_queue import StopPolicy
+from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.api.effect import without_effect
 from queue_dispatcher.bindings.state import (
-    Admitted,
     Adopted,
-    Finished,
     Foreign,
     Growing,
-    HeldWithin,
     Pending,
-    Placed,
-    Reassert,
-    Shrinking,
-    Unobserved,
     Unresolved,
 )
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.fleet import GRACE_MS
 from queue_dispatcher.cache.indexes import charged_name, queue_name
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
-from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, is_unsent, notes_of
+from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
-from queue_dispatcher.visibility.waiting import counts, positions, waiting_of
+from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
+MAX_LOST = 3
+"""Clusters that are not Ready and are named."""
+
+
+class _Row(NamedTuple):
+    """One workload and where it stands, from 1; ``others_before``: items that the viewer does not see."""
+
+    entry: Entry
+    position: int
+    local_position: int
+    others_before: int
 
 
 class Views:
@@ -65,7 +72,7 @@ class Views:
         for queue, kind, count in counts(self._cache, self._view, self._now_ms):
             of = waiting.setdefault(queue, {})
             of[kind] = of.get(kind, 0) + count
-        admitted = self._admitted()
+        admitted = self._cache.tally.admitted
         names = [node.name for node in self._cache.resolved.tree.nodes]
         seen = self._seen_queues()
         shown = [name for name in names if name in seen]
@@ -95,10 +102,10 @@ class Views:
         if name not in self._seen_queues():
             return None
         waiting: dict[str, int] = {}
-        for queue, kind, count in counts(self._cache, self._view, self._now_ms):
-            if queue == name:
-                waiting[kind] = waiting.get(kind, 0) + count
-        found = self._queue(name, self._admitted().get(name, 0), waiting, self._line(name, offset, limit))
+        for _, kind, count in counts(self._cache, self._view, self._now_ms, only=name):
+            waiting[kind] = waiting.get(kind, 0) + count
+        admitted = self._cache.tally.admitted.get(name, 0)
+        found = self._queue(name, admitted, waiting, self._line(name, offset, limit))
         return msgspec.structs.replace(found, other_pending=self._others_in(name))
 
     def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
@@ -109,13 +116,13 @@ class Views:
             return None
         entries = [
             entry
-            for entry in self._cache.entries.values()
-            if entry.binding.namespace == namespace and self._local_queue(entry) == name and self._sees(entry)
+            for entry in self._cache.in_namespace(namespace)
+            if self._local_queue(entry) == name and self._sees(entry)
         ]
         pending = [entry for entry in entries if self._waits(entry)]
         queue = queues.cluster_queues.get(local.cluster_queue)
         wanted = {entry.uid for entry in pending}
-        standing = (each for each in self._standing(local.cluster_queue) if each[0].uid in wanted)
+        standing = (row for row in self._rows(local.cluster_queue) if row.entry.uid in wanted)
         stopped = "its ClusterQueue does not exist"
         if queue is not None:
             stopped = self._cache.resolved.refusal(queue.name)
@@ -129,40 +136,35 @@ class Views:
             problems=[str(problem) for problem in (*local.problems, *without_effect(local))],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
-            workloads=[
-                self.workload(entry, before) for entry, before in islice(standing, offset, offset + limit)
-            ],
+            workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],
         )
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
         """All workloads of that name; ``name`` may be the workload's or its binding's."""
-        found = [entry for entry in self._named(name) if entry.binding.workload.namespace == namespace]
+        found = list(self._named(namespace, name))
         found.sort(key=lambda entry: (entry.binding.workload.kind, entry.binding.name))
         return WorkloadList(workloads=[self.workload(entry) for entry in found])
 
     def namespaces_of(self, name: str) -> list[str]:
         """Where there are workloads of that name, sorted."""
-        return sorted({entry.binding.workload.namespace for entry in self._named(name)} - {""})
+        namespaces = set(self._cache.namespaces()) - {""}
+        return sorted(one for one in namespaces if next(self._named(one, name), None) is not None)
 
-    def _named(self, name: str) -> Iterator[Entry]:
-        for entry in self._cache.entries.values():
-            names = (entry.binding.workload.name, entry.binding.name)
+    def _named(self, namespace: str, name: str) -> Iterator[Entry]:
+        for entry in self._cache.named(namespace, name):
             is_shown = not isinstance(entry.state, Foreign) or is_foreign_work(entry)
-            if name in names and is_shown and self._sees(entry):
+            if is_shown and self._sees(entry):
                 yield entry
 
-    def workload(self, entry: Entry, others_before: int | None = None) -> WorkloadView:
-        """One workload, which the viewer sees; ``others_before`` is worked out where it is not given."""
+    def workload(self, entry: Entry, row: _Row | None = None) -> WorkloadView:
+        """One workload, which the viewer sees; where it stands is worked out where it is not known."""
         binding, state = entry.binding, entry.state
         record = entry.record or binding.record
         reason = waiting_of(self._cache, self._view, entry, self._now_ms) or held_apart(entry)
         if reason is not None:
             reason = told_to(self._viewer.sees, reason)
-        item = self._cache.pending.item_of(entry)
-        position, local_position = positions(self._cache, item, self._now_ms) if item else (0, 0)
-        before = others_before
-        if before is None:
-            before = self._others_before(entry, item.queue) if item is not None and position else 0
+        if row is None:
+            row = self._row(entry)
         enqueued_ms = binding.created_ms
         if isinstance(state, Pending | Growing | Unresolved):
             enqueued_ms = state.enqueued_ms
@@ -179,8 +181,8 @@ class Views:
             cluster_queue=charged_name(entry) or queue_name(entry),
             service_class=service_class.name if service_class is not None else "",
             priority=record.priority if record is not None else entry.priority.value,
-            position_in_cluster_queue=position,
-            position_in_local_queue=local_position,
+            position_in_cluster_queue=row.position,
+            position_in_local_queue=row.local_position,
             enqueued_at=format_ms(enqueued_ms) if enqueued_ms else "",
             admitted_at=format_ms(record.admitted_ms) if record is not None else "",
             request=dict(record.requests if record is not None else binding.demand.total(_copies(entry))),
@@ -188,7 +190,7 @@ class Views:
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
             note=notes_of(entry, self._now_ms),
-            others_before=before,
+            others_before=row.others_before,
         )
 
     def _queue(
@@ -211,7 +213,7 @@ class Views:
             strategy="" if name in self._cache.resolved.inner else queue.strategy,
             weight_milli=queue.weight_milli,
             stopped=self._cache.resolved.stopped.get(name, ""),
-            problems=[str(problem) for problem in problems],
+            problems=[*map(str, problems), *filter(None, (still_counted(self._cache, queue),))],
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
@@ -232,23 +234,46 @@ class Views:
         return sorted(gone)
 
     def _line(self, name: str, offset: int, limit: int) -> list[WorkloadView]:
-        standing = islice(self._standing(name), offset, offset + limit)
-        return [self.workload(entry, before) for entry, before in standing]
+        rows = self._page(name, offset, limit) if self._viewer.sees_all else None
+        if rows is None:
+            rows = islice(self._rows(name), offset, offset + limit)
+        return [self.workload(row.entry, row) for row in rows]
 
-    def _standing(self, name: str) -> Iterator[tuple[Entry, int]]:
-        """What the viewer sees of the queue's line, in order, and how many others are before each."""
+    def _page(self, name: str, offset: int, limit: int) -> Iterator[_Row] | None:
+        """Part of `_rows` of a viewer that sees all; None where groups wait, who are several in one place."""
         line = self._cache.pending.queues.get(name)
         queue = self._cache.queues.queues.cluster_queues.get(name)
+        if line is None or queue is None or self._cache.pending.has_groups(name):
+            return None
+        return (
+            _Row(entry, position, positions(self._cache, item, self._now_ms)[1], 0)
+            for position, item in enumerate(page(line, offset, limit, self._now_ms, queue.ageing), offset + 1)
+            for entry in (self._cache.entries[item.members[0]],)
+        )
+
+    def _rows(self, name: str) -> Iterator[_Row]:
+        """What the viewer sees of the queue's line, in order."""
+        line = self._cache.pending.queues.get(name)
+        queue = self._cache.queues.queues.cluster_queues.get(name)
+        if line is None or queue is None:
+            return
         others = 0
-        for item in (
-            line.ordered(self._now_ms, queue.ageing) if line is not None and queue is not None else ()
-        ):
-            if not self._sees_item(item):
+        local: dict[tuple[str, str], int] = {}
+        for position, item in enumerate(line.ordered(self._now_ms, queue.ageing), 1):
+            own = (item.namespace, item.local_queue)
+            local[own] = local_position = local.get(own, 0) + 1
+            seen = [entry for uid in item.members if self._sees(entry := self._cache.entries[uid])]
+            if not seen:
                 others += 1
-            for uid in item.members:
-                entry = self._cache.entries[uid]
-                if self._sees(entry):
-                    yield entry, others
+            for entry in seen:
+                yield _Row(entry, position, local_position, others)
+
+    def _row(self, entry: Entry) -> _Row:
+        """Where one entry stands."""
+        item = self._cache.pending.item_of(entry)
+        position, local_position = positions(self._cache, item, self._now_ms) if item else (0, 0)
+        before = self._others_before(entry, item.queue) if item is not None and position else 0
+        return _Row(entry, position, local_position, before)
 
     def _sees(self, entry: Entry) -> bool:
         """Whether the viewer may read of the binding, and of the workload that it says it is about."""
@@ -273,9 +298,10 @@ class Views:
             # A LocalQueue may name any ClusterQueue; it leads to those that take its namespace.
             if queue.takes(self._cache.queues.namespace(local.namespace).labels):
                 seen.update(self._usage.with_those_above(queue.name))
-        for entry in self._cache.entries.values():
-            if self._sees(entry) and self._is_admitted(entry):
-                seen.update(self._usage.with_those_above(charged_name(entry) or queue_name(entry)))
+        for namespace in filter(self._viewer.sees, self._cache.namespaces()):
+            for entry in self._cache.in_namespace(namespace):
+                if self._sees(entry) and self._is_admitted(entry):
+                    seen.update(self._usage.with_those_above(charged_name(entry) or queue_name(entry)))
         return seen & queues.cluster_queues.keys()
 
     def _others_in(self, name: str) -> int:
@@ -287,15 +313,7 @@ class Views:
     def _others_before(self, entry: Entry, queue: str) -> int:
         if self._viewer.sees_all:
             return 0
-        return next((before for found, before in self._standing(queue) if found is entry), 0)
-
-    def _admitted(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for entry in self._cache.entries.values():
-            if self._is_admitted(entry):
-                name = charged_name(entry) or queue_name(entry)
-                found[name] = found.get(name, 0) + 1
-        return found
+        return next((row.others_before for row in self._rows(queue) if row.entry is entry), 0)
 
     def _is_admitted(self, entry: Entry) -> bool:
         return self._cache.charges.get(entry.uid) is not None
@@ -306,7 +324,7 @@ class Views:
     def _unresolved(self) -> Iterable[Entry]:
         return (
             entry
-            for entry in self._cache.entries.values()
+            for entry in self._cache.tally.stuck.values()
             if isinstance(entry.state, Unresolved) and not queue_name(entry)
         )
 
@@ -320,33 +338,13 @@ class Views:
         return state.local_queue if isinstance(state, Growing) else ""
 
 
-def state_name(entry: Entry) -> str:
-    """The state in one word, as people are shown it."""
-    if entry.record is not None:
-        return "Admitted"
-    if is_unsent(entry):
-        return "DispatchingSuspended"
-    match entry.state:
-        case Unresolved():
-            return "Held"
-        case Pending() | Reassert():
-            return "Held" if entry.waits is not None else "Pending"
-        case Growing():
-            return "Growing"
-        case Admitted(phase=Placed(starting=starting)) | Shrinking(phase=Placed(starting=starting)):
-            return "Starting" if starting else "Placed"
-        case HeldWithin():
-            return "Placed"
-        case Admitted(phase=Unobserved()) | Shrinking(phase=Unobserved()):
-            return "Unobserved"
-        case Admitted() | Shrinking():
-            return "Admitted"
-        case Adopted():
-            return "Adopted"
-        case Finished():
-            return "Finished"
-        case Foreign(not_gated=why):
-            return "NotGated" if why else "Foreign"
+def still_counted(cache: Cache, queue: ClusterQueue) -> str:
+    """What to know of a queue whose percentages count clusters that are not Ready; empty if none do."""
+    lost = cache.counted_though_lost(queue)
+    if not lost:
+        return ""
+    named = ", ".join([*lost[:MAX_LOST], *([f"{len(lost) - MAX_LOST} more"] if len(lost) > MAX_LOST else [])])
+    return f"percentages still count what is not Ready, for {GRACE_MS // 60_000} minutes each: {named}"
 
 
 def _copies(entry: Entry) -> int:

@@ -1,15 +1,20 @@
 """Why a binding waits, as of the last cycle."""
 
-from collections.abc import Iterator
+import heapq
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.pending_queues import own_line
 from queue_dispatcher.cycle.actions import ClassKey
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.order import rank
+from queue_dispatcher.cycle.order import Rank, rank
+from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason, backing_off
 from queue_dispatcher.turn.state import View
 
@@ -50,27 +55,55 @@ def positions(cache: Cache, item: Item, now_ms: int) -> tuple[int, int]:
     if line is None or queue is None:
         return 0, 0
     position = line.position(item.id, now_ms, queue.ageing)
-    if not position:
-        return 0, 0
-    own = _standing(item, queue.ageing, now_ms)
-    ahead = sum(
-        other.local_queue == item.local_queue
-        and other.namespace == item.namespace
-        and _standing(other, queue.ageing, now_ms) < own
-        for other in line
-    )
-    return position, ahead + 1
+    own = cache.pending.own_lines.get(own_line(item))
+    if not position or own is None:
+        return position, 0
+    own.advance(now_ms)
+    return position, own.position(item.id, now_ms, queue.ageing)
 
 
-def _standing(item: Item, ageing: Ageing, now_ms: int) -> tuple[int, int, tuple[int, int, str]]:
-    """Compares as the line is ordered: what is due first, the rest by when it is."""
-    is_later = item.due_ms > now_ms
-    return (int(is_later), item.due_ms if is_later else 0, rank(item, ageing, now_ms))
+def page(line: PendingQueue, offset: int, limit: int, now_ms: int, ageing: Ageing) -> Iterator[Item]:
+    """Items of the line as `PendingQueue.ordered` has them, from an offset on, without a walk over others."""
+
+    def place(item: Item) -> Rank:
+        return rank(item, ageing, now_ms)
+
+    lines = [one.items for one in line.classes(now_ms)]
+    due = sum(map(len, lines))
+    starts = _split(lines, min(offset, due), place)
+    parts = [items[start : start + limit] for items, start in zip(lines, starts, strict=True)]
+    later = line.later(now_ms)[max(0, offset - due) : max(0, offset + limit - due)]
+    yield from islice(heapq.merge(*parts, key=place), limit)
+    yield from later
 
 
-def counts(cache: Cache, view: View, now_ms: int) -> Iterator[tuple[str, str, int]]:
-    """Queue, kind of reason, and how many items in its line wait for that; more than once where it varies."""
-    for name, line in cache.pending.queues.items():
+def _split(lines: Sequence[Sequence[Item]], count: int, place: Callable[[Item], Rank]) -> list[int]:
+    """How many of each line are among the first so many of all; each line is in order."""
+    least, most = [0] * len(lines), [len(items) for items in lines]
+    while any(low < high for low, high in zip(least, most, strict=True)):
+        widest = max(range(len(lines)), key=lambda number: most[number] - least[number])
+        middle = (least[widest] + most[widest]) // 2
+        pivot = place(lines[widest][middle])
+        before = [
+            bisect_left(items, pivot, low, high, key=place)
+            for items, low, high in zip(lines, least, most, strict=True)
+        ]
+        if sum(before) < count:
+            least = before
+            least[widest] = middle + 1
+        else:
+            most = before
+    return least
+
+
+def counts(cache: Cache, view: View, now_ms: int, only: str = "") -> Iterator[tuple[str, str, int]]:
+    """Queue, kind of reason, and how many items in its line wait for that; more than once where it varies.
+
+    ``only``: if not empty, the queue that is meant.
+    """
+    queues = cache.pending.queues
+    for name in queues if not only else {only} & queues.keys():
+        line = queues[name]
         for pending in line.classes(now_ms):
             reason = view.waits.get(pending.key, view.undecided)
             yield name, reason.kind, len(pending.items)

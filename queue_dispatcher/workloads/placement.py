@@ -119,20 +119,27 @@ def missing(placement: Placement, fleet: Iterable[Cluster]) -> tuple[str, ...]:
     return tuple(sorted(named - {cluster.name for cluster in fleet}))
 
 
-def copies(placement: Placement, is_set: bool, fleet: Iterable[Cluster]) -> int:
+def by_group(placement: Placement, fleet: Iterable[Cluster]) -> tuple[int, ...]:
+    """How many of the clusters each affinity group of the placement permits; one number where it has none.
+
+    A cluster counts by itself, so the numbers of a fleet are the sums of those of its clusters.
+    """
+    clusters = [cluster for cluster in fleet if placement.permits(cluster)]
+    if not placement.groups:
+        return (len(clusters),)
+    return tuple(sum(_matches(group, cluster) for cluster in clusters) for group in placement.groups)
+
+
+def copies(placement: Placement, is_set: bool, permitted: Iterable[int]) -> int:
     """How many clusters get all of the workload: what its demand is multiplied with; 1 at least.
 
     More than 1 only where replicas are duplicated, or for a set of components, which Karmada gives to every
     cluster that it chooses. Before placement that is an upper bound: as many as the largest affinity group
-    permits, within the placement's limit.
+    permits (``permitted``: by `by_group`), within the placement's limit.
     """
     if not (placement.is_duplicated or is_set):
         return 1
-    clusters = [cluster for cluster in fleet if placement.permits(cluster)]
-    most = max(
-        (sum(_matches(group, cluster) for cluster in clusters) for group in placement.groups),
-        default=len(clusters),
-    )
+    most = max(permitted)
     return max(1, min(most, placement.max_clusters) if placement.max_clusters else most)
 
 

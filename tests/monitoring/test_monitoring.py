@@ -164,7 +164,7 @@ def test_states_in_queries_are_states_of_bindings() -> None:
         if one.name == "fairway_bindings" and label == "state"
     }
     assert states
-    # The words of `queue_dispatcher.visibility.views.state_name`.
+    # The words of `queue_dispatcher.cache.tally.state_name`.
     assert states <= {"Held", "Pending", "Admitted", "Placed", "Growing", "Adopted", "Finished"}
 
 

@@ -151,9 +151,9 @@ def test_events_name_no_workload_of_another_namespace() -> None:
         writer, now_ms = Writer(), [0]
         clock = world.dispatcher.controller._clock
         events = BindingEvents(writer, lambda: now_ms[0], clock.now_ms)  # type: ignore[arg-type]  # it only records
-        events.look(world.dispatcher)
+        await events.look(world.dispatcher)
         now_ms[0] += 60_000
-        events.look(world.dispatcher)
+        await events.look(world.dispatcher)
         heard = [message for namespace, message in writer.told if namespace == ALPHA]
         assert any("a workload of another namespace is at the head" in message for message in heard)
         assert not any(MARK in message for message in heard)

@@ -20,7 +20,7 @@ from admin.doctor.objects.seen import Seen, seen
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.workloads.fleet import Cluster
-from queue_dispatcher.workloads.placement import copies
+from queue_dispatcher.workloads.placement import by_group, copies
 
 _AGGREGATED: Final[Mapping[str, object]] = {
     "replicaSchedulingType": "Divided",
@@ -78,7 +78,7 @@ def _gangs(evidence: Evidence) -> Iterator[Finding]:
 
 def _apart(policy: Policy, lacking: str, fleet: Collection[Cluster], found: Seen) -> Case:
     """What becomes of the gangs of a policy that does not keep each in one cluster where it fits."""
-    where = copies(policy.placement, True, fleet)
+    where = copies(policy.placement, True, by_group(policy.placement, fleet))
     becomes = (
         "each of several clusters gets a whole copy of every such workload"
         if where > 1

@@ -15,7 +15,7 @@ from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.workloads.demand import Component, Placed
 from queue_dispatcher.workloads.finished import FieldRule
 from queue_dispatcher.workloads.fleet import Cluster
-from queue_dispatcher.workloads.placement import copies, permitted
+from queue_dispatcher.workloads.placement import by_group, copies, permitted
 from tests.dispatcher.bindings.builders import (
     ADMITTED_MS,
     CREATED_MS,
@@ -275,7 +275,7 @@ class TestPlacement:
     def test_copies(self, placement: dict[str, object], expected: int) -> None:
         one = binding(spec={"placement": placement})
         assert one.placement is not None
-        assert copies(one.placement, one.demand.is_set, FLEET) == expected
+        assert copies(one.placement, one.demand.is_set, by_group(one.placement, FLEET)) == expected
 
     def test_fixed_weights_ignore_spread_constraints(self) -> None:
         scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
@@ -286,7 +286,7 @@ class TestPlacement:
             placement = {"replicaScheduling": strategy, "spreadConstraints": spread}
             one = binding(spec={"replicas": 0, "components": components, "placement": placement})
             assert one.placement is not None
-            assert copies(one.placement, one.demand.is_set, FLEET) == expected
+            assert copies(one.placement, one.demand.is_set, by_group(one.placement, FLEET)) == expected
 
 
 def test_what_bindings_have_in_common_is_one_object() -> None:

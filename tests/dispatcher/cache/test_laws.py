@@ -1,6 +1,7 @@
 """Whatever happened in whatever order: the cache is as if it had just been read."""
 
 import random
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -15,13 +16,17 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FL
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
+from queue_dispatcher.cache.tally import standing_of
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
 SCOPE = Scope(builtin_catalogue())
+NOW_MS = 1_800_000_000_000
+JUST_NOW, LONG_AGO = "2027-01-15T07:58:00Z", "2027-01-15T07:50:00Z"
 JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
 
 
@@ -29,7 +34,7 @@ class Feed:
     """Feeds one cache with objects, as reflectors do."""
 
     def __init__(self) -> None:
-        self.cache = Cache(SCOPE, lambda: None)
+        self.cache = Cache(SCOPE, lambda: None, probes=True)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
@@ -53,6 +58,7 @@ class Feed:
     def summary(self) -> dict[str, object]:
         """All that follows, as two of them can be compared: cells are numbered as they come up."""
         cache = self.cache
+        cache.advance(Moment(NOW_MS))
         while not cache.settle(7):
             pass
         name = cache.table.name
@@ -66,6 +72,25 @@ class Feed:
             "charges": {uid: (entry.queue, named(entry.charge)) for uid, entry in cache.charges},
             "ledger": {q: named(charge) for q, charge in cache.charges.ledger.charges().items()},
             "recomputed": {q: named(charge) for q, charge in cache.charges.recomputed().charges().items()},
+            "on clusters": {
+                cluster: named(tuple(cache.charges.on(cluster).items())) for cluster in ("m0", "m1", "m2")
+            },
+            "envelope": {
+                name(cell): left
+                for cell, left in cache.envelope().items()
+                if cache.charges.ledger.totals.get(cell)
+            },
+            "owned": {name: cache.fleet.owned(name) for name in cache.fleet.flavors},
+            "nominal": {
+                (node.name, *name(cell)): cache.resolved.tree.limits(cell).nominal[number]
+                for number, node in enumerate(cache.resolved.tree.nodes)
+                for cell in range(len(cache.table))
+                if cache.resolved.tree.limits(cell).nominal[number]
+            },
+            "never": {uid: e.item.shape.never for uid, e in cache.entries.items() if e.item is not None},
+            "tally": sorted(cache.tally),
+            "stuck": sorted(cache.tally.stuck),
+            "admitted": dict(cache.tally.admitted),
             "lines": {
                 queue: sorted(
                     (item.id, item.members, item.priority, item.enqueued_ms, item.due_ms, item.shape.key)
@@ -101,6 +126,14 @@ def binding(chance: random.Random, number: int, version: int) -> Obj:
         duplicated=chance.random() < 0.2,
         more={"clusters": [{"name": "m0", "replicas": 1}]} if chance.random() < 0.3 else None,
     )
+    if chance.random() < 0.3:
+        tier = {"labelSelector": {"matchLabels": {"tier": chance.choice("ab")}}}
+        made["spec"]["placement"]["clusterAffinities"] = [
+            {"affinityName": "first", **tier},
+            {"affinityName": "then", "clusterNames": ["m0", "m9"]},
+        ]
+    if chance.random() < 0.3:
+        made["spec"]["placement"]["clusterTolerations"] = [{"operator": "Exists"}]
     meta(made, f"w{number}-job", "team", version)
     if chance.random() < 0.4:
         record = AdmissionRecord(
@@ -151,10 +184,15 @@ def change(chance: random.Random, version: int) -> tuple[str, str, Obj | None]:
         case CLUSTERS.name:
             ready, tier = chance.random() < 0.8, {"tier": chance.choice("ab")}
             made = objects.cluster(f"m{number}", chance.choice((4, 8)), ready=ready, labels=tier)
+            if chance.random() < 0.3:
+                made["spec"]["taints"] = [{"key": "out", "effect": "NoSchedule"}]
+            if not ready:
+                made["status"]["conditions"][0]["lastTransitionTime"] = chance.choice((JUST_NOW, LONG_AGO))
             obj = meta(made, f"m{number}", "", version)
         case RESOURCE_FLAVORS.name:
             number %= 2
-            made = objects.flavor(f"f{number}", *chance.sample(("m0", "m1", "m2"), 2))
+            spec: Obj = {"clusterSelector": {"matchLabels": {"tier": "a"}}} if chance.random() < 0.3 else {}
+            made = objects.flavor(f"f{number}", *chance.sample(("m0", "m1", "m2"), 2), **spec)
             obj = meta(made, f"f{number}", "", version)
         case CLUSTER_QUEUES.name:
             quotas = {
@@ -196,6 +234,8 @@ def test_incremental_equals_recomputed(seed: int, steps: int, looks: int) -> Non
         fresh.put(kind, obj)
     found, expected = feed.summary(), fresh.summary()
     assert found["ledger"] == found["recomputed"]
+    entries, charges = feed.cache.entries, feed.cache.charges
+    assert dict(feed.cache.tally) == Counter(standing_of(e, charges.get(uid)) for uid, e in entries.items())
     for part, value in expected.items():
         assert found[part] == value, part
 
@@ -217,3 +257,45 @@ def test_the_order_of_events_does_not_matter(seed: int) -> None:
             feed.put(kind, obj)
         summaries.append(feed.summary())
     assert summaries[0] == summaries[1]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
+def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(seed: int, steps: int) -> None:
+    chance = random.Random(seed)
+    feed, current = Feed(), dict[tuple[str, str], Obj]()
+
+    def put(kind: str, key: str, obj: Obj | None) -> None:
+        if obj is None:
+            current.pop((kind, key), None)
+            feed.delete(kind, key)
+        else:
+            current[kind, key] = obj
+            feed.put(kind, obj)
+
+    for name in ("main", "other"):
+        put(LOCAL_QUEUES.name, f"team/{name}", meta(objects.local_queue(name, "q0"), name, "team", 1))
+    put(CLUSTER_QUEUES.name, "q0", meta(objects.cluster_queue("q0", {"f0": 8, "f1": "50%"}), "q0", "", 1))
+    # Some are alike: one is looked at for all. Some may find no cluster, and are told which they miss.
+    for number, named in enumerate((("m0", "m1"), ("m0", "m1"), ("m0", "m1"), ("m2", "m9"), ("m2", "m9"))):
+        made = objects.binding(f"a{number}", clusters=named, labels={"fairway.dev/queue": "main"})
+        put(RESOURCE_BINDINGS.name, f"team/a{number}-job", meta(made, f"a{number}-job", "team", 1))
+        put(JOBS.name, f"team/a{number}", meta(objects.job(f"a{number}"), f"a{number}", "team", 1))
+    version = 1
+    clusters: list[tuple[str, str, Obj | None]] = []
+    while len(clusters) < steps:
+        version += 1
+        kind, key, obj = change(chance, version)
+        if kind == CLUSTERS.name:
+            clusters.append((kind, key, obj))
+        elif kind not in (CLUSTER_QUEUES.name, LOCAL_QUEUES.name):
+            put(kind, key, obj)
+    for step in clusters:
+        feed.summary()
+        put(*step)
+    fresh = Feed()
+    for (kind, _), obj in current.items():
+        fresh.put(kind, obj)
+    found, expected = feed.summary(), fresh.summary()
+    for part, value in expected.items():
+        assert found[part] == value, part

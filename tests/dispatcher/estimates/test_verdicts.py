@@ -1,9 +1,30 @@
-"""For how long an answer holds."""
+"""For how long an answer holds, and how much of it is left."""
 
+import random
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queue_dispatcher.cycle.displacement import UNKNOWN, Pods, displaced
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.estimates.verdicts import FIRST_REFUSAL_MS, FITS_MS, MAX_REFUSAL_MS, Verdicts
+from queue_dispatcher.estimates.verdicts import (
+    FIRST_REFUSAL_MS,
+    FITS_MS,
+    FORGOTTEN_MS,
+    MAX_REFUSAL_MS,
+    Verdicts,
+    is_room,
+)
+from queue_dispatcher.workloads.fleet import ANYTHING
 
 M1, M2 = frozenset({"m1"}), frozenset({"m2"})
+GPU = "nvidia.com/gpu"
+
+
+def pods(gpus: int, cpu: int = 0, count: int = 1) -> Pods:
+    return (((("cpu", cpu), (GPU, gpus)), count),)
 
 
 def test_an_answer_holds_until_its_time_is_up() -> None:
@@ -24,48 +45,174 @@ def test_each_admission_takes_one_and_the_last_takes_the_answer() -> None:
     verdicts.admitted("q")
 
 
-def test_an_admission_makes_other_answers_about_its_clusters_void() -> None:
+@pytest.mark.parametrize(
+    ("by", "of", "expected"),
+    [
+        (pods(1), pods(8), 1),
+        (pods(8), pods(1), 8),
+        (pods(8), pods(3), 3),
+        (pods(8, count=4), pods(8), 4),
+        (pods(1, cpu=64), pods(1, cpu=8), 8),
+        # It takes a place for a pod, if nothing else.
+        (pods(0, cpu=64), pods(1), 1),
+        # Pods of several kinds may have to go for each of the resources.
+        (pods(2, cpu=16), (*pods(2), *pods(0, cpu=8)), 1 + 2),
+        ((), pods(1), UNKNOWN),
+        (pods(1), (), UNKNOWN),
+    ],
+)
+def test_whose_place_a_release_takes(by: Pods, of: Pods, expected: int) -> None:
+    assert displaced(by, of) == expected
+
+
+def test_an_admission_takes_of_other_answers_about_its_clusters_what_it_may_displace() -> None:
     verdicts = Verdicts()
-    verdicts.put("q", Verdict(5, M1), M1, 0)
-    verdicts.put("same", Verdict(5, M1 | M2), M1 | M2, 0)
-    verdicts.put("other", Verdict(5, M2), M2, 0)
-    verdicts.put("refused", Verdict(0), M1, 0)
+    verdicts.put("q", Verdict(5, M1, pods=pods(8)), M1, 0)
+    verdicts.put("same", Verdict(10, M1 | M2, pods=pods(1)), M1 | M2, 0)
+    verdicts.put("used up", Verdict(8, M1, pods=pods(1)), M1, 0)
+    verdicts.put("whole", Verdict(5, M1, pods=pods(1), per=4), M1, 0)
+    verdicts.put("unknown", Verdict(5, M1), M1, 0)
+    verdicts.put("elsewhere", Verdict(5, M2, pods=pods(1)), M2, 0)
+    verdicts.put("refused", Verdict(0, pods=pods(1)), M1, 0)
     verdicts.admitted("q")
-    assert verdicts.current(1).keys() == {"q", "other", "refused"}
+    left = {probe: verdict.fits for probe, verdict in verdicts.current(1).items()}
+    assert left == {"q": 4, "same": 2, "whole": 3, "elsewhere": 5, "refused": 0}
 
 
-def test_room_makes_refusals_void_where_it_appears() -> None:
+def test_an_answer_counts_what_was_released_after_it_was_asked_for() -> None:
     verdicts = Verdicts()
-    verdicts.put("here", Verdict(0), M1, 0)
-    verdicts.put("there", Verdict(0), M2, 0)
-    verdicts.put("fits", Verdict(1, M1), M1, 0)
-    verdicts.room_given(M1)
-    assert verdicts.current(1).keys() == {"there", "fits"}
+    verdicts.room_taken(M1, pods(1))
+    known = verdicts.releases
+    verdicts.room_taken(M1, pods(2))
+    verdicts.put("q", Verdict(5, M1, pods=pods(1)), M1, 0, known)
+    verdicts.put("used up", Verdict(2, M1, pods=pods(1)), M1, 0, known)
+    assert {probe: verdict.fits for probe, verdict in verdicts.current(1).items()} == {"q": 3}
+
+
+@pytest.mark.parametrize(
+    ("growth", "expected"),
+    [
+        ({"cpu": 1}, False),
+        ({"cpu": 8000}, True),
+        ({GPU: 1}, True),
+        ({"memory": 1 << 40}, False),
+        ({ANYTHING: 1}, True),
+        ({}, False),
+    ],
+)
+def test_room_for_a_question_is_of_what_it_asks_for(growth: Mapping[str, int], expected: bool) -> None:
+    asked = pods(8, cpu=8000)
+    assert is_room(growth, asked) == expected
+    verdicts = Verdicts()
+    verdicts.put("q", Verdict(0, pods=asked), M1, 0)
+    verdicts.room_given({"m2": {GPU: 8}})
+    assert verdicts.current(1).keys() == {"q"}
+    verdicts.room_given({"m1": growth})
+    assert verdicts.current(1).keys() == (set() if expected else {"q"})
+
+
+def test_room_makes_no_answer_void_that_something_fits() -> None:
+    verdicts = Verdicts()
+    verdicts.put("q", Verdict(1, M1), M1, 0)
+    verdicts.room_given({"m1": {GPU: 1}})
+    assert verdicts.current(1).keys() == {"q"}
 
 
 def test_what_is_refused_again_and_again_is_asked_less_often_until_room_appears() -> None:
     verdicts = Verdicts()
     now_ms, pauses = 0, []
     for _ in range(8):
-        verdicts.put("q", Verdict(0), M1, now_ms)
+        verdicts.put("q", Verdict(0, pods=pods(1)), M1, now_ms)
         due_ms = verdicts.next_due_ms()
         assert due_ms is not None
         pauses.append(due_ms - now_ms)
         now_ms = due_ms
+        # Clusters report all the time.
+        verdicts.room_given({"m1": {"cpu": 1}})
         verdicts.current(now_ms)
     assert pauses[:3] == [FIRST_REFUSAL_MS, 2 * FIRST_REFUSAL_MS, 4 * FIRST_REFUSAL_MS]
     assert pauses[-1] == MAX_REFUSAL_MS
-    verdicts.put("q", Verdict(0), M1, now_ms)
-    verdicts.room_given(M1)
-    verdicts.put("q", Verdict(0), M1, now_ms)
+    verdicts.put("q", Verdict(0, pods=pods(1)), M1, now_ms)
+    verdicts.room_given({"m1": {GPU: 1}})
+    verdicts.put("q", Verdict(0, pods=pods(1)), M1, now_ms)
     assert verdicts.next_due_ms() == now_ms + FIRST_REFUSAL_MS
 
 
 def test_questions_that_nobody_asks_are_forgotten() -> None:
     verdicts = Verdicts()
     verdicts.put("q", Verdict(0), M1, 0)
-    verdicts.current(MAX_REFUSAL_MS)
-    verdicts.retain(())
-    verdicts.put("q", Verdict(0), M1, 100_000)
-    assert verdicts.next_due_ms() == 100_000 + FIRST_REFUSAL_MS
+    verdicts.current(FORGOTTEN_MS)
+    verdicts.put("q", Verdict(0), M1, FORGOTTEN_MS)
+    assert verdicts.next_due_ms() == FORGOTTEN_MS + FIRST_REFUSAL_MS
     assert len(verdicts) == 1
+
+
+def test_alternating_workloads_share_their_answers() -> None:
+    verdicts, asked = Verdicts(), 0
+    clusters = frozenset(f"m{number}" for number in range(500))
+    for number in range(200):
+        probe = f"q{number % 20}"
+        if verdicts.get(probe, number) is None:
+            # What the estimators say knows of all that was released.
+            verdicts.put(probe, Verdict(50, clusters, pods=pods(1, cpu=8)), clusters, number)
+            asked += 1
+        verdicts.admitted(probe)
+    assert asked <= 80
+
+
+Node = dict[str, int]
+
+
+class Truth:
+    """Nodes as they are, with everything on them that was released; pods go where it hurts others most."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.nodes = [
+            ("m1" if number % 2 else "m2", {"cpu": chance.randint(0, 12), GPU: chance.randint(0, 4)})
+            for number in range(chance.randint(1, 6))
+        ]
+
+    def room(self, amounts: Mapping[str, int], clusters: frozenset[str]) -> int:
+        return sum(self._fits(node, amounts) for cluster, node in self.nodes if cluster in clusters)
+
+    def place(self, amounts: Mapping[str, int], clusters: frozenset[str]) -> None:
+        there = [n for cluster, n in self.nodes if cluster in clusters and self._fits(n, amounts)]
+        assert there, "there is no room for what was released on an answer"
+        node = self._chance.choice(there)
+        for resource, amount in amounts.items():
+            node[resource] -= amount
+
+    def _fits(self, node: Node, amounts: Mapping[str, int]) -> int:
+        return min(node[resource] // amount for resource, amount in amounts.items() if amount)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 1 << 32))
+def test_nothing_is_released_on_an_answer_that_our_own_releases_have_used_up(seed: int) -> None:
+    chance = random.Random(seed)
+    truth, verdicts = Truth(chance), Verdicts()
+    kinds = {
+        f"q{number}": (
+            {"cpu": chance.randint(1, 4), GPU: chance.randint(1, 2)},
+            chance.randint(1, 3),
+            chance.choice((M1, M2, M1 | M2)),
+        )
+        for number in range(4)
+    }
+    # Answers on their way: what was true when they were asked for, and how many releases were known then.
+    under_way: dict[str, tuple[int, int]] = {}
+    for now_ms in range(60):
+        probe = chance.choice(list(kinds))
+        amounts, count, clusters = kinds[probe]
+        if chance.random() < 0.4:
+            under_way[probe] = (truth.room(amounts, clusters) // count, verdicts.releases)
+        elif probe in under_way:
+            fits, releases = under_way.pop(probe)
+            verdict = Verdict(fits, clusters, pods=((tuple(amounts.items()), count),), per=count)
+            verdicts.put(probe, verdict, clusters, now_ms, releases)
+        known = verdicts.get(probe, now_ms)
+        if known is not None and known.fits > 0:
+            verdicts.admitted(probe)
+            for _ in range(count):
+                truth.place(amounts, clusters)

@@ -179,7 +179,7 @@ class Plane:
 
     def room_appears(self, cluster: str) -> None:
         """Something that is none of ours ends there."""
-        self.cache.room.add(cluster)
+        self.cache.room.setdefault(cluster, {})["nvidia.com/gpu"] = 1
 
     def report(self, name: str, **statuses: Obj) -> None:
         """Members' statuses of the workload, by cluster."""

@@ -6,9 +6,10 @@ from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.cache.entry import RestartedNotice
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
-from queue_dispatcher.visibility.views import Views, state_name
+from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import GPU, cluster, service_class
 from tests.dispatcher.turn.builders import Plane
 

@@ -9,6 +9,7 @@ from queue_dispatcher.workloads.placement import (
     ClusterAffinity,
     Placement,
     ZoneRequirement,
+    by_group,
     copies,
     permitted,
 )
@@ -94,4 +95,4 @@ def test_permitted_clusters(placement: Placement, expected: set[str]) -> None:
     ],
 )
 def test_copies(placement: Placement, is_set: bool, expected: int) -> None:
-    assert copies(placement, is_set, FLEET) == expected
+    assert copies(placement, is_set, by_group(placement, FLEET)) == expected

@@ -1,0 +1,367 @@
+"""What does an event cost a dispatcher whose fleet is busy?
+
+1,000 and 5,000 ClusterQueues, each a share of one flavor on 500 clusters; 100,000 workloads wait and 50,000
+are placed. Each case is one thing that happens all the time, from the object as it is read to the cache being
+up to date again, or one thing that people ask for. No process is started, and time is processor time of one
+thread: what is measured is for how long the event loop is held.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import msgspec
+
+from benchmarks.cycle import collecting_as_the_dispatcher
+from benchmarks.report import Case, Figure, Result, Target
+from benchmarks.sides import Setting
+from fairway.accelerators.builtin import builtin_catalogue
+from fairway.scope import Scope
+from queue_dispatcher.api.objects import ClusterQueueObject, LocalQueueObject, ResourceFlavorObject
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.cluster import ClusterObject
+from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.objects import TemplateObject
+from queue_dispatcher.controller import SLICE
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.items import Alternative, Item, Shape
+from queue_dispatcher.cycle.pending import PendingQueue
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.ledger.cells import CellTable
+from queue_dispatcher.ledger.ledger import Ledger
+from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
+from queue_dispatcher.turn.events import Led, Saw, Wrote
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.preparation import prepare
+from queue_dispatcher.turn.state import Now, TurnState, View
+from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.window import ReleaseWindow
+from queue_dispatcher.turn.writes import Fate
+from queue_dispatcher.visibility.views import Views
+
+CLUSTERS = 500
+GPUS = 1_000
+"""Of each cluster."""
+GPU = "nvidia.com/gpu"
+RELEASES = 200
+NOW_MS = 1_800_000_000_000
+CLASSES = 10
+"""Of each queue, in the cases of a cycle."""
+T = TypeVar("T")
+Obj = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much there is of everything."""
+
+    queues: int
+    pending: int
+    placed: int
+    rounds: int
+
+
+def measure(setting: Setting) -> Result:
+    """Figures for each kind of event."""
+    is_quick = setting.seconds <= 1.0
+    cases: list[Case] = []
+    for queues in (100, 500) if is_quick else (1_000, 5_000):
+        amount = 10_000 if is_quick else 100_000
+        scale = Scale(queues, amount, amount // 2, 10 if is_quick else 30)
+        snapshots = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
+        with collecting_as_the_dispatcher():
+            cases += _cycles(scale, *snapshots)
+        del snapshots
+        cases += _events(scale)
+    return Result("contention", "What an event costs on a busy fleet", cases)
+
+
+def _case(scale: Scale, label: str, took_ms: Iterable[float], target_ms: float | None) -> Case:
+    took = sorted(took_ms)
+    target = Target(target_ms) if target_ms is not None else None
+    figures = [
+        Figure("p50", took[len(took) // 2], "ms"),
+        Figure("p99", took[min(len(took) - 1, len(took) * 99 // 100)], "ms", target),
+    ]
+    return Case(f"{scale.queues:,} queues: {label}", figures)
+
+
+def _took_ms(scale: Scale, act: Callable[[int], object]) -> list[float]:
+    took = []
+    for number in range(scale.rounds):
+        began_s = time.process_time()
+        act(number)
+        took.append(1e3 * (time.process_time() - began_s))
+    return took
+
+
+# Cycles.
+
+
+def _cycles(scale: Scale, three: Snapshot, ten: Snapshot) -> list[Case]:
+    is_small = scale.queues <= 1_000
+    return [
+        _case(
+            scale,
+            "cycle, three classes fit",
+            _took_ms(scale, lambda _: decide(three, NOW_MS)),
+            20.0 if is_small else 60.0,
+        ),
+        _case(
+            scale,
+            "cycle, 10 tokens and plenty of quota",
+            _took_ms(scale, lambda _: decide(ten, NOW_MS)),
+            10.0 if is_small else 30.0,
+        ),
+    ]
+
+
+def _snapshot(scale: Scale, free: int) -> Snapshot:
+    """A tree whose root has so much left; 8 GPUs and a little more memory for each class of a queue."""
+    table = CellTable()
+    gpu, memory = table.cell("f", GPU), table.cell("f", "memory")
+    nodes = [QuotaNode("org", quotas={gpu: CellQuota(free), memory: CellQuota(1 << 60)})]
+    names = [f"q{number}" for number in range(scale.queues)]
+    nodes += [QuotaNode(name, "org") for name in names]
+    queues = {}
+    for name in names:
+        pending = PendingQueue(name)
+        for number in range(CLASSES):
+            shape = Shape(f"{name}/{number}", (), (Alternative((), ((gpu, 8), (memory, 1000 + number))),))
+            for place in range(scale.pending // scale.queues // CLASSES):
+                uid = f"{name}-{number}-{place}"
+                pending.add(Item(uid, f"ns/{uid}", (uid,), name, "main", shape, 0, NOW_MS - place))
+        queues[name] = QueueState(name, pending)
+    return Snapshot(Ledger(QuotaTree(nodes, table)), queues, tokens=10)
+
+
+# Events.
+
+
+def _events(scale: Scale) -> list[Case]:
+    fleet = _Fleet(scale)
+    with collecting_as_the_dispatcher():
+        return _cases(scale, fleet)
+
+
+def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
+    cache = fleet.cache
+    cases = [
+        _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
+        _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), None),
+        _case(scale, "label of a cluster", fleet.labels_ms(scale), 50.0),
+        _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), None),
+        _case(scale, "a slice of a node more, or of a taint", fleet.slices_ms, 20.0),
+    ]
+    fleet.put_cluster(7, is_ready=False)
+    fleet.settled()
+    cases.append(
+        _case(scale, "envelope, a cluster is lost", _took_ms(scale, lambda _: cache.envelope()), 1.0)
+    )
+    fleet.put_cluster(7)
+    fleet.settled()
+    views = Views(cache, View(), NOW_MS)
+    waiting = len(cache.pending.queues["q0"])
+    for place, offset in (("first", 0), ("last", waiting - 100)):
+        pages = _took_ms(scale, partial(_page, views, offset))
+        cases.append(_case(scale, f"{place} 100 positions of {waiting:,}", pages, 50.0))
+    took = _took_ms(scale, lambda number: views.workloads("team-0", f"w{scale.placed + 2 * number + 1}"))
+    cases.append(_case(scale, "one workload and its position", took, 50.0))
+    took = _took_ms(scale, lambda _: views.queues(in_flight=0, window=10, is_leader=True))
+    cases.append(_case(scale, "all queues with their numbers", took, None))
+    fleet.lead()
+    took = _took_ms(replace(scale, rounds=RELEASES), fleet.release)
+    steady = _case(scale, "release and placement, one by one", took, 5.0)
+    told = [] if fleet.released == RELEASES else [f"{fleet.released} of {RELEASES} were released"]
+    return [*cases, replace(steady, faults=told)]
+
+
+def _page(views: Views, offset: int, _: int) -> None:
+    views.queue("q0", offset, 100)
+
+
+class _Fleet:
+    """A cache with everything in it; half of what waits is in the first queue."""
+
+    def __init__(self, scale: Scale) -> None:
+        self.slices_ms: list[float] = []
+        self.released = 0
+        self._written: dict[str, dict[str, object]] = {}
+        self._version = 1 << 40
+        self.cache = Cache(Scope(builtin_catalogue()), lambda: None)
+        self._queues = scale.queues
+        self._turns = TurnState(self.cache, None)
+        # Each turn has one to release, so that nothing is shared between releases.
+        self._turns.window = ReleaseWindow(start=1, floor=1, ceiling=1)
+        jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
+        for number in range(CLUSTERS):
+            self.put_cluster(number)
+        names = [f"m{number}" for number in range(CLUSTERS)]
+        flavor = {"metadata": {"name": "f"}, "spec": {"clusterNames": names}}
+        self.cache.flavors.upsert(_decoded(flavor, ResourceFlavorObject))
+        share = f"{100 / scale.queues:.3f}%"
+        for number in range(scale.queues):
+            self._put_queue(f"q{number}", share)
+        for number in range(scale.placed):
+            self._put_binding(number, number % scale.queues, f"m{number % CLUSTERS}")
+        for number in range(scale.placed, scale.placed + scale.pending):
+            queue = self._queue_of(number)
+            self._put_binding(number, queue)
+            template = {"metadata": {"name": f"w{number}", "namespace": f"team-{queue}"}, "spec": {}}
+            jobs.upsert(_decoded(template, TemplateObject))
+        self.settled()
+
+    def settled(self) -> None:
+        """Bring all up to date."""
+        self.cache.settle()
+
+    def heartbeat(self, number: int) -> None:
+        """A cluster reports, as each does every ten seconds."""
+        self.put_cluster(9, allocated=number % 7)
+        self.settled()
+        self.cache.envelope()
+
+    def node_added(self, number: int) -> None:
+        """A node came or went."""
+        self.put_cluster(9, gpus=GPUS + 8 * (number % 2 + 1))
+        self._settled_in_slices()
+
+    def labels_ms(self, scale: Scale) -> list[float]:
+        """What labels take, and nothing else of the cluster."""
+        self.put_cluster(9)
+        self.settled()
+        return _took_ms(scale, self.labelled)
+
+    def labelled(self, number: int) -> None:
+        """A label that nobody selects by."""
+        self.put_cluster(9, labels={"x": str(number)})
+        self.settled()
+
+    def tainted(self, number: int) -> None:
+        """A taint that nobody tolerates comes or goes."""
+        self.put_cluster(9, taints=["maintenance"] if number % 2 == 0 else [])
+        self._settled_in_slices()
+
+    def _settled_in_slices(self) -> None:
+        is_settled = False
+        while not is_settled:
+            began_s = time.process_time()
+            is_settled = self.cache.settle(SLICE)
+            self.slices_ms.append(1e3 * (time.process_time() - began_s))
+
+    def put_cluster(
+        self,
+        number: int,
+        *,
+        gpus: int = GPUS,
+        allocated: int = 0,
+        is_ready: bool = True,
+        labels: dict[str, str] | None = None,
+        taints: Iterable[str] = (),
+    ) -> None:
+        """A cluster as it is from now on."""
+        status = {
+            "conditions": [{"type": "Ready", "status": str(is_ready)}],
+            "resourceSummary": {
+                "allocatable": {GPU: str(gpus), "cpu": "64000"},
+                "allocated": {"cpu": str(allocated)},
+            },
+        }
+        spec = {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints]}
+        name = f"m{number}"
+        stated = {"metadata": {"name": name, "uid": name, "labels": labels or {}}, "spec": spec}
+        self.cache.clusters.upsert(_decoded({**stated, "status": status}, ClusterObject))
+
+    def _put_queue(self, name: str, share: str) -> None:
+        quota = {"name": GPU, "nominalQuota": share}
+        group = {"coveredResources": [GPU], "flavors": [{"name": "f", "resources": [quota]}]}
+        queue = {"metadata": {"name": name}, "spec": {"resourceGroups": [group]}}
+        self.cache.queues.cluster_queues.upsert(_decoded(queue, ClusterQueueObject))
+        namespace = name.replace("q", "team-")
+        local = {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": name}}
+        self.cache.queues.local_queues.upsert(_decoded(local, LocalQueueObject))
+
+    def release(self, number: int) -> None:
+        """What a turn decides is written, told by the watch, and placed at once."""
+        now = Now(NOW_MS + 10 * number, 10 * number)
+        for write in turn(self._turns, (), now).writes:
+            prepared = prepare(self._turns, write, now)
+            if prepared is None:
+                continue
+            stated = self._merged(write.uid, prepared.body)
+            hear(self._turns, Saw(stated), now)
+            hear(self._turns, Wrote(write, Fate.APPLIED), now)
+            self.cache.bindings.upsert(stated)
+            self.cache.settle(SLICE)
+            self.cache.bindings.upsert(self._merged(write.uid, {"spec": {"clusters": _shares("m1")}}))
+            self.released += 1
+
+    def lead(self) -> None:
+        """From now on what is decided is written."""
+        hear(self._turns, Led(is_leading=True), Now(NOW_MS, 0))
+
+    def _put_binding(self, number: int, queue: int, cluster: str = "") -> None:
+        self.cache.bindings.upsert(_decoded(_binding(number, queue, cluster), ResourceBinding))
+
+    def _merged(self, uid: str, body: Obj) -> ResourceBinding:
+        """The binding as it stands after another write of it."""
+        number = int(uid.removeprefix("u"))
+        known = self._written.get(uid) or _binding(number, self._queue_of(number))
+        self._version += 1
+        merged = _patched(_patched(known, body), {"metadata": {"resourceVersion": str(self._version)}})
+        self._written[uid] = merged
+        return _decoded(merged, ResourceBinding)
+
+    def _queue_of(self, number: int) -> int:
+        return 0 if number % 2 else number % self._queues
+
+
+def _binding(number: int, queue: int, cluster: str = "") -> dict[str, object]:
+    """As the API server has it: held, or placed."""
+    namespace, at_s = f"team-{queue}", number % 86_400
+    clock = f"{at_s // 3600:02}:{at_s // 60 % 60:02}:{at_s % 60:02}"
+    workload = {"apiVersion": "batch/v1", "kind": "Job", "namespace": namespace, "name": f"w{number}"}
+    return {
+        "metadata": {
+            "name": f"w{number}-job",
+            "namespace": namespace,
+            "uid": f"u{number}",
+            "resourceVersion": str(number + 1),
+            "generation": 1,
+            "creationTimestamp": f"2026-11-01T{clock}Z",
+            "labels": {"fairway.dev/queue": "main"},
+        },
+        "spec": {
+            "resource": workload,
+            "replicas": 1,
+            "placement": {"replicaScheduling": {"replicaSchedulingType": "Divided"}},
+            "replicaRequirements": {"resourceRequest": {GPU: str(1 + number % 3)}},
+            "clusters": _shares(cluster) if cluster else [],
+            "suspension": {"scheduling": not cluster},
+        },
+    }
+
+
+def _shares(cluster: str) -> list[Obj]:
+    return [{"name": cluster, "replicas": 1}]
+
+
+def _patched(stated: Obj, body: Obj) -> dict[str, object]:
+    """A merge patch, applied."""
+    merged = dict(stated)
+    for name, value in body.items():
+        before = merged.get(name)
+        if isinstance(value, Mapping):
+            merged[name] = _patched(before if isinstance(before, Mapping) else {}, value)
+        elif value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _decoded(stated: Obj, type: type[T]) -> T:
+    return msgspec.json.decode(msgspec.json.encode(stated), type=type)
