@@ -16,7 +16,7 @@ Gate = Callable[[Seen], Awaitable[None]]
 """What lets through, now or later, what is to be told to whoever asked this."""
 
 _BATCH = 500
-_BOOKMARK_BEFORE_END_S = 2.0
+_BOOKMARK_BEFORE_END_S, _LEAST_PAUSE_S = 2.0, 0.001
 """As apiserver/pkg/storage/cacher (cacheWatcher.nextBookmarkTime)."""
 
 
@@ -123,7 +123,8 @@ class Watches:
                 yield lines
             left_s = deadline_s - loop.time()
             before_end_s = left_s - _BOOKMARK_BEFORE_END_S
-            pause_s = min(before_end_s if before_end_s > 0 else left_s, self._bookmark_every_s)
+            # Clocks of floats never come to an end by steps that are too small to count.
+            pause_s = min(before_end_s if before_end_s > _LEAST_PAUSE_S else left_s, self._bookmark_every_s)
             try:
                 async with asyncio.timeout(max(0.0, pause_s)):
                     await wakeup.wait()
