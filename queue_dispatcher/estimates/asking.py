@@ -6,7 +6,7 @@ round it goes behind those that wait, so that a question to hundreds of clusters
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -164,8 +164,8 @@ class Asking:
         if verdict.fits <= 0 or len(asked.verdicts) == len(asked.questions):
             return self._answered(asked, ())
         # Of a group, the next is asked about beside those before.
-        for cluster in _taking(question, rooms):
-            asked.assumed.setdefault(cluster, []).append(question.gang)
+        for cluster, gang in _taking(question, rooms):
+            asked.assumed.setdefault(cluster, []).append(gang)
         asked.plan = None
         return None
 
@@ -198,7 +198,17 @@ class Asking:
         return tuple(questions)
 
 
-def _taking(question: Question, rooms: Iterable[ClusterRoom]) -> list[str]:
-    """The clusters that a workload is thought to go to: the first with room, or all where it is spread."""
-    there = [room.cluster for room in rooms if room.fits > 0]
-    return there if question.adds_up else there[: question.clusters_needed]
+def _taking(question: Question, rooms: Iterable[ClusterRoom]) -> Iterator[tuple[str, pb.Gang]]:
+    """What each cluster is thought to get of a workload: those with most room first, each what it has."""
+    there = sorted((room for room in rooms if room.fits > 0), key=lambda room: (-room.fits, room.cluster))
+    if not question.adds_up:
+        yield from ((room.cluster, question.gang) for room in there[: question.clusters_needed])
+        return
+    left = question.needed
+    for room in there:
+        part = pb.Gang()
+        part.CopyFrom(question.gang)
+        part.copies = min(room.fits, left)
+        left -= part.copies
+        if part.copies:
+            yield room.cluster, part

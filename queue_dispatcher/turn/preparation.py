@@ -29,7 +29,11 @@ def prepare(state: TurnState, write: Write, now: Now) -> Prepared | None:
     if body is None:
         written(cache, entry)
         if write.purpose is Purpose.ADMIT:
-            call_off(cache, entry)
+            if entry.admission is not None and (entry.admission.released or entry.uid in cache.forward):
+                # It asks for something else by now: rolled forward anew, as it is.
+                cache.forget(entry)
+            else:
+                call_off(cache, entry)
         return None
     binding = entry.binding
     kind = RESOURCE_BINDINGS if binding.namespace else CLUSTER_RESOURCE_BINDINGS

@@ -140,9 +140,7 @@ STORIES = {
 
 BROKEN = {
     "half of a group finds no room": "groups start whole or not at all",
-    "a group that fits in two clusters, not in one": "reasons are true",
     "pods never become ready": "quota is for what runs",
-    "a group changes while half of it is released": "nobody is busy with nothing",
 }
 """Which law each of these breaks as things are."""
 
