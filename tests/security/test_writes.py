@@ -62,6 +62,8 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
     (test_growth.test_growth_waits_for_quota_while_what_runs_goes_on, {Purpose.ADMIT}),
     (test_growth.test_scaling_down_gives_quota_back_with_one_write, {Purpose.SHRINK}),
     (test_growth.test_a_held_scale_down_is_let_through_at_once, {Purpose.CLEAR_HOLD}),
+    (test_growth.test_growth_that_is_not_placed_in_time_gives_its_quota_back, {Purpose.TAKE_BACK_GROWTH}),
+    (test_take_back.test_what_has_started_after_all_has_its_tries_forgotten, {Purpose.STARTED}),
     (test_kicks.test_a_workload_that_ends_wakes_it, {Purpose.KICK, Purpose.CLEAR_HOLD}),
     (
         test_take_back.test_what_is_placed_after_it_was_taken_back_is_cleared,

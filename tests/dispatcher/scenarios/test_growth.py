@@ -52,6 +52,21 @@ def test_growth_that_fits_is_admitted() -> None:
     run(scenario)
 
 
+def test_growth_that_is_not_placed_in_time_gives_its_quota_back() -> None:
+    async def scenario(world: World) -> None:
+        key = await running(world, 8, 4)
+        world.karmada.room = {"m1": 4}
+        scaled(world, key, 8, held=True)
+        await world.until(lambda: not world.is_held(key))
+        await world.passes(320)
+        assert world.is_held(key)
+        assert (world.record(key) or {})["requests"] == {GPU: 4}
+        assert replicas_of(world, key) == 4
+        assert charged(world) == 4
+
+    run(scenario)
+
+
 def test_growth_waits_for_quota_while_what_runs_goes_on() -> None:
     """volcano-global's pull request 37: growth after release bypassed the quota."""
 

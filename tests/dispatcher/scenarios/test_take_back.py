@@ -39,6 +39,23 @@ def test_what_does_not_start_is_taken_back_and_tried_again_in_its_old_place() ->
     run(scenario, room={"m1": 1})
 
 
+def test_what_has_started_after_all_has_its_tries_forgotten() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=16)
+        world.queue("main", {"m1": 9})
+        hasty(world)
+        await world.start()
+        key = world.submit("large", gpus=8, said=HASTY)
+        await world.until(lambda: world.requeue(key) is not None)
+        world.karmada.room = {"m1": 9}
+        await world.until(lambda: world.is_placed(key), within_s=60)
+        assert (world.record(key) or {})["tries"] == 1
+        await world.passes(70)
+        assert "tries" not in (world.record(key) or {})
+
+    run(scenario, room={"m1": 1})
+
+
 def test_how_often_it_was_tried_outlives_a_restart_between_release_and_taking_back() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)
