@@ -180,12 +180,10 @@ def _late(queue: QueueView, who: str = "") -> Iterable[Text]:
     for usage in queue.usage:
         least = usage.used // (10 if is_behind else 4)
         if usage.not_running > least:
-            amounts = f"{format_amount(usage.resource, usage.not_running)} of "
-            amounts += (
-                f"{format_amount(usage.resource, usage.used)} {usage.resource} of flavor {usage.flavor}"
-            )
+            idle, used = (format_amount(usage.resource, n) for n in (usage.not_running, usage.used))
+            amounts = f"{idle} of {used} {usage.resource} charged (flavor {usage.flavor})"
             behind = f" (Karmada is {queue.behind_s} s behind)" if is_behind else ""
-            yield shown(f"{who}{amounts} charged are not running{behind}", 200, "yellow")
+            yield shown(f"{who}{amounts} are not running{behind}", 200, "yellow")
 
 
 def _usage_table(usages: Sequence[Usage], look: Look) -> Grid:

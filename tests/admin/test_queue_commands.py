@@ -214,9 +214,9 @@ def test_a_workload_is_one_line_and_a_queue_one_for_each_resource_at_any_width(
         (
             62,
             15,
-            "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running (Karmada is 15 s behind)",
+            "all: 62 of 88 nvidia.com/gpu charged (flavor h100) are not running (Karmada is 15 s behind)",
         ),
-        (62, 1, "all: 62 of 88 nvidia.com/gpu of flavor h100 charged are not running"),
+        (62, 1, "all: 62 of 88 nvidia.com/gpu charged (flavor h100) are not running"),
         (8, 15, ""),
         (22, 1, ""),
         (0, 0, ""),
