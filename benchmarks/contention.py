@@ -23,6 +23,7 @@ from queue_dispatcher.api.objects import ClusterQueueObject, LocalQueueObject, R
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import ClusterObject
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.controller import SLICE
@@ -36,7 +37,7 @@ from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
-from queue_dispatcher.turn.state import Now, TurnState, View
+from queue_dispatcher.turn.state import TurnState, View
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.window import ReleaseWindow
 from queue_dispatcher.turn.writes import Fate
@@ -286,7 +287,7 @@ class _Fleet:
 
     def release(self, number: int) -> None:
         """What a turn decides is written, told by the watch, and placed at once."""
-        now = Now(NOW_MS + 10 * number, 10 * number)
+        now = Moment(NOW_MS + 10 * number, 10 * number)
         for write in turn(self._turns, (), now).writes:
             prepared = prepare(self._turns, write, now)
             if prepared is None:
@@ -301,7 +302,7 @@ class _Fleet:
 
     def lead(self) -> None:
         """From now on what is decided is written."""
-        hear(self._turns, Led(is_leading=True), Now(NOW_MS, 0))
+        hear(self._turns, Led(is_leading=True), Moment(NOW_MS, 0))
 
     def _put_binding(self, number: int, queue: int, cluster: str = "") -> None:
         self.cache.bindings.upsert(_decoded(_binding(number, queue, cluster), ResourceBinding))

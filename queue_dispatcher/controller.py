@@ -14,6 +14,7 @@ from typing import Protocol
 
 from fairway.kube.pace import Pace
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.metrics import DispatcherMetrics
@@ -21,7 +22,7 @@ from queue_dispatcher.turn.events import Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
-from queue_dispatcher.turn.state import Now, TurnState, View
+from queue_dispatcher.turn.state import TurnState, View
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.writes import Fate, Prepared, Write
 
@@ -113,9 +114,9 @@ class Controller:
         self._tell_all()
         self.changed()
 
-    def now(self) -> Now:
+    def now(self) -> Moment:
         """The moment by both clocks."""
-        return Now(self._clock.now_ms(), self._clock.elapsed_ms())
+        return Moment(self._clock.now_ms(), self._clock.elapsed_ms())
 
     # What the executor asks and tells.
 

@@ -22,12 +22,11 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.overdue import why_never_ready, why_overdue
-from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
-def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Now) -> Mapping[str, object] | None:
+def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mapping[str, object] | None:
     """The patch for the entry as it is known now; None if it does not call for it, or no more."""
     binding, state = entry.binding, entry.state
     match purpose:
@@ -68,11 +67,10 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     return patches.admit(entry.binding, record)
 
 
-def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
+def _take_back(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
     promised = promised_to(entry)
-    moment = Moment(now.day_ms, now.elapsed_ms)
-    reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, moment)
-    never_ready = why_never_ready(entry.binding, entry.seen, state, promised, moment)
+    reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, now)
+    never_ready = why_never_ready(entry.binding, entry.seen, state, promised, now)
     if never_ready is None and (reason is None or entry.binding.placed):
         return None
     count, again = state.record.tries + 1, never_ready or reason or ""
@@ -83,10 +81,9 @@ def _take_back(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] 
     return patches.take_back(entry.binding, requeue)
 
 
-def _take_back_growth(entry: Entry, state: Admitted, now: Now) -> Mapping[str, object] | None:
+def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
     binding, promised = entry.binding, promised_to(entry)
-    moment = Moment(now.day_ms, now.elapsed_ms)
-    reason = why_overdue(binding, entry.seen, state, promised.start_timeout_ms, moment)
+    reason = why_overdue(binding, entry.seen, state, promised.start_timeout_ms, now)
     if reason is None or not binding.placed:
         return None
     count = state.record.tries + 1

@@ -9,7 +9,6 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.turn.overdue import due_ms, why_never_ready, why_overdue
-from queue_dispatcher.turn.state import Now
 from queue_dispatcher.turn.writes import Purpose, Write
 
 STARTED_MS = 60_000
@@ -38,7 +37,7 @@ def duties(cache: Cache, day_ms: int) -> list[Write]:
     return writes
 
 
-def started(cache: Cache, now: Now) -> list[Write]:
+def started(cache: Cache, now: Moment) -> list[Write]:
     """The writes that forget tries in vain, of what has run for a while since: the next loss begins anew."""
     return [
         begin(entry, Purpose.STARTED, uid)
@@ -48,16 +47,15 @@ def started(cache: Cache, now: Now) -> list[Write]:
     ]
 
 
-def never_ready(cache: Cache, now: Now) -> list[Write]:
+def never_ready(cache: Cache, now: Moment) -> list[Write]:
     """The writes that take back what is placed and whose pods do not run in the time that its class gives."""
-    moment = Moment(now.day_ms, now.elapsed_ms)
     writes = []
     for uid in sorted(cache.running.starting):
         entry = cache.entries[uid]
         if (
             isinstance(entry.state, Admitted)
             and may_write(entry, now.day_ms)
-            and why_never_ready(entry.binding, entry.seen, entry.state, promised_to(entry), moment)
+            and why_never_ready(entry.binding, entry.seen, entry.state, promised_to(entry), now)
         ):
             writes.append(begin(entry, Purpose.TAKE_BACK, uid))
     return writes
@@ -73,23 +71,22 @@ def next_retry_ms(cache: Cache, day_ms: int) -> int | None:
     return min(due, default=None)
 
 
-def overdue(cache: Cache, now: Now) -> tuple[list[Write], int | None]:
+def overdue(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
     """The writes that take back what should have started; when the next one is due."""
     writes: list[Write] = []
     next_ms: int | None = None
-    moment = Moment(now.day_ms, now.elapsed_ms)
     for uid in (*cache.running.in_flight, *cache.running.parked):
         entry = cache.entries[uid]
         state = entry.state
         if entry.record is not None or not isinstance(state, Admitted):
             continue
         binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
-        if why_overdue(binding, seen, state, timeout_ms, moment) is not None:
+        if why_overdue(binding, seen, state, timeout_ms, now) is not None:
             if may_write(entry, now.day_ms):
                 purpose = Purpose.TAKE_BACK_GROWTH if binding.placed else Purpose.TAKE_BACK
                 writes.append(begin(entry, purpose, uid))
             continue
-        at_ms = due_ms(binding, seen, timeout_ms, moment)
+        at_ms = due_ms(binding, seen, timeout_ms, now)
         if at_ms > now.day_ms and (next_ms is None or at_ms < next_ms):
             next_ms = at_ms
     return writes, next_ms

@@ -1,6 +1,6 @@
 """What an event changes: `hear`. Writes that were made, refused or lost; answers; who leads."""
 
-from queue_dispatcher.bindings.phase import released
+from queue_dispatcher.bindings.phase import Moment, released
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
@@ -9,7 +9,7 @@ from queue_dispatcher.cache.indexes import queue_name
 from queue_dispatcher.estimates.estimates import Answered
 from queue_dispatcher.turn.events import Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import AdmittedNotice, AnsweredNotice, RefusedNotice, TakenBackNotice
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Purpose, Write
 
 FIRST_RETRY_MS = 1_000
@@ -17,7 +17,7 @@ MAX_RETRY_MS = 600_000
 GONE_RETRY_MS = 5_000
 
 
-def hear(state: TurnState, event: Event, now: Now) -> None:
+def hear(state: TurnState, event: Event, now: Moment) -> None:
     """Take one event into the state."""
     match event:
         case Saw(binding):
@@ -63,7 +63,7 @@ def call_off(cache: Cache, entry: Entry) -> None:
             cache.forget(member)
 
 
-def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: str, now: Now) -> None:
+def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: str, now: Moment) -> None:
     cache = state.cache
     written(cache, entry)
     match fate:
@@ -84,7 +84,7 @@ def _wrote(state: TurnState, entry: Entry, write: Write, fate: Fate, message: st
                 state.notices.append(RefusedNotice(entry, write.purpose, message))
 
 
-def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Now) -> None:
+def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> None:
     entry.failures, entry.retry_ms, entry.note = 0, 0, ""
     match purpose:
         case Purpose.ADMIT:

@@ -6,15 +6,16 @@ member is released, the others follow, whatever it takes.
 
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.turn.bodies import body_of
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import call_off, hear, written
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
 
 
-def prepare(state: TurnState, write: Write, now: Now) -> Prepared | None:
+def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
     """The patch for the binding as it is known now; None if it is made already, or no longer wanted."""
     cache = state.cache
     entry = cache.present(write.uid)

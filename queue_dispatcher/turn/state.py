@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
@@ -16,13 +15,6 @@ from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.turn.following import NOT_DECIDED
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.window import ReleaseWindow
-
-
-class Now(NamedTuple):
-    """One moment: ``day_ms`` since the epoch, as written on objects; ``elapsed_ms`` of a monotonic clock."""
-
-    day_ms: int
-    elapsed_ms: int
 
 
 @dataclass(slots=True)
@@ -80,6 +72,6 @@ class TurnState:
         self.cycles = AdmissionCycles()
         self.notices: list[Notice] = []
 
-    def advance(self, now: Now) -> None:
+    def advance(self, now: Moment) -> None:
         """It is ``now``, for all that time alone changes."""
-        self.cache.advance(Moment(now.day_ms, now.elapsed_ms, self.overtaken_ms))
+        self.cache.advance(now._replace(overtaken_ms=self.overtaken_ms))

@@ -8,23 +8,24 @@ because a hundred thousand bindings are not copied.
 What is watched comes into the cache as it is watched; everything else that happens is an event.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import PlacedNotice
-from queue_dispatcher.cycle.actions import Admit, Decision, Probe
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
-from queue_dispatcher.estimates.estimates import Probing, Subject
+from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.admissions import admissions
 from queue_dispatcher.turn.duties import duties, never_ready, next_retry_ms, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
 from queue_dispatcher.turn.outcomes import hear
-from queue_dispatcher.turn.state import Basis, Decided, Now, TurnState, View
+from queue_dispatcher.turn.probing import probings_of
+from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
 from queue_dispatcher.turn.waking import kicks
 from queue_dispatcher.turn.writes import Write
 
@@ -50,7 +51,7 @@ class Turned:
     has_decided: bool = False
 
 
-def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
+def turn(state: TurnState, events: Iterable[Event], now: Moment) -> Turned:
     """One turn."""
     for event in events:
         hear(state, event, now)
@@ -78,20 +79,20 @@ def turn(state: TurnState, events: Iterable[Event], now: Now) -> Turned:
         admitted = admissions(cache, decision.actions, now.day_ms)
         writes += admitted
         state.turns = decision.turns
-        probings += _probings(state, decision, now)
+        probings += probings_of(state, decision, now)
         _note(state, decision, len(admitted), now)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 
-def _try_due_ms(state: TurnState, now: Now) -> int | None:
+def _try_due_ms(state: TurnState, now: Moment) -> int | None:
     """When a full window is to be tried out, epoch milliseconds; None if it is not."""
     at_ms = state.window.try_due_ms(len(state.cache.running.in_flight))
     return now.day_ms + at_ms - now.elapsed_ms if at_ms is not None and at_ms > now.elapsed_ms else None
 
 
-def snapshot(state: TurnState, now: Now) -> Snapshot:
+def snapshot(state: TurnState, now: Moment) -> Snapshot:
     """What a cycle decides from; the cache must be settled."""
     cache = state.cache
     queues = cache.queues.queues.cluster_queues
@@ -121,7 +122,7 @@ def snapshot(state: TurnState, now: Now) -> Snapshot:
     )
 
 
-def _followed(state: TurnState, now: Now) -> Turned:
+def _followed(state: TurnState, now: Moment) -> Turned:
     """A follower decides as well, so as to tell why workloads wait, but seldom, and nothing comes of it."""
     if now.elapsed_ms - state.view.decided_ms < FOLLOWERS_EVERY_MS:
         return Turned()
@@ -129,7 +130,7 @@ def _followed(state: TurnState, now: Now) -> Turned:
     return Turned(next_due_ms=decision.next_due_ms, has_decided=True)
 
 
-def _decided(state: TurnState, now: Now) -> Decision:
+def _decided(state: TurnState, now: Moment) -> Decision:
     decision = state.cycles.decide(snapshot(state, now), now.day_ms)
     since = state.view.full_since_ms
     full = {item: since.get(item, now.elapsed_ms) for item in decision.window_full}
@@ -138,7 +139,7 @@ def _decided(state: TurnState, now: Now) -> Decision:
     return decision
 
 
-def _last_decision(state: TurnState, now: Now) -> Decided | None:
+def _last_decision(state: TurnState, now: Moment) -> Decided | None:
     """The last decision, if to decide now would find the same; for at most `FLOOR_MS` it is trusted.
 
     Of the events that a release causes, most only tell what was known: that it was written, and placed.
@@ -151,7 +152,7 @@ def _last_decision(state: TurnState, now: Now) -> Decided | None:
     return last if last.basis == _basis(state, now, is_full=last.basis.tokens is not None) else None
 
 
-def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
+def _note(state: TurnState, decision: Decision, written: int, now: Moment) -> None:
     """Keep what a decision was based on, with its admissions made, unless there is more to decide."""
     state.decided = None
     admitted = [action for action in decision.actions if isinstance(action, Admit)]
@@ -161,15 +162,15 @@ def _note(state: TurnState, decision: Decision, written: int, now: Now) -> None:
         state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)
 
 
-def _basis(state: TurnState, now: Now, *, is_full: bool) -> Basis:
+def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
     tokens = state.window.tokens(len(cache.running.in_flight), now.elapsed_ms) if is_full else None
     return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
 
 
-def _verdicts(state: TurnState, now: Now) -> dict[str, Verdict]:
+def _verdicts(state: TurnState, now: Moment) -> Mapping[str, Verdict]:
     estimates = state.estimates
-    return dict(estimates.verdicts.current(now.elapsed_ms)) if estimates is not None else {}
+    return estimates.verdicts.current(now.elapsed_ms) if estimates is not None else {}
 
 
 def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
@@ -178,7 +179,7 @@ def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
     return queue_stopped(queue.name, why) if why else None
 
 
-def _take_notices(state: TurnState, now: Now) -> None:
+def _take_notices(state: TurnState, now: Moment) -> None:
     cache, estimates = state.cache, state.estimates
     notices, cache.notices = cache.notices, []
     for notice in notices:
@@ -209,39 +210,3 @@ def _take_notices(state: TurnState, now: Now) -> None:
             state.room_ms[cluster] = now.elapsed_ms
         if estimates is not None:
             estimates.room_given(room)
-
-
-def _probings(state: TurnState, decision: Decision, now: Now) -> list[Probing]:
-    """What to ask the estimators; they are told as well what has been released on their word."""
-    estimates, entries = state.estimates, state.cache.entries
-    if estimates is None:
-        return []
-    until_ms = now.elapsed_ms + state.window.expected_ms
-    probings = []
-    for action in decision.actions:
-        match action:
-            case Admit(item=item) if item.shape.probe:
-                # By its name the estimators would take what runs for the growth that is on its way.
-                names = {
-                    uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members
-                }
-                estimates.released(item.shape.probe, names, until_ms)
-            case Admit(item=item):
-                estimates.passed(_subjects(state, item))
-            case Probe(item=item):
-                probing = estimates.ask(item.shape.probe, _subjects(state, item))
-                if probing is not None:
-                    probings.append(probing)
-    return probings
-
-
-def _subjects(state: TurnState, item: Item) -> list[Subject]:
-    subjects = []
-    fleet = state.cache.fleet
-    for uid in item.members:
-        binding = state.cache.entries[uid].binding
-        if binding.placement is not None:
-            copies = fleet.copies(binding.placement, binding.demand)
-            permitted = fleet.permitted(binding.placement)
-            subjects.append(Subject(binding, permitted, copies, item.is_growth))
-    return subjects

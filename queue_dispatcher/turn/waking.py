@@ -4,13 +4,14 @@ Where there are estimators, room that has appeared is news only if it is enough:
 they say that it fits, not into clusters that are known to be full. Where nobody can tell, room is hope.
 """
 
-from queue_dispatcher.bindings.phase import placed_replicas
+from queue_dispatcher.bindings.phase import Moment, placed_replicas
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.estimates.estimates import Estimates, Probing, Subject
+from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.duties import begin, may_write
 from queue_dispatcher.turn.kicks import Parked, due_kicks
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.probing import subjects_of
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.demand import beyond
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -19,7 +20,7 @@ MAX_PROBES = 4
 """How many questions about what is parked one turn may raise."""
 
 
-def kicks(state: TurnState, now: Now) -> tuple[list[Write], list[Probing]]:
+def kicks(state: TurnState, now: Moment) -> tuple[list[Write], list[Probing]]:
     """The writes that have Karmada look again at what it put aside, and what to ask before more are made."""
     cache = state.cache
     entries = [cache.entries[uid] for uid in sorted(cache.running.parked)]
@@ -39,7 +40,10 @@ def kicks(state: TurnState, now: Now) -> tuple[list[Write], list[Probing]]:
         verdict = state.estimates.verdicts.get(probe, now.elapsed_ms)
         if verdict is None:
             if len(probings) < MAX_PROBES:
-                probings += _asked(state, state.estimates, entry, probe)
+                subjects = subjects_of(cache, (entry.uid,), is_growth=bool(entry.binding.placed))
+                probing = state.estimates.ask(probe, subjects) if subjects else None
+                if probing is not None:
+                    probings.append(probing)
         elif verdict.unanswered:
             parked.append(one)
         elif verdict.fits > 0:
@@ -58,18 +62,6 @@ def kicks(state: TurnState, now: Now) -> tuple[list[Write], list[Probing]]:
             state.estimates.verdicts.admitted(probes[uid])
         writes.append(begin(entry, Purpose.KICK, uid))
     return writes, probings
-
-
-def _asked(state: TurnState, estimates: Estimates, entry: Entry, probe: str) -> list[Probing]:
-    binding, fleet = entry.binding, state.cache.fleet
-    if binding.placement is None:
-        return []
-    permitted, copies = (
-        fleet.permitted(binding.placement),
-        fleet.copies(binding.placement, binding.demand),
-    )
-    probing = estimates.ask(probe, (Subject(binding, permitted, copies, bool(binding.placed)),))
-    return [probing] if probing is not None else []
 
 
 def _probe(state: TurnState, entry: Entry) -> str:

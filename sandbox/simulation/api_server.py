@@ -31,11 +31,6 @@ class Call:
     key: str
     is_status: bool = False
 
-    @property
-    def is_write(self) -> bool:
-        """Whether it asks for a change."""
-        return self.verb in ("create", "update", "patch", "delete")
-
 
 @dataclass(frozen=True, slots=True)
 class Written:

@@ -6,7 +6,7 @@ that runs in production.
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -198,7 +198,7 @@ class _Run:
                 self._lead()
 
         for number, one in enumerate(self._needed):
-            one.catch_up(lambda number=number: caught_up(number))  # type: ignore[misc]
+            one.catch_up(partial(caught_up, number))
 
     def _lead(self) -> None:
         def soon(action: Callable[[], None]) -> None:

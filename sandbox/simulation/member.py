@@ -7,6 +7,7 @@ status say of it, they take from here, late or wrong.
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from sandbox.simulation.errors import Unavailable
 from sandbox.simulation.nodes import Node, Scoring, available, chosen
@@ -175,7 +176,7 @@ class Member:
                 continue
             pod.phase = Phase.TERMINATING
             self._leaving.add(pod)
-            pod.timer = self.timeline.after(grace_ms, lambda pod=pod: self._gone(pod))  # type: ignore[misc]
+            pod.timer = self.timeline.after(grace_ms, partial(self._gone, pod))
 
     def _gone(self, pod: Pod) -> None:
         self._leaving.discard(pod)

@@ -28,11 +28,6 @@ def at(obj: Obj | None, *path: str, default: Json = None) -> Json:
     return default if value is None else value
 
 
-def version_of(obj: Obj) -> int:
-    """Its resourceVersion as the number that it is here."""
-    return int(obj["metadata"]["resourceVersion"])
-
-
 def patched(obj: Obj, body: Mapping[str, Json]) -> Obj:
     """The object after a JSON merge patch; what the patch does not touch is shared."""
     merged: Obj = merge_patch(obj, body)

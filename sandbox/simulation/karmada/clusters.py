@@ -8,6 +8,7 @@ task.
 
 import random
 from collections.abc import Mapping
+from functools import partial
 
 from fairway.resources import format_amount
 from sandbox.simulation.api_server import Client
@@ -52,7 +53,7 @@ class Clusters:
             self._client.create(
                 "clusters", {"metadata": metadata, "spec": {"syncMode": "Push"}, "status": status}
             )
-            self._timeline.after(self._rng.randint(1, self._report_ms), lambda name=name: self._report(name))  # type: ignore[misc]
+            self._timeline.after(self._rng.randint(1, self._report_ms), partial(self._report, name))
 
     def _report(self, name: str) -> None:
         self._timeline.after(self._report_ms, lambda: self._report(name))
@@ -122,7 +123,7 @@ class Clusters:
             changed["gracefulEvictionTasks"] = tasks
             self._client.update(BINDINGS, {**binding, "spec": changed})
             key = f"{binding['metadata'].get('namespace', '')}/{binding['metadata']['name']}".lstrip("/")
-            self._timeline.after(GRACE_MS, lambda key=key: self._task_over(key, name))  # type: ignore[misc]
+            self._timeline.after(GRACE_MS, partial(self._task_over, key, name))
 
     def _task_over(self, key: str, cluster: str) -> None:
         """A task ends after ten minutes, whatever became of it."""

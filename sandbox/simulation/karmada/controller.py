@@ -6,6 +6,7 @@ busier it is, the fewer requests there are for each object.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from sandbox.simulation.errors import ApiError
 from sandbox.simulation.karmada.throttle import Throttle
@@ -76,7 +77,7 @@ class Controller:
             self._idle -= 1
             self._busy.add(key)
             through_ms = self._throttle.reserve(self._timeline.now_ms, cost)
-            self._timeline.at(through_ms + self._took_ms() * self.slow, lambda key=key: self._do(key))  # type: ignore[misc]
+            self._timeline.at(through_ms + self._took_ms() * self.slow, partial(self._do, key))
 
     def _do(self, key: str) -> None:
         try:

@@ -16,6 +16,7 @@ from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FL
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
@@ -27,7 +28,7 @@ from queue_dispatcher.estimates.questions import growth_question_of, question_of
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
-from queue_dispatcher.turn.state import Now, TurnState
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.turn.writes import Fate, Write
 from queue_dispatcher.visibility.waiting import waiting_of
@@ -66,9 +67,9 @@ class Plane:
         self.queue("main", gpus)
 
     @property
-    def now(self) -> Now:
+    def now(self) -> Moment:
         """As this process's clocks tell it; its day is ``skew_ms`` off."""
-        return Now(EPOCH_MS + self.elapsed_ms + self.skew_ms, self.elapsed_ms)
+        return Moment(EPOCH_MS + self.elapsed_ms + self.skew_ms, self.elapsed_ms)
 
     # Objects.
 
