@@ -2,14 +2,16 @@
 
 It runs on every replica, so that followers answer questions and take over warm; only the leader has somebody
 to hand writes to. It is woken by events, at the latest after a second, and waits a few milliseconds for more
-of them. A turn that fails by a defect of ours is logged and tried again later, and stops nothing else.
+of them. A turn is taken in slices, between which everything else goes on that does not change what it decides
+about: to settle the cache and to prepare a write wait until it has ended. A turn that fails by a defect of
+ours is logged and tried again later, and stops nothing else.
 """
 
 import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Protocol
 
 from fairway.kube.pace import Pace
@@ -23,7 +25,7 @@ from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState, View
-from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.turn import turning
 from queue_dispatcher.turn.writes import Fate, Prepared, Write
 
 logger = logging.getLogger(__name__)
@@ -74,6 +76,8 @@ class Controller:
         self._tell = tell
         self._sleep = sleep
         self._changed = asyncio.Event()
+        self._at_rest = asyncio.Event()
+        self._at_rest.set()
         self._releases: Releases | None = None
         self._failures = 0
         self._has_started = False
@@ -120,6 +124,11 @@ class Controller:
 
     # What the executor asks and tells.
 
+    async def at_rest(self) -> None:
+        """Return once no turn is under way."""
+        while not self._at_rest.is_set():
+            await self._at_rest.wait()
+
     def prepare(self, write: Write) -> Prepared | None:
         """See `queue_dispatcher.release.executor.Reconciler`."""
         return prepare(self.state, write, self.now())
@@ -158,14 +167,23 @@ class Controller:
         if not self._has_started:
             self._has_started = True
             _log_start(self.state)
-        self._turn()
+        pace = Pace(time.monotonic)
+        self._at_rest.clear()
+        try:
+            for _ in self._turn():
+                if pace.is_due():
+                    await pace.pause()
+        finally:
+            self._at_rest.set()
 
     async def settled(self) -> None:
         """Bring the cache up to date, and let others run meanwhile."""
         pace = Pace(time.monotonic)
+        await self.at_rest()
         self.state.advance(self.now())
         while not self.state.cache.settle(SLICE):
             await pace.pause()
+            await self.at_rest()
 
     async def _woken(self) -> None:
         wait_s = FLOOR_S
@@ -180,10 +198,11 @@ class Controller:
             await self._sleep(DEBOUNCE_S)
         self._changed.clear()
 
-    def _turn(self) -> None:
+    def _turn(self) -> Iterator[None]:
+        """One turn in steps, and what follows from it carried out."""
         started = self.now()
         self.state.leader = self._leader()
-        turned = turn(self.state, (), started)
+        turned = yield from turning(self.state, (), started)
         if turned.has_decided:
             self._metrics.cycle((self._clock.elapsed_ms() - started.elapsed_ms) / 1000)
         if self._releases is not None:

@@ -95,7 +95,8 @@ class _Turns(Controller):
             return
         self.state.cache.settle()
         if self._is_synced():
-            self._turn()
+            for _ in self._turn():
+                pass
 
 
 def _untold(notice: Notice) -> None:
