@@ -109,7 +109,7 @@ class AdmissionCycles:
         heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
         queues, bounds = snapshot.queues, self._bounds
         is_within = bounds is not None and bounds.hold(headroom)
-        if not is_within:
+        if bounds is None or not is_within:
             bounds = Bounds({}, {})
         for name in [name for name in classes if name not in queues]:
             del classes[name]
@@ -133,7 +133,8 @@ class AdmissionCycles:
             if head.keep_or_find(state, headroom, now_ms, is_within=is_within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
-            if bounds is not None:
+                head.slack(bounds)
+            elif not is_within:
                 head.slack(bounds)
             if head.found is not None:
                 candidates.append(head)
