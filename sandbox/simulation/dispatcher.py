@@ -30,6 +30,7 @@ from queue_dispatcher.cache.objects import (
     PROPAGATION_POLICIES,
     TemplateObject,
 )
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
@@ -42,6 +43,7 @@ from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
@@ -342,6 +344,17 @@ class Replica:
         cache.settle()
         told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
+
+    def states(self) -> dict[str, str]:
+        """What whoever looks is told of each binding, by key: its state in one word, and notes."""
+        if self._run is None:
+            return {}
+        cache, now_ms = self._run.cache, self._run.clock.now_ms()
+        cache.settle()
+        return {
+            entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
+            for entry in cache.entries.values()
+        }
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
