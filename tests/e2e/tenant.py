@@ -23,8 +23,8 @@ class Tenant:
     async def begin(self, quota: int) -> None:
         """Make them all; the quota is in GPUs, of whatever cluster."""
         client = self.plane.karmada.client
-        metadata = {"name": self.namespace, "labels": {QUEUEING: "enabled"}}
-        await client.post("/api/v1/namespaces", {"metadata": metadata}, dict)
+        await self.begin_without_queue()
+        await self.queueing("enabled")
         for path, kind, name, spec in (
             ("resourceflavors", "ResourceFlavor", self.namespace, {}),
             ("clusterqueues", "ClusterQueue", self.namespace, self._queue(quota)),
@@ -42,6 +42,11 @@ class Tenant:
                 "spec": spec,
             }
             await client.post(f"{FAIRWAY}/{path}", made, dict, STRICT)
+
+    async def begin_without_queue(self) -> None:
+        """Make the namespace alone, without any label."""
+        body = {"metadata": {"name": self.namespace}}
+        await self.plane.karmada.client.post("/api/v1/namespaces", body, dict)
 
     async def quota(self, gpus: int) -> None:
         """Change it."""
@@ -81,12 +86,12 @@ class Tenant:
 
     # What tenants do.
 
-    async def submit(self, workload: Workload, placement: Obj) -> str:
+    async def submit(self, workload: Workload, placement: Obj, scheduler: str = "") -> str:
         """Its policy and its template; the key of the binding that Karmada is going to make."""
         client = self.plane.karmada.client
         path = f"{POLICIES}/namespaces/{self.namespace}/propagationpolicies"
         with suppress(Conflict):
-            await client.post(path, policy(self.namespace, workload, placement), dict, STRICT)
+            await client.post(path, policy(self.namespace, workload, placement, scheduler), dict, STRICT)
         await client.post(workload.path(self.namespace), workload.body, dict, STRICT)
         self.submitted[workload.binding] = workload
         return self.key(workload)
