@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from fairway.kube.errors import Conflict, NotFound
 from fairway.names import QUEUEING
-from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, Binding, Obj
+from fairway.visibility import WorkloadView
+from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, WORK, Binding, Obj
 from tests.e2e.plane import Plane
 from tests.e2e.watching import PATIENCE_S, eventually
 from tests.e2e.workloads import LOCAL_QUEUE, Workload, policy
@@ -182,10 +183,7 @@ class Tenant:
         texts: list[str] = []
 
         async def told() -> bool:
-            # The one that leads: the other one does not ask the estimators.
-            dispatcher = self.plane.fairway.dispatchers[await self.plane.fairway.leader()]
-            views = await dispatcher.workloads(self.namespace, workload.name)
-            waiting = [view.waiting for view in views if view.waiting is not None]
+            waiting = [view.waiting for view in await self.views(workload) if view.waiting is not None]
             texts[:] = [f"{each.kind}: {each.text}" for each in waiting]
             return any(each.kind in kinds and saying in each.text for each in waiting)
 
@@ -195,6 +193,39 @@ class Tenant:
         except AssertionError as error:
             raise AssertionError(f"{error}; people are told {texts}") from None
         return texts[0]
+
+    async def views(self, workload: Workload) -> list[WorkloadView]:
+        """What people are told of it."""
+        # By the one that leads: the other one does not ask the estimators.
+        dispatcher = self.plane.fairway.dispatchers[await self.plane.fairway.leader()]
+        return await dispatcher.workloads(self.namespace, workload.name)
+
+    async def told_to_be(self, workload: Workload, state: str) -> None:
+        """Wait until people are told that it is in that state, and no other."""
+        states: list[str] = []
+
+        async def told() -> bool:
+            states[:] = [view.state for view in await self.views(workload)]
+            return states == [state]
+
+        try:
+            await eventually(told, f"{workload.name} told to be {state}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is told to be {states}") from None
+
+    async def until_growth_is_held(self, workload: Workload, replicas: int) -> None:
+        """Wait until asking for so many replicas would be held; nothing is asked for."""
+        path = f"{WORK}/namespaces/{self.namespace}/resourcebindings/{workload.binding}"
+        grown = {"spec": {"replicas": replicas}}
+
+        async def held() -> bool:
+            answer = await self.plane.karmada.client.patch(
+                path, grown, Binding, params={"dryRun": "All"}, content_type=MERGE
+            )
+            return answer.is_held
+
+        # Nothing tells when the API server has taken up what holds growth.
+        await eventually(held, f"growth of {workload.name} held")
 
     def most_charged(self, since_s: float = 0.0) -> int:
         """The largest sum of charges of this namespace's bindings at any moment, in GPUs."""

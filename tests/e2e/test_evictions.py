@@ -13,13 +13,16 @@ from tests.e2e.tenant import Tenant
 from tests.e2e.workloads import aggregated, deployment, divided, job, labelled, service_class
 
 BOTH = aggregated("a", "b")
-BRIEF, START_S = "e2e-evicted", 5
+BRIEF, START_S, CLOSED_S = "e2e-evicted", 5, 25
 LOST = {"key": "e2e.fairway.dev/lost", "effect": "NoExecute"}
 
 
 @asynccontextmanager
 async def evicting(plane: Plane, purge_mode: str) -> AsyncIterator[None]:
-    """Karmada evicts, which it does not by default."""
+    """Karmada evicts, which it does not by default.
+
+    Until what it took off a cluster is well elsewhere, by default for ten minutes, it gives it nothing of it.
+    """
     controllers = plane.karmada.controllers
     assert controllers is not None
     gates = next(word for word in controllers.program.command if word.startswith("--feature-gates="))
@@ -28,6 +31,7 @@ async def evicting(plane: Plane, purge_mode: str) -> AsyncIterator[None]:
         f"{gates},Failover=true",
         "--enable-no-execute-taint-eviction=true",
         f"--no-execute-taint-eviction-purge-mode={purge_mode}",
+        f"--graceful-eviction-timeout={CLOSED_S}s",
         leaving_out=("--feature-gates",),
     ):
         yield
@@ -73,12 +77,18 @@ async def test_it_moves_with_its_quota(tenant: Tenant, purge_mode: str) -> None:
     assert tenant.most_charged() == 4
 
 
-async def test_with_nowhere_to_go_it_is_taken_back_and_started_again(tenant: Tenant) -> None:
-    """Charged for as long as its class gives it to start; then others have its quota, and it its place."""
+@pytest.mark.parametrize(("purge_mode", "lingers"), [("Directly", {}), ("Gracefully", {"a": 2})])
+async def test_with_nowhere_to_go_it_is_taken_back_and_started_again(
+    tenant: Tenant, purge_mode: str, lingers: dict[str, int]
+) -> None:
+    """Charged for as long as its class gives it to start; then others have its quota, and it its place.
+
+    What is evicted gracefully runs on meanwhile, where it was, until Karmada gives up: on nobody's quota.
+    """
     plane, bindings = tenant.plane, tenant.plane.karmada.bindings
     await tenant.quota(2)
     train, other = job("train", 2, service_class=BRIEF), job("other", 2)
-    async with promised(plane), evicting(plane, "Directly"):
+    async with promised(plane), evicting(plane, purge_mode):
         key = await tenant.submit(train, aggregated("a"))
         await tenant.placed(key)
         await tenant.running(train, 2)
@@ -86,9 +96,10 @@ async def test_with_nowhere_to_go_it_is_taken_back_and_started_again(tenant: Ten
             other_key = await tenant.submit(other, aggregated("b"))
             await tenant.waits_for(other, "WaitingForQuota")
             await bindings.until_of(key, lambda binding: binding.is_held, "taken back")
+            await tenant.waits_for(train, "NeverFits", saying="as long as Karmada takes it off a")
             await tenant.placed(other_key)
             await tenant.running(other, 2)
-            await tenant.running(train, 0)
+            await plane.changes.until(lambda: tenant.pods(train) == lingers, f"{lingers} left of it")
         placed_s = bindings.first_s(key, lambda binding: binding.is_placed)
         lost_s = bindings.first_s(key, lambda binding: not binding.is_placed, placed_s)
         assert bindings.first_s(key, lambda binding: binding.is_held, lost_s) - lost_s > START_S - 1
@@ -111,9 +122,13 @@ async def test_what_finds_no_place_of_it_is_given_back(tenant: Tenant) -> None:
         await tenant.placed(key)
         stays = (await tenant.running(server, 5))["a"]
         async with lost(plane, "b"):
-            await bindings.until_of(key, lambda binding: binding.is_held and binding.charge == 16, "lowered")
-            await tenant.running(server, 4)
-            assert tenant.pods(server) == {"a": 4}
+            # What is lacking finds no place as a whole, so that Karmada places none of it.
+            lowered = 4 * stays
+            await bindings.until_of(
+                key, lambda binding: binding.is_held and binding.charge == lowered, "lowered to what runs"
+            )
+            await tenant.running(server, stays)
+            await tenant.waits_for(server, "WaitingForCapacity", "BackingOff")
         await bindings.until_of(key, lambda binding: sum(binding.shares.values()) == 5, "whole again")
         await tenant.running(server, 5)
     placed = [binding for binding in tenant.versions(key) if binding.is_placed]

@@ -114,10 +114,10 @@ async def test_from_observing_to_all_and_back(tenant: Tenant, neighbour: Tenant)
         await passes(neighbour, job("cpu", 1, 0, queue=""))
         await tenant.waits_for(tenant.submitted["second-job"], "WaitingForQuota")
         await neighbour.waits_for(neighbour.submitted["unnamed-job"], "QueueNotFound")
-        leader = fairway.dispatchers[await fairway.leader()]
-        (view,) = await leader.workloads(tenant.namespace, "second")
+        (view,) = await tenant.views(tenant.submitted["second-job"])
         assert OBSERVED in view.note
-        assert await leader.counts("fairway_dispatcher_observing") == 1
+        leader = fairway.dispatchers[await fairway.leader()]
+        assert await leader.counts("fairway_observing") == 1
         unadmitted = f'fairway_unadmitted{{cluster_queue="{tenant.namespace}",reason="WaitingForQuota"}}'
         assert await leader.counts(unadmitted) == 1
         would_hold = 'fairway_webhook_reviews_total{operation="CREATE",outcome="would-hold-creation"}'

@@ -5,7 +5,6 @@ from contextlib import AsyncExitStack
 from tests.e2e.breaking import with_flags
 from tests.e2e.objects import GPU, MERGE, STRICT, WORK, Obj
 from tests.e2e.tenant import Tenant
-from tests.e2e.watching import eventually
 from tests.e2e.workloads import Workload, aggregated, job
 
 THEIRS = "their-scheduler"
@@ -93,12 +92,7 @@ async def test_work_of_no_policy_is_told_to_be_unobserved(tenant: Tenant) -> Non
     await tenant.plane.karmada.bindings.until_of(key, lambda binding: binding.is_released, "released")
     await whole_nodes_are_taken(tenant)
 
-    async def told() -> bool:
-        dispatcher = tenant.plane.fairway.dispatchers[await tenant.plane.fairway.leader()]
-        views = await dispatcher.workloads(tenant.namespace, lost.name)
-        return [view.state for view in views] == ["Unobserved"]
-
-    await eventually(told, "told to be unobserved")
+    await tenant.told_to_be(lost, "Unobserved")
     assert not tenant.binding(key).is_placed
     beyond = job("beyond")
     await tenant.born_held(await tenant.submit(beyond, BOTH))
