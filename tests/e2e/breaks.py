@@ -126,7 +126,7 @@ def queue_without_parent(tenant: Tenant) -> Broken:
     return edited(client_of(tenant), path, field("spec.parent", "nowhere"))
 
 
-def door_to_nowhere(tenant: Tenant) -> Broken:
+def local_queue_to_nowhere(tenant: Tenant) -> Broken:
     """A LocalQueue leads to no ClusterQueue."""
     body = {
         "apiVersion": "fairway.dev/v1alpha1",
