@@ -9,6 +9,7 @@ others. `EQUIVALENT` says of which no law could tell.
 import argparse
 import ast
 import contextlib
+import copy
 import hashlib
 import importlib.util
 import logging
@@ -31,8 +32,8 @@ from tests.simulation.equivalent import EQUIVALENT
 ROOMS: Final = ("turn", "cycle", "ledger", "cache")
 PEOPLE: Final = frozenset({"turn.following", "turn.notices", "cycle.reasons"})
 """Modules that only say in words what is known."""
-_TOLD: Final = ("notices.append", "problems.append", "raise ")
-"""Statements that do likewise begin so, or go on so after ``self`` or ``state``."""
+_TOLD: Final = ("notices.append", "problems.append")
+"""Calls that do likewise."""
 _WORDS: Final = ("told", "shown", "_problem", "_passing_by")
 """Functions that do likewise."""
 _COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
@@ -87,7 +88,7 @@ class _Mutating(ast.NodeTransformer):
         self.count = 0
         self.place: list[str] = []
         self.before = ""
-        self.changed: ast.AST | None = None
+        self.changed: ast.stmt | None = None
         self._at = at
         self._statements: list[ast.stmt] = []
         self._names: list[str] = []
@@ -108,7 +109,7 @@ class _Mutating(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         if not isinstance(node, ast.stmt):
             return super().visit(node)  # type: ignore[no-any-return]  # as `NodeVisitor` has it
-        if any(one in _first_line(node)[:40] for one in _TOLD):
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and _is_told(node)):
             return node
         self._statements.append(node)
         found = super().visit(node)
@@ -183,8 +184,8 @@ class _Mutating(ast.NodeTransformer):
     def _left_out(self, node: ast.Expr | ast.AugAssign) -> ast.AST:
         if self._is_due():
             # The statement is there still, and does nothing.
-            self.changed = passed = ast.copy_location(ast.Pass(), node)
-            return passed
+            self.changed = ast.copy_location(ast.Pass(), node)
+            return self.changed
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
@@ -219,20 +220,28 @@ class _Mutating(ast.NodeTransformer):
         return node
 
 
-def _first_line(node: ast.AST) -> str:
-    return ast.unparse(node).partition("\n")[0]
+def _is_told(node: ast.Expr) -> bool:
+    return isinstance(node.value, ast.Call) and ast.unparse(node.value.func).endswith(_TOLD)
+
+
+def _first_line(node: ast.stmt) -> str:
+    alone = copy.copy(node)
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        if isinstance(getattr(alone, name, None), list):
+            setattr(alone, name, [])
+    return ast.unparse(alone).partition("\n")[0]
 
 
 def mutants(module: str) -> list[Mutant]:
     """All that there are of a module."""
     source = _path(module).read_text()
-    counting = _Mutating()
+    tree, counting = ast.parse(source), _Mutating()
     counting.visit(ast.parse(source))
     found: list[Mutant] = []
     alike = Counter[tuple[str, str, str]]()
     for number in range(counting.count):
         changing = _Mutating(number)
-        changing.visit(ast.parse(source))
+        changing.visit(copy.deepcopy(tree))
         assert changing.changed is not None
         place = ".".join((module.partition(".")[2], *changing.place))
         what = (place, changing.before, _first_line(changing.changed))
