@@ -17,6 +17,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import ResourceKind
 from fairway.scope import Scope
+from fairway.visibility import QueueList
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import Binding
@@ -42,6 +43,7 @@ from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
@@ -147,6 +149,12 @@ class _Run:
         """As `queue_dispatcher.sources.Sources.is_synced`."""
         self._was_synced = self._was_synced or all(one.is_synced for one in self._following)
         return self._was_synced
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it has heard of all that there is, and is about to write nothing."""
+        is_idle = not any(one.is_writing or one.record is not None for one in self.cache.entries.values())
+        return self.is_synced and is_idle and all(one.is_current for one in self._following)
 
     def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
         replica = self._replica
@@ -341,6 +349,16 @@ class Replica:
         cache.settle()
         told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
+
+    def queues(self) -> QueueList | None:
+        """What it tells of queues; None while it has not heard of all that there is, or is writing."""
+        if self._run is None or not self._run.is_current:
+            return None
+        cache, turns = self._run.cache, self._run.turns
+        cache.settle()
+        views = Views(cache, turns.view, self._run.clock.now_ms())
+        window = turns.state.window.size
+        return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:

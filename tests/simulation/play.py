@@ -10,6 +10,7 @@ from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended
 from tests.simulation.known import Broken
 from tests.simulation.laws import Laws
+from tests.simulation.numbers import Numbers
 
 QUIET_MS = 900_000
 """Faults over and nothing begun any more, so long until whatever waits has to have a lasting reason."""
@@ -45,7 +46,7 @@ def play(story: Story) -> Played:
     """Play the story; an exception is a defect like any other."""
     started_s = time.process_time()
     world = World(story)
-    laws = Laws(world)
+    laws = Numbers(world)
     try:
         _run(world, laws)
     except Spinning as error:
