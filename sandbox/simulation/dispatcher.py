@@ -34,7 +34,10 @@ from queue_dispatcher.cache.objects import (
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Estimates
@@ -100,6 +103,24 @@ class _Turns(Controller):
             self._turn()
 
 
+class _Cycles(AdmissionCycles):
+    """Admission cycles, each of which somebody is told of."""
+
+    def __init__(self, tell: Callable[[Snapshot, Decision, int], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
+        """See `AdmissionCycles.decide`."""
+        decision = super().decide(snapshot, now_ms)
+        self._tell(snapshot, decision, now_ms)
+        return decision
+
+
+def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
+    """Nobody looks."""
+
+
 def _untold(notice: Notice) -> None:
     """Nobody is told."""
 
@@ -123,6 +144,7 @@ class _Run:
             probes=estimators is not None,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
+        state.cycles = _Cycles(lambda *decided: replica.decided(*decided))
         self._working: list[Started] = []
         self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
         self.turns.wake = self._wake
@@ -297,6 +319,8 @@ class Replica:
         self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
         self.host = Host(api.timeline)
         self.slow_ms = 0
+        self.decided = _unseen
+        """Told of each decision: from what, what, and when."""
         self._starts = 0
         self._run: _Run | None = None
 
