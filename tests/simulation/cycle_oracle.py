@@ -42,12 +42,14 @@ class Oracle:
     cell: int
     admitted: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    blocked: dict[str, Item] = field(default_factory=dict)
     is_sure: bool = True
     _waiting: dict[str, list[Item]] = field(default_factory=dict)
     _scarce: set[str] = field(default_factory=set)
     _kept: Counter[str] = field(default_factory=Counter)
     _on_word: Counter[str] = field(default_factory=Counter)
     _done: Counter[str] = field(default_factory=Counter)
+    _inquired: list[Item] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         ledger = self.snapshot.ledger
@@ -77,7 +79,7 @@ class Oracle:
 
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""
-        tokens = self.snapshot.tokens
+        self.tokens = tokens = self.snapshot.tokens
         if tokens <= 0 or not self.is_sure:
             return
         roots = sorted({self.trees.root(name) for name in self._waiting}, key=self._number)
@@ -96,6 +98,7 @@ class Oracle:
                 raise AssertionError("a winner has a head")
             tokens -= self._play(root, now.queue, item)
             due[root] = now
+        self.tokens = tokens
 
     def _number(self, name: str) -> int:
         return self.snapshot.ledger.tree.paths[name][0]
@@ -121,7 +124,9 @@ class Oracle:
             else:
                 self._kept[queue] += amount
             self._drop(queue, item)
+            self._inquired.append(item)
             if self.trees.quotas[queue].is_strict:
+                self.blocked[queue] = item
                 self._waiting[queue] = []
             return 0
         if probe:
@@ -142,10 +147,7 @@ class Oracle:
 
     def _drop(self, queue: str, item: Item) -> None:
         """All alike wait with it."""
-        kind = (item.shape, item.priority, item.ageing)
-        self._waiting[queue] = [
-            one for one in self._waiting[queue] if (one.shape, one.priority, one.ageing) != kind
-        ]
+        self._waiting[queue] = [one for one in self._waiting[queue] if not _is_alike(one, item)]
 
     def _head(self, queue: str) -> Item | None:
         """The first that has room; of a strict queue the very first that could ever start."""
@@ -157,6 +159,7 @@ class Oracle:
                 if quota.parent:
                     # What is kept for it from borrowers is a matter of its own.
                     self.is_sure = False
+                self.blocked[queue] = item
                 self._waiting[queue] = []
                 return None
             self._drop(queue, item)
@@ -173,6 +176,46 @@ class Oracle:
         if verdict is not None and verdict.never:
             return False
         return _amount(item) <= min(self.capacity, self.trees.most(queue))
+
+    def waits_for(self, item: Item) -> str:
+        """Once all have had their turns, the kind of reason for which the item waits; empty if unsure."""
+        queue, shape = item.queue, item.shape
+        state = self.snapshot.queues[queue]
+        if state.stopped is not None:
+            return "QueueStopped"
+        if len(shape.parts) > 1 or queue not in self.trees.quotas or not self.is_sure:
+            return ""
+        if any(_is_alike(item, one) for one in self._inquired):
+            return "WaitingForEstimate"
+        head = self.blocked.get(queue)
+        if head is not None and not _is_alike(item, head) and self._could_ever(queue, item):
+            return "BehindHead"
+        if not shape.alternatives or not self._has_room(queue, item):
+            return self._lacks(queue, item)
+        return "ReleaseWindowFull" if self.tokens <= 0 else "WaitingForEstimate"
+
+    def _lacks(self, queue: str, item: Item) -> str:
+        amount, bounds = _amount(item) + self._kept[queue], self.bounds(queue)
+        if item.shape.never is not None:
+            return item.shape.never.kind
+        if _amount(item) > min(self.capacity, self.trees.most(queue)):
+            return "NeverFits"
+        verdict = self.snapshot.verdicts.get(item.shape.probe) if item.shape.probe else None
+        has = amount <= min(self.free, *bounds)
+        if verdict is not None and (has or verdict.never):
+            if verdict.unanswered:
+                return "WaitingForEstimate"
+            return "NeverFits" if verdict.never else "WaitingForCapacity"
+        if amount <= min(bounds):
+            return "WaitingForCapacity"
+        path = self.trees.path(queue)
+        short = path[bounds.index(min(bounds))]
+        quota = self.trees.quotas[short]
+        if quota.parent:
+            # Its limit is reached; or it may borrow nothing, and what it owns is in use.
+            return "WaitingForQuota" if quota.borrows == 0 else "WaitingForBorrowing"
+        own = self.trees.balance(queue, self.used)
+        return "WaitingForBorrowing" if short != queue and own < amount else "WaitingForQuota"
 
     # Quota.
 
@@ -290,5 +333,12 @@ class Oracle:
         return list(chosen.values())
 
 
+def _is_alike(one: Item, other: Item) -> bool:
+    """Whether they differ in nothing but when they came."""
+    of = [(item.queue, item.shape, item.priority, item.ageing) for item in (one, other)]
+    return of[0] == of[1]
+
+
 def _amount(item: Item) -> int:
+    """GPUs of all its parts."""
     return sum(amount for options in item.shape.parts for _, amount in options[0].charge)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from queue_dispatcher.cycle.actions import Admit, Decision, Probe
+from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.snapshot import Snapshot
 from sandbox.simulation.objects import at
@@ -92,6 +92,19 @@ class Decisions(Numbers):
         probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
         if oracle.is_sure and probes != oracle.chosen():
             self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
+
+        self._reasons(oracle, decision)
+
+    def _reasons(self, oracle: Oracle, decision: Decision) -> None:
+        """Whether all that was due and not admitted waits for what it lacks."""
+        for state in oracle.snapshot.queues.values():
+            for item in state.pending:
+                if item.due_ms > oracle.now_ms or item.id in oracle.admitted:
+                    continue
+                key = ClassKey(state.name, item.shape, item.priority, item.ageing)
+                told, right = decision.waits.get(key), oracle.waits_for(item)
+                if right and (told is None or told.kind != right):
+                    self._break(_RIGHT, "reasons", f"{item.name}: {told and told.kind}, and right is {right}")
 
     def _weights(self) -> dict[str, int]:
         objects = self.world.api.collection("clusterqueues").objects.values()
