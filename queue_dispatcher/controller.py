@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 FLOOR_S = 1.0
 DEBOUNCE_S = 0.003
 MAX_DEBOUNCE_S = 0.25
-SLICE = 100
+SLICE = 50
 """Bindings derived before others may run: a few milliseconds."""
 MAX_BACKOFF_S = 30.0
 
