@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import msgspec
 
-from benchmarks.cycle import collecting_as_the_dispatcher
+from benchmarks.cycle import SteadyFleet, collecting_as_the_dispatcher
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from fairway.accelerators.builtin import builtin_catalogue
@@ -29,13 +29,6 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.controller import SLICE, debounce_s
-from queue_dispatcher.cycle.decide import decide
-from queue_dispatcher.cycle.items import Alternative, Item, Shape
-from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
-from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
@@ -50,8 +43,7 @@ GPUS = 1_000
 """Of each cluster."""
 GPU = "nvidia.com/gpu"
 NOW_MS = 1_800_000_000_000
-CLASSES = 10
-"""Of each queue, in the cases of a cycle."""
+CYCLES = 60
 T = TypeVar("T")
 Obj = Mapping[str, object]
 
@@ -73,10 +65,7 @@ def measure(setting: Setting) -> Result:
     for queues in (100, 500) if is_quick else (1_000, 5_000):
         amount = 10_000 if is_quick else 100_000
         scale = Scale(queues, amount, amount // 2, 10 if is_quick else 30)
-        snapshots = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
-        with collecting_as_the_dispatcher():
-            cases += _cycles(scale, *snapshots)
-        del snapshots
+        cases += _cycles(scale)
         cases += _events(scale)
     return Result("contention", "What an event costs on a busy fleet", cases)
 
@@ -103,41 +92,23 @@ def _took_ms(scale: Scale, act: Callable[[int], object]) -> list[float]:
 # Cycles.
 
 
-def _cycles(scale: Scale, three: Snapshot, ten: Snapshot) -> list[Case]:
+def _cycles(scale: Scale) -> list[Case]:
+    """One after the other, each carried out: three workloads end and three fit, or ten of plenty start."""
     is_small = scale.queues <= 1_000
-    return [
-        _case(
-            scale,
-            "cycle, three classes fit",
-            _took_ms(scale, lambda _: decide(three, NOW_MS)),
-            20.0 if is_small else 60.0,
-        ),
-        _case(
-            scale,
-            "cycle, 10 tokens and plenty of quota",
-            _took_ms(scale, lambda _: decide(ten, NOW_MS)),
-            10.0 if is_small else 30.0,
-        ),
-    ]
-
-
-def _snapshot(scale: Scale, free: int) -> Snapshot:
-    """A tree whose root has so much left; 8 GPUs and a little more memory for each class of a queue."""
-    table = CellTable()
-    gpu, memory = table.cell("f", GPU), table.cell("f", "memory")
-    nodes = [QuotaNode("org", quotas={gpu: CellQuota(free), memory: CellQuota(1 << 60)})]
-    names = [f"q{number}" for number in range(scale.queues)]
-    nodes += [QuotaNode(name, "org") for name in names]
-    queues = {}
-    for name in names:
-        pending = PendingQueue(name)
-        for number in range(CLASSES):
-            shape = Shape(f"{name}/{number}", (), (Alternative((), ((gpu, 8), (memory, 1000 + number))),))
-            for place in range(scale.pending // scale.queues // CLASSES):
-                uid = f"{name}-{number}-{place}"
-                pending.add(Item(uid, f"ns/{uid}", (uid,), name, "main", shape, 0, NOW_MS - place))
-        queues[name] = QueueState(name, pending)
-    return Snapshot(Ledger(QuotaTree(nodes, table)), queues, tokens=10)
+    cases = []
+    for label, free, limit_ms in (
+        ("three classes fit", 3 * 8, 20.0 if is_small else 60.0),
+        ("10 tokens and plenty of quota", 8 * scale.pending, 10.0 if is_small else 30.0),
+    ):
+        fleet = SteadyFleet(scale.queues, scale.pending, free)
+        with collecting_as_the_dispatcher():
+            for _ in range(CYCLES):
+                fleet.cycle(ends=3)
+        first_s, *took_s = fleet.took_s
+        cases.append(_case(scale, f"first cycle, {label}", [1e3 * first_s], None))
+        cases.append(_case(scale, f"cycle, {label}", [1e3 * one for one in took_s], limit_ms))
+        cases.append(_case(scale, f"longest step, {label}", [1e3 * fleet.longest_s], 20.0))
+    return cases
 
 
 # Events.
