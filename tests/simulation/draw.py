@@ -94,6 +94,7 @@ def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[st
                 skip=rng.random() < 0.01,
                 hangs=rng.random() < 0.02,
                 tries=rng.choice((None, None, None, 2)),
+                starts_when=rng.choice(("Placed", "Placed", "Ready")),
             )
             number += 1
         if is_service and rng.random() < 0.7:

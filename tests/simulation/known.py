@@ -71,10 +71,7 @@ class Known:
         is_lost = record_of(binding) is None and self._local_queue_is_gone(binding)
         if queue not in self._trees.quotas or is_lost:
             return frozenset({"queue"})
-        together = [(binding, line)]
-        if line.group and is_held(binding) and not placed(binding):
-            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
-            together = [(one, other) for one in held if (other := self._line(one)) is not None]
+        together = self._together(binding, line)
         need = sum(asked(one) - self._has(one) for one, _ in together)
         gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         found = {
@@ -110,6 +107,21 @@ class Known:
             for name in rooms:
                 missing = _take(free[name], line.gpus, missing)
         return True
+
+    def _together(self, binding: Obj, line: SubmitLine) -> list[tuple[Obj, SubmitLine]]:
+        """It and those that start with it."""
+        if line.group and is_held(binding) and not placed(binding):
+            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            return [(one, other) for one in held if (other := self._line(one)) is not None]
+        return [(binding, line)]
+
+    def _is_all_charged(self, binding: Obj, line: SubmitLine) -> bool:
+        """Whether what is charged and has a place leaves less than it, and those with it, ask for."""
+        need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, line))
+        bindings = self.world.api.collection("resourcebindings").objects
+        taken = sum(charge.gpus for key, charge in self._charges.items() if placed(bindings[key]))
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        return taken + need > gpus
 
     def _is_promised(self, but: Obj) -> bool:
         """Whether something was released a while ago, and takes what it asks for although it has no place."""

@@ -16,6 +16,8 @@ from tests.simulation.known import STARTS_WITHIN_MS, Known
 
 REQUEUE = "fairway.dev/requeue"
 _BACKOFF_MS = 1_200_000
+_TRIED = 3
+"""After so many tries there is no node for a pod."""
 
 
 class Quiet(Known):
@@ -63,6 +65,9 @@ class Quiet(Known):
             "WaitingForBorrowing": ("quota",),
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
         }
+        if kind == "WaitingForCapacity" and self._is_all_charged(binding, line):
+            # What is placed and never starts holds its share of the flavor all the same, and is told itself.
+            return ""
         if kind in expected:
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":
@@ -123,22 +128,31 @@ class Quiet(Known):
 
     def _never_ready(self, bindings: Mapping[str, Obj], states: Mapping[str, str]) -> None:
         """What never runs gives its quota back where its class says so; elsewhere whoever looks is told."""
-        placed_ms: dict[str, int] = {}
-        for written in self.world.api.writes:
-            before, after = written.before, written.after
-            if written.resource == "resourcebindings" and before is not None and after is not None:
-                if placed(before) != placed(after):
-                    placed_ms[written.key] = written.at_ms
+        placed_ms = {
+            written.key: written.at_ms
+            for written in self.world.api.writes
+            if written.resource == "resourcebindings"
+            and written.after is not None
+            and placed(written.before or {}) != placed(written.after)
+        }
         for key, binding in bindings.items():
             record, line, since_ms = record_of(binding), self._line(binding), placed_ms.get(key, 0)
-            if record is None or line is None or not (line.hangs or line.impossible):
+            if record is None or line is None or is_ended(binding) or is_held(binding):
                 continue
-            if is_ended(binding) or is_held(binding) or not placed(binding) or not self._is_late(since_ms):
+            never = line.hangs or line.impossible
+            if not placed(binding) or not self._is_late(since_ms) or not (never or self._is_stuck(binding)):
                 continue
-            if line.starts_when == "Ready":
+            if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
-            elif not states[key].startswith("Starting: ") or "do not run" not in states[key]:
+            elif (never and not states[key].startswith("Starting: ")) or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
+
+    def _is_stuck(self, binding: Obj) -> bool:
+        """Whether some cluster has no node for a pod of it."""
+        of = at(binding, "spec", "resource")
+        key = f"{of['kind']}/{of['namespace']}/{of['name']}"
+        owners = (one.owners.get(key) for one in self.world.members.values())
+        return any(pod.node is None and pod.attempts > _TRIED for one in owners if one for pod in one.live)
 
     def _is_late(self, since_ms: int) -> bool:
         return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS
