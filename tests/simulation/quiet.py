@@ -68,6 +68,8 @@ class Quiet(Known):
         if kind == "WaitingForCapacity" and self._is_all_charged(binding, line):
             # What is placed and never starts holds its share of the flavor all the same, and is told itself.
             return ""
+        if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
+            return ""
         if kind in expected:
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":
@@ -80,10 +82,16 @@ class Quiet(Known):
             return "" if there < line.group_size else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
-            return "the head can never run" if head is not None and head.impossible else ""
+            is_in_vain = head is not None and head.impossible and not why - {"promised"}
+            return "the head can never run" if is_in_vain else ""
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    @staticmethod
+    def _tries(binding: Obj) -> int:
+        requeue = at(binding, "metadata", "annotations", REQUEUE)
+        return 0 if requeue is None else int(json.loads(requeue)["count"])
 
     @staticmethod
     def _backs_off_until_ms(binding: Obj) -> int:
