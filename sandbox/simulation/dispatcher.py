@@ -5,7 +5,7 @@ that runs in production.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import ResourceKind
 from fairway.scope import Scope
+from fairway.visibility import QueueList
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import Binding
@@ -34,7 +35,10 @@ from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Estimates
@@ -44,6 +48,7 @@ from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.visibility.notes import notes_of
+from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
@@ -57,6 +62,8 @@ from sandbox.simulation.timeline import Timer
 _WRITERS: Final = 8
 _ASKERS: Final = 4
 _FOLLOWER_FLOOR_MS: Final = 5_000
+_STOPS: Final = 0.2
+"""After how many of the steps of a turn others come first: far more often than where time is real."""
 
 
 class Estimators(Protocol):
@@ -81,6 +88,15 @@ class _Turns(Controller):
     """The controller, woken by the timeline instead of an event loop."""
 
     wake: Callable[[], None]
+    soon: Callable[[Callable[[], None]], None]
+    is_turning = False
+    """Whether a turn has begun and not ended yet."""
+
+    def __init__(
+        self, state: TurnState, metrics: DispatcherMetrics, clock: SteadyClock, is_synced: Callable[[], bool]
+    ) -> None:
+        super().__init__(state, metrics, clock, is_synced, _untold)
+        self._resting: list[Later[None]] = []
 
     def changed(self) -> None:
         """See `Controller.changed`."""
@@ -91,13 +107,44 @@ class _Turns(Controller):
         """When time alone calls for a turn, by its own clock."""
         return self._next_due_ms
 
-    def take(self) -> None:
-        """What `Controller.step` does, with nobody else to let run."""
+    def take(self) -> Iterator[None]:
+        """What `Controller.step` does, in steps between which others may be let run."""
         if not self._is_synced():
             return
         self.state.cache.settle()
-        if self._is_synced():
-            self._turn()
+        if not self._is_synced():
+            return
+        self.is_turning = True
+        yield from self._turn()
+        self.is_turning = False
+        resting, self._resting = self._resting, []
+        for one in resting:
+            self.soon(partial(one.set, None))
+
+    async def at_rest(self) -> None:
+        """See `Controller.at_rest`."""
+        while self.is_turning:
+            later = Later[None]()
+            self._resting.append(later)
+            await later
+
+
+class _Cycles(AdmissionCycles):
+    """Admission cycles, each of which somebody is told of."""
+
+    def __init__(self, tell: Callable[[Snapshot, Decision, int], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
+        """See `AdmissionCycles.steps`."""
+        decision = yield from super().steps(snapshot, now_ms)
+        self._tell(snapshot, decision, now_ms)
+        return decision
+
+
+def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
+    """Nobody looks."""
 
 
 def _untold(notice: Notice) -> None:
@@ -117,15 +164,17 @@ class _Run:
         self.clock = clock
         self._timer: Timer | None = None
         self._is_starting = True
+        self._is_woken = False
         self.cache = Cache(
             Scope(replica.catalogue),
             self._wake,
             probes=estimators is not None,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
+        state.cycles = _Cycles(lambda *decided: replica.decided(*decided))
         self._working: list[Started] = []
-        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
-        self.turns.wake = self._wake
+        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced)
+        self.turns.wake, self.turns.soon = self._wake, partial(process.after, 0)
         self._asking: Asking | None = None
         if state.estimates is not None:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
@@ -150,6 +199,23 @@ class _Run:
         self._was_synced = self._was_synced or all(one.is_synced for one in self._following)
         return self._was_synced
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it has heard of all that there is, and is about to write nothing."""
+        is_idle = not any(one.is_writing or one.record is not None for one in self.cache.entries.values())
+        return (
+            self.is_synced
+            and is_idle
+            and not self.turns.is_turning
+            and all(one.is_current for one in self._following)
+        )
+
+    def settled(self) -> Cache:
+        """The cache, up to date unless a turn is under way."""
+        if not self.turns.is_turning:
+            self.cache.settle()
+        return self.cache
+
     def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
         replica = self._replica
         return Following(self.process, self._client, kind, sink, replica.decoder, replica.rng, self._wake)
@@ -169,6 +235,9 @@ class _Run:
     def _wake(self) -> None:
         if self._is_starting:
             return
+        if self.turns.is_turning:
+            self._is_woken = True
+            return
         at_ms = self.process.host.timeline.now_ms + int(DEBOUNCE_S * 1000)
         if self._timer is None or not self._timer.is_set or self._timer.at_ms > at_ms:
             self._cycle_at(at_ms)
@@ -179,13 +248,24 @@ class _Run:
         self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
 
     def _cycle(self) -> None:
-        self.turns.take()
+        if not self.turns.is_turning:
+            self._is_woken = False
+            self._go_on(self.turns.take())
+
+    def _go_on(self, steps: Iterator[None]) -> None:
+        """Take steps of a turn; after some of them others have their turn first."""
+        for _ in steps:
+            if self._replica.rng.random() < _STOPS:
+                self.process.after(1, partial(self._go_on, steps))
+                return
         floor_ms = int(FLOOR_S * 1000) if self.turns.is_leading else _FOLLOWER_FLOOR_MS
         due_ms = self.turns.next_due_ms
         if due_ms is not None:
             floor_ms = min(floor_ms, max(1, due_ms - self.clock.now_ms()))
         if self._timer is None or not self._timer.is_set:
             self._cycle_at(self.process.host.timeline.now_ms + floor_ms)
+        if self._is_woken:
+            self._wake()
 
     # Leading.
 
@@ -291,6 +371,8 @@ class Replica:
         self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
         self.host = Host(api.timeline)
         self.slow_ms = 0
+        self.decided = _unseen
+        """Told of each decision: from what, what, and when."""
         self._starts = 0
         self._run: _Run | None = None
 
@@ -339,8 +421,7 @@ class Replica:
         """Why each binding waits, by key, as the process says now."""
         if self._run is None:
             return {}
-        cache, view, now_ms = self._run.cache, self._run.turns.view, self._run.clock.now_ms()
-        cache.settle()
+        cache, view, now_ms = self._run.settled(), self._run.turns.view, self._run.clock.now_ms()
         told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
 
@@ -348,12 +429,20 @@ class Replica:
         """What whoever looks is told of each binding, by key: its state in one word, and notes."""
         if self._run is None:
             return {}
-        cache, now_ms = self._run.cache, self._run.clock.now_ms()
-        cache.settle()
+        cache, now_ms = self._run.settled(), self._run.clock.now_ms()
         return {
             entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
             for entry in cache.entries.values()
         }
+
+    def queues(self) -> QueueList | None:
+        """What it tells of queues; None while it has not heard of all that there is, or is writing."""
+        if self._run is None or not self._run.is_current:
+            return None
+        cache, turns = self._run.settled(), self._run.turns
+        views = Views(cache, turns.view, self._run.clock.now_ms())
+        window = turns.state.window.size
+        return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
