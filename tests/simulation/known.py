@@ -79,16 +79,22 @@ class Known:
             "impossible": any(one.impossible or one.scheduler for _, one in together),
             "never": need > min(self._trees.most(queue), gpus) or not self._room(together, if_empty=True),
             "quota": bool(self._trees.excess(queue, self._used, need)),
-            "room": not self._room(together),
+            "room": not (self._room(together) and self._room_anywhere(together)),
             "promised": self._is_promised(binding),
         }
         return frozenset(name for name, is_so in found.items() if is_so)
 
-    def _room(self, together: Iterable[tuple[Obj, SubmitLine]], *, if_empty: bool = False) -> bool:
+    def _room(
+        self,
+        together: Iterable[tuple[Obj, SubmitLine]],
+        free: dict[str, list[int]] | None = None,
+        *,
+        if_empty: bool = False,
+    ) -> bool:
         """Whether what is missing of all of them at once fits the clusters that they may go to, the largest
         first; now, or if those were empty.
         """
-        free = self.world.free(if_empty=if_empty)
+        free = self.world.free(if_empty=if_empty) if free is None else free
         for binding, line in sorted(together, key=lambda one: -one[1].gpus):
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
@@ -106,6 +112,18 @@ class Known:
                 return False
             for name in rooms:
                 missing = _take(free[name], line.gpus, missing)
+        return True
+
+    def _room_anywhere(self, together: list[tuple[Obj, SubmitLine]]) -> bool:
+        """Whether each of several has room however the others are placed, which is up to Karmada."""
+        for one in together if len(together) > 1 else ():
+            free = self.world.free()
+            for binding, line in (other for other in together if other is not one):
+                for name in line.clusters or free:
+                    if name in free:
+                        _take(free[name], 1, asked(binding))
+            if not self._room([one], free):
+                return False
         return True
 
     def _together(self, binding: Obj, line: SubmitLine) -> list[tuple[Obj, SubmitLine]]:

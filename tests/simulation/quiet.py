@@ -68,6 +68,8 @@ class Quiet(Known):
         if kind == "WaitingForCapacity" and self._is_all_charged(binding, line):
             # What is placed and never starts holds its share of the flavor all the same, and is told itself.
             return ""
+        if "the heads of StrictFIFO queues" in reason.text:
+            return "" if self._is_kept_for_heads(self._queue_named(binding)) else "no such head waits"
         if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
             return ""
         if kind in expected:
@@ -82,11 +84,28 @@ class Quiet(Known):
             return "" if there < line.group_size else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
-            is_in_vain = head is not None and head.impossible and not why - {"promised"}
-            return "the head can never run" if is_in_vain else ""
+            stated = self.world.binding(head.name) if head is not None and head.impossible else None
+            # The estimators are not asked about what lacks quota.
+            if head is None or stated is None:
+                return ""
+            if "quota" in self._obstacles(stated, head, self._queue_named(stated)):
+                return ""
+            return "" if why - {"promised"} else "the head can never run"
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    def _is_kept_for_heads(self, queue: str) -> bool:
+        """Whether somebody waits for quota in another StrictFIFO queue of the tree."""
+        for binding in self._bindings():
+            line, other = self._line(binding), self._queue_named(binding)
+            quota = self._trees.quotas.get(other)
+            if line is None or quota is None or not quota.is_strict or not is_held(binding) or other == queue:
+                continue
+            why = self._obstacles(binding, line, other)
+            if self._trees.root(other) == self._trees.root(queue) and "quota" in why and "never" not in why:
+                return True
+        return False
 
     @staticmethod
     def _tries(binding: Obj) -> int:
