@@ -88,6 +88,14 @@ def ended_in(binding: Obj) -> set[str]:
     }
 
 
+def is_hopeless(binding: Obj) -> bool:
+    """Whether Karmada last said that it finds no place for it, or never looks at it."""
+    return at(binding, "spec", "schedulerName", default="") not in ("", "default-scheduler") or any(
+        one["type"] == "Scheduled" and one["status"] == "False"
+        for one in at(binding, "status", "conditions", default=())
+    )
+
+
 def is_ended(binding: Obj) -> bool:
     """Whether it came to its end wherever it is."""
     names = {share["name"] for share in at(binding, "spec", "clusters", default=())}
@@ -111,7 +119,7 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
         shares = at(binding, "spec", "clusters", default=())
         given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
         return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)) - given_back, True)
-    if not is_held(binding):
+    if not is_held(binding) and not is_hopeless(binding):
         return Charge(key, queue, asked(binding), False)
     return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
 

@@ -1,7 +1,6 @@
 """Stories drawn from seeds: what a busy fleet is like, and what may befall it."""
 
 import random
-from dataclasses import replace
 from typing import get_args
 
 from sandbox.simulation import work
@@ -94,6 +93,7 @@ def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[st
                 skip=rng.random() < 0.01,
                 hangs=rng.random() < 0.02,
                 tries=rng.choice((None, None, None, 2)),
+                starts_when=rng.choice(("Placed", "Placed", "Ready")),
             )
             number += 1
         if is_service and rng.random() < 0.7:
@@ -152,14 +152,3 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
             kind, at_s=rng.randint(0, story.until_s), for_s=rng.randint(least, most), whom=whom, amount=amount
         )
     return story
-
-
-def spared(story: Story) -> Story:
-    """The story without work that is known not to go well; see `test_stories`."""
-    lines = (
-        replace(line, skip=False, hangs=False, scheduler="", impossible=False, gpus=max(1, line.gpus))
-        if isinstance(line, SubmitLine)
-        else line
-        for line in story.lines
-    )
-    return replace(story, lines=tuple(lines))

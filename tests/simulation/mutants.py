@@ -313,12 +313,12 @@ def _too_long(_signal: int, _frame: FrameType | None) -> None:
 
 def _broken(seed: int) -> dict[str, str]:
     """The laws that the seed breaks, each with whom it is about and what is told."""
-    from tests.simulation.draw import draw, spared
+    from tests.simulation.draw import draw
     from tests.simulation.play import play
 
     signal.setitimer(signal.ITIMER_PROF, _MOST_CPU_S)
     try:
-        return {one.law: str(one) for one in play(spared(draw(seed))).broken}
+        return {one.law: str(one) for one in play(draw(seed)).broken}
     except _TooLong as error:
         return {"it comes to an end": str(error)}
     finally:

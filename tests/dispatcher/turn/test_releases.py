@@ -432,6 +432,24 @@ def test_what_grew_before_any_of_it_was_placed_gives_its_quota_back() -> None:
     assert getattr(made.reason("web"), "kind", "") == "NeverFits"
 
 
+@pytest.mark.parametrize("more", [{}, {"schedulerName": "mine"}], ids=["no room", "foreign"])
+def test_what_was_let_go_by_hand_and_finds_no_place_keeps_room_from_nobody(more: Obj) -> None:
+    made = Plane({"m1": 8})
+    made.submit("stray", replicas=20, more=more)
+    made.edit("stray", lambda obj: obj["spec"].update({"suspension": {"scheduling": False}}))
+    made.submit("train")
+    made.turn()
+    if not more:
+        assert made.charged() == 20
+        assert made.is_held("train")
+        made.refuse("stray")
+    made.turn()
+    assert not made.is_held("train")
+    made.place("stray", m1=20)
+    made.turn()
+    assert made.charged() == 21
+
+
 def test_of_a_group_the_largest_is_released_first() -> None:
     made = Plane({"m1": 8})
     said = {"fairway.dev/group": "ring", "fairway.dev/group-size": "3"}
