@@ -136,7 +136,7 @@ class PlacementSpec(KubeStruct, frozen=True):
 
 
 class GracefulEvictionTask(KubeStruct, frozen=True):
-    """A cluster that Karmada takes the workload off, until it is well elsewhere or ten minutes have passed."""
+    """A cluster that Karmada takes the workload off, until it is well elsewhere or ten minutes passed."""
 
     from_cluster: str = ""
 

@@ -79,8 +79,8 @@ class Placement:
 
     ``groups``: empty for every cluster. ``is_duplicated``: each chosen cluster gets all replicas, instead of
     a part. ``max_clusters``: how many are chosen at most, 0 for no limit. ``spread_by``: fields that a
-    cluster must have because the workload is spread by them. ``evicting``: clusters that it is being taken off,
-    none of which Karmada gives it meanwhile.
+    cluster must have because the workload is spread by them. ``evicting``: clusters that it is being taken
+    off, none of which Karmada gives it meanwhile.
     """
 
     groups: tuple[AffinityGroup, ...] = ()

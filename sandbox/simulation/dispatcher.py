@@ -5,7 +5,7 @@ that runs in production.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import ResourceKind
 from fairway.scope import Scope
+from fairway.visibility import QueueList
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import Binding
@@ -34,7 +35,10 @@ from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
+from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Estimates
@@ -44,6 +48,7 @@ from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.visibility.notes import notes_of
+from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
@@ -101,6 +106,24 @@ class _Turns(Controller):
                 pass
 
 
+class _Cycles(AdmissionCycles):
+    """Admission cycles, each of which somebody is told of."""
+
+    def __init__(self, tell: Callable[[Snapshot, Decision, int], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
+        """See `AdmissionCycles.steps`."""
+        decision = yield from super().steps(snapshot, now_ms)
+        self._tell(snapshot, decision, now_ms)
+        return decision
+
+
+def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
+    """Nobody looks."""
+
+
 def _untold(notice: Notice) -> None:
     """Nobody is told."""
 
@@ -124,6 +147,7 @@ class _Run:
             probes=estimators is not None,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
+        state.cycles = _Cycles(lambda *decided: replica.decided(*decided))
         self._working: list[Started] = []
         self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
         self.turns.wake = self._wake
@@ -150,6 +174,12 @@ class _Run:
         """As `queue_dispatcher.sources.Sources.is_synced`."""
         self._was_synced = self._was_synced or all(one.is_synced for one in self._following)
         return self._was_synced
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it has heard of all that there is, and is about to write nothing."""
+        is_idle = not any(one.is_writing or one.record is not None for one in self.cache.entries.values())
+        return self.is_synced and is_idle and all(one.is_current for one in self._following)
 
     def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
         replica = self._replica
@@ -292,6 +322,8 @@ class Replica:
         self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
         self.host = Host(api.timeline)
         self.slow_ms = 0
+        self.decided = _unseen
+        """Told of each decision: from what, what, and when."""
         self._starts = 0
         self._run: _Run | None = None
 
@@ -355,6 +387,16 @@ class Replica:
             entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
             for entry in cache.entries.values()
         }
+
+    def queues(self) -> QueueList | None:
+        """What it tells of queues; None while it has not heard of all that there is, or is writing."""
+        if self._run is None or not self._run.is_current:
+            return None
+        cache, turns = self._run.cache, self._run.turns
+        cache.settle()
+        views = Views(cache, turns.view, self._run.clock.now_ms())
+        window = turns.state.window.size
+        return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:

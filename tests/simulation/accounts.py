@@ -141,9 +141,7 @@ class Trees:
 
     def is_stopped(self, name: str) -> bool:
         """Whether it, or one above it, is stopped, not there, or above itself."""
-        path = self.path(name)
-        top = self.quotas.get(path[-1])
-        return top is None or bool(top.parent) or any(self.quotas[one].is_stopped for one in path)
+        return not self.is_placed(name) or any(self.quotas[one].is_stopped for one in self.path(name))
 
     def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:
         """Which limit is passed if the queue takes so much more; empty for none."""
@@ -165,6 +163,25 @@ class Trees:
             kept = 0 if child.lends is None else max(0, self.owned(child.name) - child.lends)
             total += max(inside, kept)
         return total
+
+    def balance(self, name: str, used: Mapping[str, int]) -> int:
+        """What the queue and those below it own and have left, below 0 what they borrow; of no circle."""
+        children = [one for one in self.quotas.values() if one.parent == name]
+        own = self.quotas[name].nominal - used.get(name, 0)
+        lent = ((one, self.balance(one.name, used)) for one in children)
+        return own + sum(left if one.lends is None else min(left, one.lends) for one, left in lent)
+
+    def is_placed(self, name: str) -> bool:
+        """Whether the queue stands below a root, or is one."""
+        top = self.quotas.get(self.path(name)[-1])
+        return top is not None and not top.parent
+
+    def left(self, name: str, used: Mapping[str, int]) -> int:
+        """How much more the queue may take before a limit is passed."""
+        more, most = 0, self.most(name)
+        while more < most and not self.excess(name, used, more + 1):
+            more += 1
+        return more
 
     def most(self, name: str) -> int:
         """What the queue could ever use if nobody else did."""

@@ -1,0 +1,111 @@
+"""Admission cycles decide what an oracle decides, and what they would if they knew of none before."""
+
+from dataclasses import dataclass, field
+
+from queue_dispatcher.cycle.actions import Admit, ClassKey, Decision, Probe
+from queue_dispatcher.cycle.decide import decide
+from queue_dispatcher.cycle.snapshot import Snapshot
+from sandbox.simulation.objects import at
+from sandbox.simulation.templates import GPU
+from sandbox.simulation.world import FLAVOR
+from tests.simulation.cycle_oracle import Oracle
+from tests.simulation.numbers import Numbers
+
+_KEPT = "what is kept from cycle to cycle changes no decision"
+_RIGHT = "cycles decide what is right"
+
+
+@dataclass
+class Decisions(Numbers):
+    """The laws about decisions, beside all others."""
+
+    _judged: dict[int, tuple[object, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for replica in self.world.replicas.values():
+            replica.decided = self._decided
+
+    def _decided(self, snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
+        if not self._is_news(snapshot, decision, now_ms):
+            return
+        anew = decide(snapshot, now_ms)
+        for what in ("actions", "next_due_ms", "window_full", "turns"):
+            kept, new = getattr(decision, what), getattr(anew, what)
+            if kept != new:
+                self._break(_KEPT, what, f"{kept}, and anew {new}"[:400])
+        if dict(decision.waits) != dict(anew.waits):
+            self._break(_KEPT, "waits", "other reasons than anew")
+        if snapshot.elsewhere is None:
+            self._judge(snapshot, decision, now_ms)
+
+    def _is_news(self, snapshot: Snapshot, decision: Decision, now_ms: int) -> bool:
+        """Whether this is another decision than the last one by the same ledger, or from something else."""
+        ledger, due_ms = snapshot.ledger, decision.next_due_ms
+        pending = tuple((name, one.pending.version, one.stopped) for name, one in snapshot.queues.items())
+        known = (
+            pending,
+            dict(ledger.charged),
+            dict(ledger.returned),
+            dict(snapshot.envelope),
+            dict(snapshot.verdicts),
+            snapshot.tokens > 0,
+            snapshot.elsewhere,
+            snapshot.turns,
+            decision.actions,
+            due_ms,
+        )
+        before = self._judged.get(id(ledger))
+        # With the ledger itself, whose id is nobody else's as long as it is kept.
+        self._judged[id(ledger)] = (known, ledger)
+        return before is None or before[0] != known or (due_ms is not None and now_ms >= due_ms)
+
+    def _judge(self, snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
+        later = [
+            item.due_ms
+            for state in snapshot.queues.values()
+            for item in state.pending
+            if item.due_ms > now_ms
+        ]
+        if decision.next_due_ms != min(later, default=None):
+            self._break(
+                _RIGHT, "backoff", f"due at {decision.next_due_ms}, and it is {min(later, default=None)}"
+            )
+        tree = snapshot.ledger.tree
+        quotas = {name: one for name, one in self._trees.quotas.items() if self._trees.is_placed(name)}
+        if quotas.keys() != self._trees.quotas.keys() or {node.name for node in tree.nodes} != quotas.keys():
+            return
+        cell = tree.table.cell(FLAVOR, GPU)
+        for node in tree.nodes:
+            quota, told = quotas[node.name], node.quotas.get(cell)
+            known = [quota.parent, quota.nominal, quota.lends, quota.borrows]
+            found = [told.nominal, told.lending_limit, told.borrowing_limit] if told is not None else []
+            if [node.parent, *found] != known:
+                # It has not heard of it yet; `Numbers` knows when it has.
+                return
+        oracle = Oracle(snapshot, now_ms, self._trees, self._weights(), cell)
+        oracle.run()
+        admitted = [action.item.id for action in decision.actions if isinstance(action, Admit)]
+        if not oracle.is_sure:
+            admitted = admitted[: len(oracle.admitted)]
+        if admitted != oracle.admitted:
+            self._break(_RIGHT, "admissions", f"{admitted}, and right is {oracle.admitted}")
+        probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
+        if oracle.is_sure and probes != oracle.chosen():
+            self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
+
+        self._reasons(oracle, decision)
+
+    def _reasons(self, oracle: Oracle, decision: Decision) -> None:
+        """Whether all that was due and not admitted waits for what it lacks."""
+        for state in oracle.snapshot.queues.values():
+            for item in state.pending:
+                if item.due_ms > oracle.now_ms or item.id in oracle.admitted:
+                    continue
+                key = ClassKey(state.name, item.shape, item.priority, item.ageing)
+                told, right = decision.waits.get(key), oracle.waits_for(item)
+                if right and (told is None or told.kind != right):
+                    self._break(_RIGHT, "reasons", f"{item.name}: {told and told.kind}, and right is {right}")
+
+    def _weights(self) -> dict[str, int]:
+        objects = self.world.api.collection("clusterqueues").objects.values()
+        return {one["metadata"]["name"]: 1000 * int(at(one, "spec", "weight", default=1)) for one in objects}

@@ -1,0 +1,171 @@
+"""What the leader tells of its queues is so: reckoned from the objects alone, whenever it has heard of all.
+
+Who waits in each queue and how many are charged to it; what is used of it, borrowed, and left. Left alone is
+what depends on reports of members that come late.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.visibility import QueueView, Usage
+from sandbox.simulation.objects import Obj, at, condition
+from sandbox.simulation.story import SubmitLine
+from sandbox.simulation.templates import GPU
+from sandbox.simulation.world import FLAVOR
+from tests.simulation.accounts import asked, ended_in, is_ended, is_held, placed, record_of
+from tests.simulation.laws import Laws
+from tests.simulation.quiet import REQUEUE
+
+_LAW = "what is told of queues is so"
+
+
+@dataclass
+class Numbers(Laws):
+    """The law about what is told of queues, beside all others."""
+
+    _compared: int = -1
+
+    def look(self) -> None:
+        """See `Laws.look`."""
+        super().look()
+        # Nothing new is told while nothing is written.
+        if self._seen == self._compared:
+            return
+        told = self.world.leader.queues() if self.world.leader is not None else None
+        if told is None:
+            return
+        self._compared = self._seen
+        used, charged, pending = Counter[str](), Counter[str](), Counter[str]()
+        there, lost = self._there(), self._lost()
+        taken = 0
+        for binding in self._bindings():
+            line = self._line(binding)
+            if line is None or not line.gpus:
+                continue
+            queue, gpus = self._charged(binding, line)
+            if gpus:
+                charged[queue] += 1
+                used[queue] += gpus
+                # What runs on lost ones takes nothing of those that are there.
+                taken += gpus - self._runs(binding, lost)
+        for queue in self._lines():
+            pending[queue] += 1
+        for view in told.queues:
+            for name, of, now in (
+                ("admitted", view.admitted, charged[view.name]),
+                ("pending", view.pending, pending[view.name]),
+            ):
+                if of != now:
+                    self._break(_LAW, view.name, f"{name} {of}, and it is {now}")
+            for usage in view.usage:
+                if usage.resource == GPU:
+                    self._compare(view, usage, used, None if there is None else there - taken)
+
+    def _compare(self, view: QueueView, usage: Usage, used: Mapping[str, int], room: int | None) -> None:
+        trees, name = self._trees, view.name
+        if name not in trees.quotas:
+            expected = {"nominal": 0, "used": used.get(name, 0)}
+        elif not trees.is_placed(name):
+            # Where it stands is for people to say first.
+            return
+        else:
+            expected = {
+                "nominal": trees.quotas[name].nominal,
+                "used": sum(used.get(below, 0) for below in trees.below(name)),
+                "borrowed": max(0, -trees.balance(name, used)),
+            }
+            if room is not None and not trees.excess(name, used):
+                expected["available"] = max(0, min(trees.left(name, used), room))
+        for what, amount in expected.items():
+            told = getattr(usage, what)
+            if told != amount:
+                self._break(_LAW, name, f"{what} {told}, and it is {amount}")
+
+    def _lost(self) -> set[str]:
+        """Clusters that are not there at present, as the API server has it."""
+        return {
+            name
+            for name, one in self.world.api.collection("clusters").objects.items()
+            if (ready := condition(one, "Ready")) is None or ready["status"] != "True"
+        }
+
+    def _there(self) -> int | None:
+        """GPUs of the clusters that are there, as they have reported; None if one does not say."""
+        clusters, lost = self.world.api.collection("clusters").objects, self._lost()
+        flavor = self.world.api.collection("resourceflavors").objects.get(FLAVOR)
+        names = at(flavor, "spec", "clusterNames") or clusters
+        told = [
+            at(one, "status", "resourceSummary", "allocatable", GPU)
+            for name, one in clusters.items()
+            if name in names and name not in lost
+        ]
+        return None if None in told else sum(map(int, told))
+
+    def _charged(self, binding: Obj, line: SubmitLine) -> tuple[str, int]:
+        """To which queue it is charged, and how many GPUs."""
+        record, queue = record_of(binding), self._leads_to(binding)
+        if is_ended(binding) or (record is None and line.skip and self._named_now(binding)):
+            return "", 0
+        each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+        runs = self._runs(binding)
+        reserved = 0
+        if record is not None:
+            queue, reserved = record["queue"], int(record["requests"].get(GPU, 0))
+        elif is_held(binding) and not placed(binding):
+            return "", 0
+        if not is_held(binding):
+            reserved = max(reserved, asked(binding))
+        return queue, runs + max(0, reserved - each * placed(binding))
+
+    def _runs(self, binding: Obj, among: Collection[str] | None = None) -> int:
+        """GPUs of what is placed and has not ended, in all or only these clusters."""
+        each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+        over = ended_in(binding)
+        return each * sum(
+            int(one.get("replicas", 0))
+            for one in at(binding, "spec", "clusters", default=())
+            if one["name"] not in over and (among is None or one["name"] in among)
+        )
+
+    def _lines(self) -> Iterator[str]:
+        """The queue of each that stands in line; a group stands there as one, once all of it is there."""
+        groups: dict[tuple[str, str], list[bool]] = {}
+        for binding in self._bindings():
+            line = self._line(binding)
+            if line is None or not line.gpus or line.skip or is_ended(binding):
+                continue
+            record, queue = record_of(binding), self._leads_to(binding)
+            if record is not None and record.get("group"):
+                groups.setdefault((record["queue"], line.group), []).append(False)
+            if line.scheduler or not is_held(binding):
+                continue
+            each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+            requeue = at(binding, "metadata", "annotations", REQUEUE)
+            if record is not None or placed(binding):
+                # It stands there for what it grew by.
+                name = record["queue"] if record is not None else queue
+                has = max(self._has(binding), each * placed(binding))
+                if name in self._trees.quotas and asked(binding) > has and (record or not requeue):
+                    yield name
+            elif queue and not (requeue and line.tries is not None and _tries(requeue) > line.tries):
+                if line.group:
+                    groups.setdefault((queue, line.group), []).append(True)
+                else:
+                    yield queue
+        for (queue, name), members in groups.items():
+            size = next(one.group_size for one in self.world.submitted.values() if one.group == name)
+            if any(members) and len(members) >= size:
+                yield queue
+
+    def _leads_to(self, binding: Obj) -> str:
+        """The ClusterQueue that its template leads to; empty for none."""
+        name = self._named_now(binding)
+        if self._local_queue_is_gone(binding) or name not in self._trees.quotas:
+            return ""
+        return name
+
+
+def _tries(requeue: str) -> int:
+    return int(json.loads(requeue)["count"])
