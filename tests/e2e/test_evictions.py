@@ -83,7 +83,7 @@ async def test_it_moves_with_its_quota(tenant: Tenant, purge_mode: str) -> None:
     ids=["Directly", "Gracefully"],
 )
 async def test_nowhere_to_go(tenant: Tenant, purge_mode: str, lingers: dict[str, int]) -> None:
-    """Charged as long as its class gives it to start, then taken back: others get its quota, it keeps its place.
+    """Charged as long as its class gives it to start, then taken back: others get its quota, not its place.
 
     What is evicted gracefully runs on meanwhile, where it was, until Karmada gives up: on nobody's quota.
     """
