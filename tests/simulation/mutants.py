@@ -16,6 +16,7 @@ import logging
 import multiprocessing
 import resource
 import signal
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -331,35 +332,32 @@ def _began() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
 
 
-def killer(mutant: Mutant, base: Sequence[frozenset[str]]) -> str:
-    """What kills the mutant, empty for nothing; in a process that has imported nothing of it.
-
-    ``base``: by seed, the laws that are broken without it.
-    """
+def killer(mutant: Mutant, seeds: int) -> str:
+    """What kills the mutant, empty for nothing; in a process that has imported nothing of it."""
     sys.meta_path.insert(0, _Finder(mutant))
     with contextlib.redirect_stderr(None):
-        for seed, known in enumerate(base):
+        for seed in range(seeds):
             try:
                 broken = _broken(seed)
             except Exception as error:  # noqa: BLE001 - it cannot even be imported
                 return f"{type(error).__name__}: {error}"
-            for law, told in broken.items():
-                if law not in known:
-                    return f"seed {seed}: {told}"
+            if new := broken.keys() - (_broken_without(seed) if broken else set()):
+                return f"seed {seed}: {broken[min(new)]}"
     return ""
 
 
-def _laws(seed: int) -> frozenset[str]:
-    return frozenset(_broken(seed))
+def _broken_without(seed: int) -> set[str]:
+    """The laws that the seed breaks without any mutant, found out in a process of its own."""
+    command = [sys.executable, "-m", "tests.simulation.mutants", "--laws", str(seed)]
+    told = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True)
+    return set(told.stdout.splitlines())
 
 
 def judged(found: Sequence[Mutant], seeds: int, processes: int) -> Iterator[tuple[Mutant, str]]:
     """Each with what kills it, in their order."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(processes, _began) as pool:
-        base = pool.map(_laws, range(seeds), chunksize=5)
     with context.Pool(processes, _began, maxtasksperchild=1) as pool:
-        yield from zip(found, pool.imap(partial(killer, base=base), found), strict=True)
+        yield from zip(found, pool.imap(partial(killer, seeds=seeds), found), strict=True)
 
 
 def main() -> int:
@@ -371,7 +369,12 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="only say which are drawn")
     parser.add_argument("--only", default="", help="those that are told with these words")
+    parser.add_argument("--laws", type=int, help="only name the laws that this seed breaks without a mutant")
     arguments = parser.parse_args()
+    if arguments.laws is not None:
+        _began()
+        print("\n".join(_broken(arguments.laws)))
+        return 0
     found = [one for one in drawn(arguments.count, arguments.seed) if arguments.only in str(one)]
     if arguments.list:
         print("\n".join(map(str, found)))
