@@ -353,11 +353,15 @@ def _broken_without(seed: int) -> set[str]:
     return set(told.stdout.splitlines())
 
 
+def _judged(mutant: Mutant, seeds: int) -> tuple[Mutant, str]:
+    return mutant, killer(mutant, seeds)
+
+
 def judged(found: Sequence[Mutant], seeds: int, processes: int) -> Iterator[tuple[Mutant, str]]:
-    """Each with what kills it, in their order."""
+    """Each with what kills it, as it becomes known."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(processes, _began, maxtasksperchild=1) as pool:
-        yield from zip(found, pool.imap(partial(killer, seeds=seeds), found), strict=True)
+        yield from pool.imap_unordered(partial(_judged, seeds=seeds), found)
 
 
 def main() -> int:
