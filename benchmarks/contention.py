@@ -6,7 +6,9 @@ up to date again, or one thing that people ask for. No process is started, and t
 thread: what is measured is for how long the event loop is held.
 """
 
+import heapq
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +28,7 @@ from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import TemplateObject
-from queue_dispatcher.controller import SLICE
+from queue_dispatcher.controller import SLICE, debounce_s
 from queue_dispatcher.cycle.decide import decide
 from queue_dispatcher.cycle.items import Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
@@ -38,9 +40,9 @@ from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState, View
-from queue_dispatcher.turn.turn import turn
+from queue_dispatcher.turn.turn import Turned, turn, turning
 from queue_dispatcher.turn.window import ReleaseWindow
-from queue_dispatcher.turn.writes import Fate
+from queue_dispatcher.turn.writes import Fate, Write
 from queue_dispatcher.visibility.views import Views
 
 CLUSTERS = 500
@@ -175,9 +177,10 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     cases.append(_case(scale, "all queues with their numbers", took, None))
     fleet.lead()
     took = _took_ms(replace(scale, rounds=RELEASES), fleet.release)
-    steady = _case(scale, "release and placement, one by one", took, 5.0)
+    one_by_one = _case(scale, "release and placement, one by one", took, 5.0)
     told = [] if fleet.released == RELEASES else [f"{fleet.released} of {RELEASES} were released"]
-    return [*cases, replace(steady, faults=told)]
+    steady = _Steady(fleet, scale.rounds)
+    return [*cases, replace(one_by_one, faults=told), steady.case(scale)]
 
 
 def _page(views: Views, offset: int, _: int) -> None:
@@ -193,7 +196,7 @@ class _Fleet:
         self._written: dict[str, dict[str, object]] = {}
         self._version = 1 << 40
         self.cache = Cache(Scope(builtin_catalogue()), lambda: None)
-        self._queues = scale.queues
+        self._queues, self._placed = scale.queues, scale.placed
         self._turns = TurnState(self.cache, None)
         # Each turn has one to release, so that nothing is shared between releases.
         self._turns.window = ReleaseWindow(start=1, floor=1, ceiling=1)
@@ -207,10 +210,10 @@ class _Fleet:
         for number in range(scale.queues):
             self._put_queue(f"q{number}", share)
         for number in range(scale.placed):
-            self._put_binding(number, number % scale.queues, f"m{number % CLUSTERS}")
+            self._put_binding(number)
         for number in range(scale.placed, scale.placed + scale.pending):
             queue = self._queue_of(number)
-            self._put_binding(number, queue)
+            self._put_binding(number)
             template = {"metadata": {"name": f"w{number}", "namespace": f"team-{queue}"}, "spec": {}}
             jobs.upsert(_decoded(template, TemplateObject))
         self.settled()
@@ -300,24 +303,182 @@ class _Fleet:
             self.cache.bindings.upsert(self._merged(write.uid, {"spec": {"clusters": _shares("m1")}}))
             self.released += 1
 
+    def stated(self, uid: str, body: Obj) -> bytes:
+        """The binding as the API server tells of it after another write."""
+        return msgspec.json.encode(self._merge(uid, body))
+
+    @property
+    def turns(self) -> TurnState:
+        """What turns are taken with."""
+        return self._turns
+
     def lead(self) -> None:
         """From now on what is decided is written."""
         hear(self._turns, Led(is_leading=True), Moment(NOW_MS, 0))
 
-    def _put_binding(self, number: int, queue: int, cluster: str = "") -> None:
-        self.cache.bindings.upsert(_decoded(_binding(number, queue, cluster), ResourceBinding))
+    def _put_binding(self, number: int) -> None:
+        self.cache.bindings.upsert(_decoded(self._first(number), ResourceBinding))
+
+    def _first(self, number: int) -> dict[str, object]:
+        """The binding as it is at first."""
+        cluster = f"m{number % CLUSTERS}" if number < self._placed else ""
+        return _binding(number, self._queue_of(number), cluster)
 
     def _merged(self, uid: str, body: Obj) -> ResourceBinding:
         """The binding as it stands after another write of it."""
+        return _decoded(self._merge(uid, body), ResourceBinding)
+
+    def _merge(self, uid: str, body: Obj) -> dict[str, object]:
         number = int(uid.removeprefix("u"))
-        known = self._written.get(uid) or _binding(number, self._queue_of(number))
+        known = self._written.get(uid) or self._first(number)
         self._version += 1
         merged = _patched(_patched(known, body), {"metadata": {"resourceVersion": str(self._version)}})
         self._written[uid] = merged
-        return _decoded(merged, ResourceBinding)
+        return merged
 
     def _queue_of(self, number: int) -> int:
-        return 0 if number % 2 else number % self._queues
+        return 0 if number % 2 and number >= self._placed else number % self._queues
+
+    def key_of(self, number: int) -> str:
+        """Namespace and name of the binding."""
+        return f"team-{self._queue_of(number)}/w{number}-job"
+
+
+class _Steady:
+    """100 releases a second: as many end, are reported and deleted, and Karmada places one after the other.
+
+    In virtual time, of which what the dispatcher computes takes as much as it does of a processor: while it
+    is busy, what happens piles up. It takes turns as its controller does.
+    """
+
+    def __init__(self, fleet: _Fleet, seconds: int) -> None:
+        self._fleet = fleet
+        self._state = fleet.turns
+        self._state.window = ReleaseWindow(start=PER_SECOND)
+        self._seconds = seconds
+        self._us = 0
+        self._busy_us = 0
+        self._longest_us = 0
+        self._turns_us: list[int] = []
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._number = 0
+        self._released: deque[str] = deque()
+        self._placed = 0
+        self._has_changed = True
+
+    def case(self, scale: Scale) -> Case:
+        """Processor time by virtual time, once the first seconds are over."""
+        self._each(1_000_000 // PER_SECOND, self._place)
+        for number in range(PER_SECOND * (self._seconds + _WARM_S)):
+            self._at(number * 1_000_000 // PER_SECOND, partial(self._finish, number))
+        self._until(_WARM_S * 1_000_000)
+        busy_us, placed, self._turns_us, self._longest_us = self._busy_us, self._placed, [], 0
+        self._until((_WARM_S + self._seconds) * 1_000_000)
+        share = (self._busy_us - busy_us) / (10_000 * self._seconds)
+        rate = (self._placed - placed) / self._seconds
+        took = sorted(self._turns_us)
+        figures = [
+            Figure("of a core", share, "%", Target(50.0)),
+            Figure("turns", len(took) / self._seconds, "per s"),
+            Figure("turn p50", took[len(took) // 2] / 1e3, "ms"),
+            Figure("longest slice", self._longest_us / 1e3, "ms", Target(20.0)),
+        ]
+        told = [] if rate > 0.95 * PER_SECOND else [f"{rate:.0f} were placed in a second"]
+        return Case(f"{scale.queues:,} queues: {PER_SECOND} releases a second", figures, told)
+
+    def _at(self, us: int, happens: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._events, (us, self._number, happens))
+
+    def _each(self, us: int, happens: Callable[[], None]) -> None:
+        def again() -> None:
+            happens()
+            self._at(self._us + us, again)
+
+        self._at(0, again)
+
+    def _now(self) -> Moment:
+        return Moment(NOW_MS + 100_000 + self._us // 1000, 100_000 + self._us // 1000)
+
+    def _busy(self, act: Callable[[], T]) -> T:
+        began_s = time.process_time()
+        done = act()
+        took_us = int(1e6 * (time.process_time() - began_s))
+        self._us += took_us
+        self._busy_us += took_us
+        self._longest_us = max(self._longest_us, took_us)
+        return done
+
+    def _until(self, end_us: int) -> None:
+        next_us = self._us
+        while self._us < end_us:
+            at_us = self._events[0][0]
+            if self._has_changed and next_us <= max(at_us, self._us):
+                self._us = max(self._us, next_us)
+                began_us, self._has_changed = self._us, False
+                self._turn()
+                self._turns_us.append(self._us - began_us)
+                next_us = self._us + int(1e6 * debounce_s((self._us - began_us) / 1e6))
+                continue
+            at_us, _, happens = heapq.heappop(self._events)
+            self._us = max(self._us, at_us)
+            happens()
+
+    def _turn(self) -> None:
+        self._busy(lambda: self._state.advance(self._now()))
+        while not self._busy(lambda: self._state.cache.settle(SLICE)):
+            pass
+        steps = turning(self._state, (), self._now())
+        while True:
+            try:
+                self._busy(lambda: next(steps))
+            except StopIteration as stop:
+                turned: Turned = stop.value
+                break
+        for write in turned.writes:
+            self._at(self._us + ANSWER_US, partial(self._write, write))
+
+    def _write(self, write: Write) -> None:
+        prepared = self._busy(lambda: prepare(self._state, write, self._now()))
+        if prepared is None:
+            return
+        told = self._fleet.stated(write.uid, prepared.body)
+        self._at(self._us + ANSWER_US, partial(self._hear, write, told))
+
+    def _hear(self, write: Write, told: bytes) -> None:
+        def heard() -> None:
+            hear(self._state, Saw(msgspec.json.decode(told, type=ResourceBinding)), self._now())
+            hear(self._state, Wrote(write, Fate.APPLIED), self._now())
+
+        self._busy(heard)
+        self._watched(told)
+        self._released.append(write.uid)
+
+    def _watched(self, told: bytes) -> None:
+        cache = self._state.cache
+        self._busy(lambda: cache.bindings.upsert(msgspec.json.decode(told, type=ResourceBinding)))
+        self._has_changed = True
+
+    def _place(self) -> None:
+        if self._released:
+            self._placed += 1
+            self._watched(self._fleet.stated(self._released.popleft(), {"spec": {"clusters": _shares("m1")}}))
+
+    def _finish(self, number: int) -> None:
+        status = {"clusterName": f"m{number % CLUSTERS}", "status": _COMPLETE}
+        self._watched(self._fleet.stated(f"u{number}", {"status": {"aggregatedStatus": [status]}}))
+        self._at(self._us + 1_000_000, partial(self._delete, number))
+
+    def _delete(self, number: int) -> None:
+        key = self._fleet.key_of(number)
+        self._busy(lambda: self._state.cache.bindings.delete(key))
+        self._has_changed = True
+
+
+PER_SECOND = 100
+ANSWER_US = 5_000
+_WARM_S = 3
+_COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
 
 
 def _binding(number: int, queue: int, cluster: str = "") -> dict[str, object]:

@@ -8,7 +8,7 @@ from queue_dispatcher.api.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class LocalQueue:
-    """A namespace's door to a ClusterQueue.
+    """Where workloads of a namespace name a ClusterQueue.
 
     ``cluster_queue``: its name; empty, with a problem, where the object names none. ``default_class``: name
     of the ServiceClass of workloads that name none; empty for the global default.

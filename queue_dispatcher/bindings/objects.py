@@ -135,6 +135,12 @@ class PlacementSpec(KubeStruct, frozen=True):
     replica_scheduling: ReplicaScheduling | None = None
 
 
+class GracefulEvictionTask(KubeStruct, frozen=True):
+    """A cluster that Karmada takes the workload off, until it is well elsewhere or ten minutes have passed."""
+
+    from_cluster: str = ""
+
+
 class SuspendedClusters(KubeStruct, frozen=True):
     """Clusters to which nothing is sent."""
 
@@ -164,6 +170,7 @@ class BindingSpec(KubeStruct, frozen=True):
     components: list[ComponentSpec] | None = None
     clusters: list[TargetCluster] | None = None
     placement: PlacementSpec | None = None
+    graceful_eviction_tasks: list[GracefulEvictionTask] | None = None
     suspension: Suspension | None = None
     preserve_resources_on_deletion: bool | None = None
     schedule_priority: SchedulePriority | None = None

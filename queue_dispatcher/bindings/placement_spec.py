@@ -26,8 +26,8 @@ _CLUSTER = "cluster"
 _NO_CLUSTER = ClusterAffinity(labels=NOTHING)
 
 
-def read_placement(stated: PlacementSpec) -> Placement:
-    """The placement, reduced; never raises."""
+def read_placement(stated: PlacementSpec, evicting: Iterable[str] = ()) -> Placement:
+    """The placement, reduced; never raises. ``evicting``: clusters that Karmada takes the workload off."""
     scheduling = stated.replica_scheduling
     spread = () if _has_fixed_weights(scheduling) else tuple(stated.spread_constraints or ())
     limits = [
@@ -41,6 +41,7 @@ def read_placement(stated: PlacementSpec) -> Placement:
         is_duplicated=scheduling is None or scheduling.replica_scheduling_type == "Duplicated",
         max_clusters=min(limits, default=0),
         spread_by=frozenset(s.spread_by_field for s in stated.spread_constraints or () if s.spread_by_field),
+        evicting=frozenset(evicting),
     )
 
 

@@ -69,7 +69,8 @@ class BindingReader:
         demand = read_demand(spec, problems)
         # A workload whose size or placement cannot be read is one all the same.
         is_workload = bool(spec.replicas > 0 or spec.replica_requirements or spec.components or problems)
-        placement = None if spec.placement is None else read_placement(spec.placement)
+        evicting = [task.from_cluster for task in spec.graceful_eviction_tasks or ()]
+        placement = None if spec.placement is None else read_placement(spec.placement, evicting)
         if placement is None and any(problem.startswith("spec.placement") for problem in problems):
             placement = ANYWHERE
         admission = parse_record(ours[ADMISSION]) if ADMISSION in ours else None

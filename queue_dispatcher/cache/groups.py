@@ -33,7 +33,7 @@ class Member:
 class GroupState:
     """What follows for the members that wait.
 
-    ``together``: those to be admitted as one, in the order in which to release them. ``forward``: those to
+    ``together``: those to be admitted as one. ``forward``: those to
     be released at once, as their group is half released. ``waiting``: why the others wait, if there are any.
     """
 

@@ -125,6 +125,8 @@ class PendingQueues:
                 self._told(entry)
         items = [item for uid in state.together if (item := entries[uid].item) is not None]
         if items:
+            # The order in which they are asked about and released: what is small fits around what is large.
+            items.sort(key=lambda item: (-_size(item), item.enqueued_ms, item.id))
             together = self._shapes.together([item.shape for item in items])
             item = _group_item(key, items, together.shape)
             self._together[item.id] = _GroupItem(item, together)
@@ -175,22 +177,28 @@ def _waits(entry: Entry) -> bool:
     return entry.item is not None and not entry.item.is_growth
 
 
+def _size(item: Item) -> int:
+    """What it asks for of accelerators, and of whatever else nodes have few of."""
+    return max((amount for name, amount in item.shape.demand if "/" in name), default=0)
+
+
 def _item_id(key: GroupKey) -> str:
     return f"group {'/'.join(key)}"
 
 
 def _group_item(key: GroupKey, items: Sequence[Item], shape: Shape) -> Item:
     _, namespace, name = key
+    first = min(items, key=lambda item: (item.enqueued_ms, item.id))
     return Item(
         id=_item_id(key),
         name=f"{GROUP_PREFIX}{namespace}/{name}",
         members=tuple(item.id for item in items),
-        queue=items[0].queue,
-        local_queue=items[0].local_queue,
+        queue=first.queue,
+        local_queue=first.local_queue,
         shape=shape,
         # A group is as urgent as the least urgent of it, and waits since it could first have started.
         priority=min(item.priority for item in items),
         enqueued_ms=max(item.enqueued_ms for item in items),
         due_ms=max(item.due_ms for item in items),
-        ageing=items[0].ageing,
+        ageing=first.ageing,
     )

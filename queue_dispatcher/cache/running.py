@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
 from queue_dispatcher.bindings.state import (
     Admitted,
+    Growing,
     HeldWithin,
     InFlight,
     Phase,
@@ -55,6 +56,8 @@ class RunningSet:
         """Placed, after tries in vain that its record still counts."""
         self.starting: set[str] = set()
         """Placed, and pods of it do not run yet."""
+        self.outgrown: set[str] = set()
+        """Released, and held again because it grew before any of it was placed."""
         self._running: dict[str, Running] = {}
 
     def __len__(self) -> int:
@@ -83,6 +86,8 @@ class RunningSet:
         record = entry.effective_record
         has_started = isinstance(phase, Placed) and not phase.starting
         _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
+        is_growing = isinstance(entry.state, Growing) and not is_assumed
+        _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
         if charged is None:
             self._running.pop(uid, None)
@@ -102,7 +107,8 @@ class RunningSet:
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
-        for uids in (self.in_flight, self.parked, self.unobserved, self.retried, self.starting):
+        started = (self.retried, self.starting)
+        for uids in (self.in_flight, self.parked, self.unobserved, self.outgrown, *started):
             uids.discard(uid)
         self._running.pop(uid, None)
 

@@ -117,7 +117,7 @@ class Shapes:
         )
         never = found if isinstance(found, Reason) else None
         if never is not None and not permitted and isinstance(state, Pending):
-            never = _nowhere(self._fleet.missing(wanted.placement))
+            never = _nowhere(self._fleet.missing(wanted.placement), sorted(wanted.placement.evicting))
         parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
@@ -201,9 +201,18 @@ class Shapes:
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
 
 
-def _nowhere(missing: Sequence[str]) -> Reason:
-    """Why a placement permits no cluster, with those that it names and that have not joined."""
+def _nowhere(missing: Sequence[str], evicting: Sequence[str]) -> Reason:
+    """Why a placement permits no cluster, with those that it names and that have not joined.
+
+    ``evicting``: clusters that Karmada takes the workload off.
+    """
     nowhere = "its placement permits none of the clusters that there are"
+    if evicting:
+        names = ", ".join(evicting[:MAX_MISSING])
+        return never_fits(
+            f"{nowhere}, as long as Karmada takes it off {names}",
+            f"Karmada has taken it off {names}, or its placement permits other clusters",
+        )
     if not missing:
         return never_fits(nowhere, "its placement permits other clusters, or a cluster that it permits joins")
     more = len(missing) - MAX_MISSING

@@ -156,7 +156,7 @@ class Contest:
             return False
         headroom, backlog, node = self._headroom, self._backlog, queue.path[0]
         for cell, _ in fit.alternative.charge:
-            if backlog.amount(self._root, cell) > headroom.free(cell):
+            if cell in headroom.capacity and backlog.amount(self._root, cell) > headroom.free(cell):
                 return True
             # What starts leaves both what waits and what there is for it the less: once enough is enough.
             if (node, cell) in self._enough:
@@ -171,6 +171,8 @@ class Contest:
     def _all_may_lack(self) -> bool:
         """Whether `_may_lack` holds for whoever goes first; only saves finding out who that is."""
         headroom, backlog, root = self._headroom, self._backlog, self._root
+        if len(self._queues[0].path) == 1:
+            return False
         lacking = {
             cell for cell in backlog.cells if backlog.amount(root, cell) > headroom.most_in(root, cell)
         }
@@ -182,7 +184,7 @@ class Contest:
                     break
             else:
                 return False
-        return len(self._queues[0].path) > 1
+        return True
 
     def _seed(self) -> Iterator[None]:
         """Send up the best of every node, the deepest first."""

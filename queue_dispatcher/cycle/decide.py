@@ -30,6 +30,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
 from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
 from queue_dispatcher.cycle.waits import Outcome, Waits
 from queue_dispatcher.ledger.ledger import Ledger
@@ -56,13 +57,7 @@ class AdmissionCycles:
 
     def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
         """As `decide`."""
-        steps = self.steps(snapshot, now_ms)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as stop:
-                decision: Decision = stop.value
-                return decision
+        return to_the_end(self.steps(snapshot, now_ms))
 
     def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
         """As `decide`, in steps of well under a millisecond; what is in the snapshot must not change
@@ -114,7 +109,7 @@ class AdmissionCycles:
         heads, classes, backlog, paths = self._heads, self._classes, self._backlog, snapshot.ledger.tree.paths
         queues, bounds = snapshot.queues, self._bounds
         is_within = bounds is not None and bounds.hold(headroom)
-        if not is_within:
+        if bounds is None or not is_within:
             bounds = Bounds({}, {})
         for name in [name for name in classes if name not in queues]:
             del classes[name]
@@ -138,7 +133,8 @@ class AdmissionCycles:
             if head.keep_or_find(state, headroom, now_ms, is_within=is_within):
                 classes[name] = state.pending.classes(now_ms)
                 backlog.count(name, state.pending)
-            if bounds is not None:
+                head.slack(bounds)
+            elif not is_within:
                 head.slack(bounds)
             if head.found is not None:
                 candidates.append(head)

@@ -93,8 +93,8 @@ class QueueHead:
     def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
         """Before anything is taken in a cycle: the head stays as it was found, or is looked for anew.
 
-        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether what waits, or
-        its order, has changed.
+        ``is_within``: nothing that is charged can have changed it (`Bounds`). Answers whether it was looked
+        for, which it is whenever what waits, or its order, has changed.
         """
         pending, left = state.pending, self._left
         is_same = (
@@ -117,7 +117,7 @@ class QueueHead:
         self._ahead = self._next
         self._is_touched = False
         self.first = self.found.alternative.charge if self.found is not None else ()
-        return not is_same
+        return True
 
     def slack(self, bounds: Bounds) -> None:
         """Lower the bounds to those within which the head stays what it is."""

@@ -86,11 +86,12 @@ class Headroom:
 
     def available(self, queue: str, path: tuple[int, ...], cell: Cell) -> int:
         """What quota and capacity have left for the queue at the beginning of the path."""
-        free = self.capacity.get(cell, UNLIMITED) - self.ledger.totals.get(cell, 0)
+        ledger, capacity = self.ledger, self.capacity.get(cell)
         if self._held is not None:
-            return min(free, self.availability(queue, cell).amount)
-        amount = self.ledger.available_at(path, cell)
-        return min(free, amount)
+            amount = self.availability(queue, cell).amount
+        else:
+            amount = ledger.available_at(path, cell)
+        return amount if capacity is None else min(amount, capacity - ledger.totals.get(cell, 0))
 
     def availability(self, queue: str, cell: Cell) -> Availability:
         """What quota has left for the queue: of what is held for others, nothing that it would borrow."""
@@ -193,37 +194,38 @@ class QueueHeadroom:
         # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
         self._distances: dict[Cell, tuple[int, int]] = {}
         self._narrow: dict[Alternative, Alternative] = {}
-        # What was read since.
-        self._now: dict[Cell, _Left] = {}
         self._kept: dict[Cell, int] = {}
         self._is_first = False
 
     def begin(self, headroom: Headroom) -> None:
         """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
         self._headroom = headroom
-        self._now = {}
-        self._kept = {}
+        if self._kept:
+            self._kept = {}
         self._is_first = False
 
     def look_anew(self, headroom: Headroom) -> None:
         """Everything may have changed; until `begin`, what is read is noted."""
         self.begin(headroom)
         self._is_first = True
-        self._cells = {}
-        self._verdicts = {}
-        self._capacities = {}
-        self._distances = {}
-        self._narrow = {}
+        for read in (self._cells, self._verdicts, self._capacities, self._distances, self._narrow):
+            if read:
+                read.clear()
 
     def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
         """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
         spent, returned, cells = headroom.spent, headroom.returned, self._cells
-        for cell, amount in charge:
-            if amount + spent.get(cell, 0) > cells[cell].ceiling:
-                return False
         for cell, left in cells.items():
             if returned.get(cell, 0) >= left.rises:
                 return False
+        for cell, amount in charge:
+            left, before = cells[cell], spent.get(cell, 0)
+            if amount + before > left.ceiling:
+                # More may be left than that: what was given back since, or was taken from others alone.
+                left.amount = headroom.available(self._queue, self._path, cell)
+                if amount > left.amount:
+                    return False
+                left.ceiling = before + left.amount
         for cell, flow in self._distances.items():
             if self._flow(headroom, cell) != flow:
                 return False
@@ -267,21 +269,18 @@ class QueueHeadroom:
         if shape.further or shape.avoids_borrowing:
             found = self._assign(shape)
             return None if isinstance(found, Stuck) else self._estimated(shape, found)
-        headroom, cells = self._headroom, self._cells
-        spent, is_first = headroom.spent, self._is_first
+        cells, spent, has_kept = self._cells, self._headroom.spent, bool(self._kept)
         for alternative in shape.alternatives:
             if alternative.places:
                 alternative = self._narrowed(alternative)
             for cell, amount in alternative.charge:
                 left = cells.get(cell)
-                if left is None and is_first:
-                    left = cells[cell] = self._look(cell, spent.get(cell, 0))
-                if (
-                    left is None or amount + spent.get(cell, 0) > left.ceiling or self._kept
-                ) and not self._has(cell, amount):
+                if (left is None or has_kept or amount + spent.get(cell, 0) > left.ceiling) and not self._has(
+                    cell, amount
+                ):
                     break
             else:
-                return self._estimated(shape, alternative)
+                return self._estimated(shape, alternative) if shape.probe else Fit(alternative, True)
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
@@ -411,24 +410,17 @@ class QueueHeadroom:
     def _has(self, cell: Cell, amount: int) -> bool:
         """Whether so much more may be charged just now."""
         headroom = self._headroom
-        spent = headroom.spent.get(cell, 0)
+        if not self._is_first:
+            kept = self._kept.get(cell, 0) if self._kept else 0
+            return amount + kept <= headroom.available(self._queue, self._path, cell)
         left = self._cells.get(cell)
-        if left is None and self._is_first:
-            left = self._cells[cell] = self._look(cell, spent)
-        kept = self._kept.get(cell, 0) if self._kept else 0
-        if left is not None and amount + kept + spent <= left.ceiling:
+        if left is None:
+            there = headroom.available(self._queue, self._path, cell)
+            left = self._cells[cell] = _Left(there, headroom.spent.get(cell, 0) + there)
+        if amount <= left.amount:
             return True
-        if left is not None and self._is_first:
-            left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
-            return False
-        now = self._now.get(cell)
-        if now is None or now.amount >= amount + kept > now.ceiling - spent:
-            now = self._now[cell] = self._look(cell, spent)
-        return amount + kept <= now.amount
-
-    def _look(self, cell: Cell, spent: int) -> _Left:
-        amount = self._headroom.available(self._queue, self._path, cell)
-        return _Left(amount, spent + amount)
+        left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
+        return False
 
     def _is_possible(self, alternative: Alternative) -> bool:
         return all(amount <= self._most(cell) for cell, amount in alternative.charge)

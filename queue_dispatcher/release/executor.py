@@ -39,6 +39,9 @@ UNREADABLE_S = 5.0
 class Reconciler(Protocol[T_contra]):
     """Who decided the writes, and is told what became of them. Called on the event loop; never raises."""
 
+    async def at_rest(self) -> None:
+        """Return once writes may be prepared."""
+
     def prepare(self, write: Write) -> Prepared | None:
         """The patch for the object as it is known now; None if it is done already, or no longer wanted."""
 
@@ -137,6 +140,7 @@ class Executor(Generic[T]):
         """Make one write; whether the next of its sequence may be made."""
         for attempt in range(ATTEMPTS):
             await self._pause()
+            await self._reconciler.at_rest()
             if not self._may_write():
                 self._observe(write.purpose, "not_leading")
                 self._reconciler.wrote(write, Fate.DROPPED)

@@ -13,25 +13,41 @@ from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
-from queue_dispatcher.cycle.items import Alternative
+from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.turn.duties import begin
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
-def admissions(cache: Cache, actions: Iterable[Action], day_ms: int) -> list[Write]:
-    """The writes of all that is to be admitted, in order; nothing of what has changed since."""
+def standing(cache: Cache, actions: Iterable[Action]) -> list[Admit]:
+    """What is to be admitted, in order, but for what waits otherwise by now than was decided on."""
+    return [action for action in actions if isinstance(action, Admit) and _stands(cache, action.item)]
+
+
+def _stands(cache: Cache, item: Item) -> bool:
+    for uid in item.members:
+        entry = cache.present(uid)
+        if entry is None:
+            return False
+        decided_on = entry.item
+        cache.refresh(entry)
+        if entry.item != decided_on:
+            return False
+    return True
+
+
+def admissions(cache: Cache, admitted: Iterable[Admit], day_ms: int) -> list[Write]:
+    """The writes of all that is to be admitted, in order; nothing of what is being written."""
     writes: list[Write] = []
-    for action in actions:
-        if isinstance(action, Admit):
-            writes += _admission(cache, action, day_ms)
+    for action in admitted:
+        writes += _admission(cache, action, day_ms)
     return writes
 
 
 def _admission(cache: Cache, action: Admit, day_ms: int) -> list[Write]:
-    item, entries = action.item, cache.entries
-    members = [entries[uid] for uid in item.members if uid in entries]
-    if len(members) < len(item.members) or any(entry.is_writing for entry in members):
+    item = action.item
+    members = [cache.entries[uid] for uid in item.members]
+    if any(entry.is_writing for entry in members):
         return []
     split = cache.pending.split(item, action.alternative)
     records = {

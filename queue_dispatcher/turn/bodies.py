@@ -40,7 +40,7 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return patches.clear(binding)
         case Purpose.ADOPT if isinstance(state, Adopted) and state.restore:
             return _adoption(cache, entry, state, now.day_ms)
-        case Purpose.TAKE_BACK if isinstance(state, Admitted):
+        case Purpose.TAKE_BACK if isinstance(state, Admitted | Growing):
             return _take_back(entry, state, now)
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
@@ -67,15 +67,16 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     return patches.admit(entry.binding, record)
 
 
-def _take_back(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
-    promised = promised_to(entry)
+def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:
+    promised, record, never_ready = promised_to(entry), state.record, None
     reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, now)
-    never_ready = why_never_ready(entry.binding, entry.seen, state, promised, now)
-    if never_ready is None and (reason is None or entry.binding.placed):
+    if isinstance(state, Admitted):
+        never_ready = why_never_ready(entry.binding, entry.seen, state, promised, now)
+    if record is None or (never_ready is None and (reason is None or entry.binding.placed)):
         return None
-    count, again = state.record.tries + 1, never_ready or reason or ""
+    count, again = record.tries + 1, never_ready or reason or ""
     not_before_ms = now.day_ms + promised.backoff_ms(count)
-    requeue = RequeueRecord(count, not_before_ms, state.record.enqueued_ms, again)
+    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, again)
     if never_ready is not None:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)

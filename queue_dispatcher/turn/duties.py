@@ -4,7 +4,7 @@ What is being written, and what failed a moment ago, is left alone.
 """
 
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.bindings.state import Admitted, Adopted, HeldWithin, Reassert, Shrinking
+from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, HeldWithin, Reassert, Shrinking
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
@@ -75,10 +75,11 @@ def overdue(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
     """The writes that take back what should have started; when the next one is due."""
     writes: list[Write] = []
     next_ms: int | None = None
-    for uid in (*cache.running.in_flight, *cache.running.parked):
+    running = cache.running
+    for uid in (*running.in_flight, *running.parked, *running.outgrown):
         entry = cache.entries[uid]
         state = entry.state
-        if entry.record is not None or not isinstance(state, Admitted):
+        if entry.record is not None or not isinstance(state, Admitted | Growing):
             continue
         binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
         if why_overdue(binding, seen, state, timeout_ms, now) is not None:

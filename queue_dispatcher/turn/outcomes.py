@@ -34,6 +34,7 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
                 state.notices.append(AnsweredNotice(answer, event.took_ms, event.unknown))
         case Led(is_leading):
             state.is_leading = is_leading
+            state.term += 1
             state.decided = None
             if not is_leading:
                 _abandon(state)

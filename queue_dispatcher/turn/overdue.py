@@ -8,7 +8,7 @@ that it found no place. What it has not looked at yet stays released, however lo
 from queue_dispatcher.api.service_class import ServiceClass, StartsWhen
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
-from queue_dispatcher.bindings.state import Admitted, Placed, Unplaced
+from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
 
 MAX_MESSAGE = 200
 
@@ -22,12 +22,17 @@ def due_ms(binding: Binding, seen: Seen, start_timeout_ms: int, now: Moment) -> 
 
 
 def why_overdue(
-    binding: Binding, seen: Seen, state: Admitted, start_timeout_ms: int, now: Moment
+    binding: Binding, seen: Seen, state: Admitted | Growing, start_timeout_ms: int, now: Moment
 ) -> str | None:
-    """Why what is not placed of the workload is to be taken back now; None if it is not."""
-    if binding.is_held or isinstance(state.phase, Placed):
-        return None
+    """Why what is not placed of the workload is to be taken back now; None if it is not.
+
+    What grew before any of it was placed is held, and would keep what it was admitted with for nothing.
+    """
     if now.day_ms < due_ms(binding, seen, start_timeout_ms, now):
+        return None
+    if isinstance(state, Growing):
+        return None if binding.placed else "it grew before any of it was placed"
+    if binding.is_held or isinstance(state.phase, Placed):
         return None
     if isinstance(state.phase, Unplaced):
         return f"{state.phase.reason}: {state.phase.message}"[:MAX_MESSAGE].rstrip(": ")

@@ -51,7 +51,8 @@ class Decided:
 class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
-    ``leader``: the identity of whoever leads, empty for nobody. ``room_ms``: by cluster, when room last
+    ``term``: how often it has changed whether this process leads. ``leader``: the identity of whoever leads,
+    empty for nobody. ``room_ms``: by cluster, when room last
     appeared there, monotonic. ``overtaken_ms``: when the latest of the releases was made that Karmada has
     placed, likewise. ``turns``: who has had how much of the release window. ``cycles``: what still holds of
     one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
@@ -63,6 +64,7 @@ class TurnState:
         self.estimates = estimates
         self.window = ReleaseWindow()
         self.is_leading = False
+        self.term = 0
         self.leader = ""
         self.room_ms: dict[str, int] = {}
         self.overtaken_ms = 0

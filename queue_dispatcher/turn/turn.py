@@ -6,9 +6,16 @@ states, events and times give equal turns. The state is the caller's to keep, an
 because a hundred thousand bindings are not copied.
 
 What is watched comes into the cache as it is watched; everything else that happens is an event.
+
+Thousands of queues take longer to decide about than everything else can wait, so a turn can be taken in steps
+(`turning`), between which things go on happening. Its decision is about what there was when it began: what is
+watched and heard meanwhile is only noted, and what queues, quotas and bindings are taken to be follows from
+it when the cache is settled next, or a binding refreshed. Whoever takes turns in steps keeps both from being
+done until the turn has ended. To put off the events themselves instead would hold up answers and
+leadership, and a turn could end without knowing that it may write no more.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
@@ -17,8 +24,9 @@ from queue_dispatcher.cache.entry import PlacedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
+from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Probing
-from queue_dispatcher.turn.admissions import admissions
+from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.duties import duties, never_ready, next_retry_ms, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
@@ -52,16 +60,24 @@ class Turned:
 
 
 def turn(state: TurnState, events: Iterable[Event], now: Moment) -> Turned:
-    """One turn."""
+    """One turn, without a stop."""
+    return to_the_end(turning(state, events, now))
+
+
+def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator[None, None, Turned]:
+    """One turn, in steps. Until it has ended the cache is not settled, nor is any entry refreshed.
+
+    Nothing comes of a turn in the midst of which it changes who leads.
+    """
     for event in events:
         hear(state, event, now)
-    cache = state.cache
+    cache, term = state.cache, state.term
     state.advance(now)
     cache.settle()
     _take_notices(state, now)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     if not state.is_leading:
-        return _followed(state, now)
+        return (yield from _followed(state, now))
     for entry in cache.take_held_back(now.elapsed_ms, EXPIRY_MS):
         state.notices.append(StaleNotice(entry))
     writes = duties(cache, now.day_ms)
@@ -74,13 +90,19 @@ def turn(state: TurnState, events: Iterable[Event], now: Moment) -> Turned:
     if last is not None:
         decided_ms = last.next_due_ms
     else:
-        decision = _decided(state, now)
+        stated, changes = snapshot(state, now), cache.changes
+        decision = yield from _decided(state, stated, now)
+        if state.term != term:
+            return Turned()
         decided_ms = decision.next_due_ms
-        admitted = admissions(cache, decision.actions, now.day_ms)
+        began = Basis(changes, stated.envelope, stated.verdicts, None)
+        stands = standing(cache, decision.actions)
+        is_latest = began == _basis(state, now, is_full=False)
+        admitted = admissions(cache, stands, now.day_ms)
         writes += admitted
         state.turns = decision.turns
         probings += probings_of(state, decision, now)
-        _note(state, decision, len(admitted), now)
+        _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
@@ -122,19 +144,19 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
     )
 
 
-def _followed(state: TurnState, now: Moment) -> Turned:
+def _followed(state: TurnState, now: Moment) -> Generator[None, None, Turned]:
     """A follower decides as well, so as to tell why workloads wait, but seldom, and nothing comes of it."""
     if now.elapsed_ms - state.view.decided_ms < FOLLOWERS_EVERY_MS:
         return Turned()
-    decision = _decided(state, now)
+    decision = yield from _decided(state, snapshot(state, now), now)
     return Turned(next_due_ms=decision.next_due_ms, has_decided=True)
 
 
-def _decided(state: TurnState, now: Moment) -> Decision:
-    decision = state.cycles.decide(snapshot(state, now), now.day_ms)
+def _decided(state: TurnState, stated: Snapshot, now: Moment) -> Generator[None, None, Decision]:
+    undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
+    decision = yield from state.cycles.steps(stated, now.day_ms)
     since = state.view.full_since_ms
     full = {item: since.get(item, now.elapsed_ms) for item in decision.window_full}
-    undecided = NOT_DECIDED if state.is_leading else released_by(state.leader)
     state.view = View(decision.waits, now.elapsed_ms, full, undecided)
     return decision
 
@@ -152,12 +174,15 @@ def _last_decision(state: TurnState, now: Moment) -> Decided | None:
     return last if last.basis == _basis(state, now, is_full=last.basis.tokens is not None) else None
 
 
-def _note(state: TurnState, decision: Decision, written: int, now: Moment) -> None:
-    """Keep what a decision was based on, with its admissions made, unless there is more to decide."""
+def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is_latest: bool) -> None:
+    """Keep what a decision was based on, with its admissions made, unless there is more to decide.
+
+    ``is_latest``: nothing of it changed while it was made.
+    """
     state.decided = None
     admitted = [action for action in decision.actions if isinstance(action, Admit)]
     is_made = written == sum(len(action.item.members) for action in admitted)
-    if is_made and len(admitted) == len(decision.actions):
+    if is_latest and is_made and len(admitted) == len(decision.actions):
         basis = _basis(state, now, is_full=bool(decision.window_full))
         state.decided = Decided(basis, now.elapsed_ms, decision.next_due_ms)
 

@@ -1,6 +1,6 @@
 """Where a binding's placement lets Karmada put a workload, and on how many clusters at once.
 
-Mirrors Karmada 1.19: the filters ClusterAffinity, TaintToleration and SpreadConstraint
+Mirrors Karmada 1.19: the filters ClusterAffinity, TaintToleration, ClusterEviction and SpreadConstraint
 (pkg/scheduler/framework/plugins), util.ClusterMatches (pkg/util/selector.go), AssignReplicas and
 SelectBestClusters (pkg/scheduler/core). What those find out only when they run (enabled APIs, inter-workload
 affinity, room) is not looked at: the answer is the clusters that are not ruled out by what is written down.
@@ -79,7 +79,8 @@ class Placement:
 
     ``groups``: empty for every cluster. ``is_duplicated``: each chosen cluster gets all replicas, instead of
     a part. ``max_clusters``: how many are chosen at most, 0 for no limit. ``spread_by``: fields that a
-    cluster must have because the workload is spread by them.
+    cluster must have because the workload is spread by them. ``evicting``: clusters that it is being taken off,
+    none of which Karmada gives it meanwhile.
     """
 
     groups: tuple[AffinityGroup, ...] = ()
@@ -87,6 +88,7 @@ class Placement:
     is_duplicated: bool = False
     max_clusters: int = 0
     spread_by: frozenset[str] = frozenset()
+    evicting: frozenset[str] = frozenset()
 
     def permits(self, cluster: Cluster) -> bool:
         """Whether Karmada may place the workload on the cluster, as far as is written down."""
@@ -95,6 +97,8 @@ class Placement:
         )
 
     def _admits(self, cluster: Cluster) -> bool:
+        if cluster.name in self.evicting:
+            return False
         if cluster.is_leaving or first_untolerated(cluster.taints, self.tolerations) is not None:
             return False
         lacking = {PROVIDER: not cluster.provider, REGION: not cluster.region, ZONE: not cluster.zones}

@@ -5,7 +5,7 @@ that runs in production.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, Protocol
 
@@ -31,6 +31,7 @@ from queue_dispatcher.cache.objects import (
     PROPAGATION_POLICIES,
     TemplateObject,
 )
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
@@ -46,6 +47,7 @@ from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.simulation.api_server import ApiServer
@@ -100,7 +102,8 @@ class _Turns(Controller):
             return
         self.state.cache.settle()
         if self._is_synced():
-            self._turn()
+            for _ in self._turn():
+                pass
 
 
 class _Cycles(AdmissionCycles):
@@ -110,9 +113,9 @@ class _Cycles(AdmissionCycles):
         super().__init__()
         self._tell = tell
 
-    def decide(self, snapshot: Snapshot, now_ms: int) -> Decision:
-        """See `AdmissionCycles.decide`."""
-        decision = super().decide(snapshot, now_ms)
+    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
+        """See `AdmissionCycles.steps`."""
+        decision = yield from super().steps(snapshot, now_ms)
         self._tell(snapshot, decision, now_ms)
         return decision
 
@@ -383,6 +386,17 @@ class Replica:
         views = Views(cache, turns.view, self._run.clock.now_ms())
         window = turns.state.window.size
         return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)
+
+    def states(self) -> dict[str, str]:
+        """What whoever looks is told of each binding, by key: its state in one word, and notes."""
+        if self._run is None:
+            return {}
+        cache, now_ms = self._run.cache, self._run.clock.now_ms()
+        cache.settle()
+        return {
+            entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
+            for entry in cache.entries.values()
+        }
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:

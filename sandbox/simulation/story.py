@@ -98,7 +98,7 @@ class SubmitLine(Line):
 
     ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``scheduler``: that its policy
     names. ``selector``: of nodes that there are none of. ``skip``: it opts out. ``group_size``: with whom it
-    starts. ``hangs``: its pods never become ready.
+    starts. ``hangs``: its pods never become ready. ``tries``, ``starts_when``: of its ServiceClass.
     """
 
     call: ClassVar[str] = "submit"
@@ -118,6 +118,7 @@ class SubmitLine(Line):
     skip: bool = False
     hangs: bool = False
     tries: int | None = None
+    starts_when: Literal["Placed", "Ready"] = "Placed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from sandbox.simulation.gate import gate
 from sandbox.simulation.karmada.control_plane import Karmada
 from sandbox.simulation.karmada.policies import placed, policy
 from sandbox.simulation.member import Member
-from sandbox.simulation.nodes import available, gpu_nodes
+from sandbox.simulation.nodes import gpu_nodes
 from sandbox.simulation.objects import Obj, rfc3339
 from sandbox.simulation.outside import Outside
 from sandbox.simulation.story import (
@@ -43,7 +43,6 @@ from sandbox.simulation.templates import (
     GPU,
     NEVER_STARTS,
     RESOURCES,
-    Request,
     deployment,
     fated,
     job,
@@ -123,13 +122,7 @@ class World:
     def _set_up(self) -> None:
         self.api.create("namespaces", {"metadata": {"name": NAMESPACE}}, user=SOMEBODY)
         self.api.create("resourceflavors", {"metadata": {"name": FLAVOR}, "spec": {}}, user=SOMEBODY)
-        for priority, tries in sorted(
-            {(line.priority, line.tries) for line in self.submitted.values()}, key=str
-        ):
-            spec: Obj = {"priority": priority}
-            if tries is not None:
-                spec["requeue"] = {"backoffLimit": tries}
-            name = _class(priority, tries)
+        for name, spec in sorted({_class(line): _promises(line) for line in self.submitted.values()}.items()):
             self.api.create("serviceclasses", {"metadata": {"name": name}, "spec": spec}, user=SOMEBODY)
         for name, of in _policies(self.submitted.values()).items():
             self.api.create("propagationpolicies", _policy(name, of), user=SOMEBODY)
@@ -207,21 +200,21 @@ class World:
         body: Obj = msgspec.json.decode(text.replace("$now", rfc3339(self.timeline.now_ms)))
         self.api.patch(line.kind, line.name, body, user="tenant")
 
-    def room(self, line: SubmitLine, *, if_empty: bool = False) -> dict[str, int]:
-        """By cluster: how many more pods like these its nodes take, beside those that wait for one there;
-        or would take if nothing was there.
+    def free(self, *, if_empty: bool = False) -> dict[str, list[int]]:
+        """By cluster: GPUs that each node which takes pods has left beside those that wait for one there; or
+        would have if nothing was there.
         """
-        request: Request = ((GPU, line.gpus),) if line.gpus else (("cpu", 1000),)
-        if if_empty:
-            return {
-                name: available(gpu_nodes(name, *[of.gpus] * of.nodes), {}, request)
-                for name, of in self.clusters.items()
-            }
-        room = {}
+        free = {}
         for name, member in self.members.items():
+            if if_empty:
+                free[name] = [self.clusters[name].gpus] * self.clusters[name].nodes
+                continue
+            free[name] = [node.free[GPU] for node in member.nodes.values() if node.takes({})]
             waiting = member.summary()[2].get(GPU, 0)
-            room[name] = member.available({}, request) - -(-waiting // max(1, line.gpus))
-        return room
+            for number, left in enumerate(free[name]):
+                free[name][number] -= min(left, waiting)
+                waiting -= min(left, waiting)
+        return free
 
     def binding_key(self, name: str) -> str:
         """The key of the binding of a workload."""
@@ -232,8 +225,19 @@ class World:
         return self.api.collection("resourcebindings").objects.get(self.binding_key(name))
 
 
-def _class(priority: int, tries: int | None) -> str:
-    return f"priority-{priority}" + ("" if tries is None else f"-tries-{tries}")
+def _class(line: SubmitLine) -> str:
+    """The name of the ServiceClass of workloads that are promised the same."""
+    when = f"-{line.starts_when.lower()}" if line.starts_when != "Placed" else ""
+    return f"priority-{line.priority}" + ("" if line.tries is None else f"-tries-{line.tries}") + when
+
+
+def _promises(line: SubmitLine) -> Obj:
+    spec: Obj = {"priority": line.priority}
+    if line.starts_when != "Placed":
+        spec["startsWhen"] = line.starts_when
+    if line.tries is not None:
+        spec["requeue"] = {"backoffLimit": line.tries}
+    return spec
 
 
 def _plural(line: SubmitLine) -> str:
@@ -286,7 +290,7 @@ def _template(line: SubmitLine) -> Obj:
         made = deployment(line.name, NAMESPACE, pod, replicas=line.pods)
     labels = {
         QUEUE: line.queue,
-        SERVICE_CLASS: _class(line.priority, line.tries),
+        SERVICE_CLASS: _class(line),
         _POLICY: _placement_of(line),
     }
     if line.skip:

@@ -53,9 +53,11 @@ class ApiServer:
 
     def kubeconfig_of(self, name: str, token: str) -> Path:
         """A kubeconfig for another user, in the same folder."""
-        return _kubeconfig(
-            self.programs.folder / f"{self.name}-{name}.kubeconfig", self.url, self.pki.ca, token
-        )
+        return _kubeconfig(self.kubeconfig_named(name), self.url, self.pki.ca, token)
+
+    def kubeconfig_named(self, name: str) -> Path:
+        """Where the kubeconfig of another user is."""
+        return self.programs.folder / f"{self.name}-{name}.kubeconfig"
 
     def controllers(self, names: str) -> Program:
         """kube-controller-manager with these of its controllers."""

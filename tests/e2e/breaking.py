@@ -1,7 +1,7 @@
 """Things that are broken for a while: contexts, in which they are broken and after which they are mended."""
 
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Final
 
@@ -10,11 +10,13 @@ from fairway.kube.errors import NotFound
 from tests.e2e.edits import Change
 from tests.e2e.fairway_programs import Ours
 from tests.e2e.objects import POLICIES, STRICT, Obj
+from tests.e2e.process import Served
 from tests.e2e.tenant import Tenant
 from tests.e2e.watching import eventually
 from tests.e2e.workloads import Workload
 
 Broken = AbstractAsyncContextManager[None]
+Startable = Ours | Served
 _KEPT: Final = ("name", "namespace", "labels", "annotations")
 
 
@@ -84,17 +86,21 @@ async def killed(program: Ours) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def with_flags(program: Ours, *flags: str) -> AsyncIterator[None]:
-    """A program of ours that runs with more flags."""
+async def with_flags(
+    program: Startable, *flags: str, leaving_out: Collection[str] = ()
+) -> AsyncIterator[None]:
+    """A program that runs with more flags, and without those that are named so, dashes included."""
     before = program.program.command
-    await _restarted(program, [*before, *flags])
+    kept = [word for word in before if word.partition("=")[0] not in leaving_out]
+    await restarted(program, [*kept, *flags])
     try:
         yield
     finally:
-        await _restarted(program, list(before))
+        await restarted(program, before)
 
 
-async def _restarted(program: Ours, command: list[str]) -> None:
+async def restarted(program: Startable, command: Sequence[str]) -> None:
+    """Stop a program, and start it with another command line."""
     await program.program.stop()
     program.program.command = command
     await program.start()

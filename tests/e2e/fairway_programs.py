@@ -21,7 +21,6 @@ MODULES = {
     "fairway-dispatcher": "queue_dispatcher",
     "fairway-estimator": "estimator",
 }
-_LEADING = "fairway_leading 1.0"
 
 
 @dataclass(slots=True)
@@ -45,7 +44,12 @@ class Ours:
 
     async def leads(self) -> bool:
         """Of a dispatcher: is it the one that writes?"""
-        return self.program.runs and _LEADING in (await _get(f"{self.metrics}/metrics")).decode()
+        return self.program.runs and await self.counts("fairway_leading") == 1
+
+    async def counts(self, sample: str) -> float:
+        """What its metrics say of all samples that begin so, labels included; 0 where there are none."""
+        text = (await _get(f"{self.metrics}/metrics")).decode()
+        return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(sample))
 
     async def workloads(self, namespace: str, name: str) -> list[WorkloadView]:
         """What a dispatcher says of a workload."""

@@ -23,7 +23,7 @@ from tests.e2e.kubectl import apply, apply_files, schemas_established
 from tests.e2e.member import Member
 from tests.e2e.objects import BINDINGS, CLUSTER_KIND, CLUSTERS, PROBED, Binding, Cluster, Obj
 from tests.e2e.pki import ADMIN
-from tests.e2e.process import LOOPBACK, Program, free_port
+from tests.e2e.process import LOOPBACK, Program, Served, free_port
 from tests.e2e.watching import Changes, Watched, eventually
 
 _COMPONENTS = "MultiplePodTemplatesScheduling=true"
@@ -43,6 +43,7 @@ class Karmada:
     bindings: Watched[Binding] = field(init=False)
     clusters: Watched[Cluster] = field(init=False)
     scheduler: Program | None = None
+    controllers: Served | None = None
 
     def __post_init__(self) -> None:
         self.bindings = Watched(BINDINGS, self.changes)
@@ -207,7 +208,8 @@ class Karmada:
             "--cluster-status-update-frequency=2s",
             f"--feature-gates={_COMPONENTS}",
         )
-        await program.until_ready(f"http://{LOOPBACK}:{health}/healthz")
+        self.controllers = Served(program, f"http://{LOOPBACK}:{health}/healthz")
+        await self.controllers.ready()
 
     def _started(self, name: str, *flags: str) -> Program:
         program = self.api.assets.karmada / name

@@ -1,6 +1,6 @@
 """A kubelet for all nodes of a member cluster, which runs nothing: bound pods are Running, deleted ones go.
 
-Pods of Jobs end when a test says so, well or badly.
+Pods of Jobs end when a test says so, well or badly. Pods that hang stay Pending, as if there were no image.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ from tests.e2e.watching import Watched
 
 @dataclass(slots=True)
 class Kubelet:
-    """``pods``: all of the cluster."""
+    """``pods``: all of the cluster. ``hanging``: workloads of which none comes to run."""
 
     client: KubeClient
     pods: Watched[Pod]
+    hanging: set[str] = field(default_factory=set)
     _due: asyncio.Queue[Pod] = field(default_factory=asyncio.Queue)
     _task: asyncio.Task[None] | None = None
 
@@ -48,6 +49,12 @@ class Kubelet:
             await self._set(pod, "Succeeded" if well else "Failed")
         return len(pods)
 
+    def let_run(self, workload: str) -> None:
+        """Its pods hang no more, those that do included."""
+        self.hanging.discard(workload)
+        for pod in self.pods.now.values():
+            self._due.put_nowait(pod)
+
     async def _work(self) -> None:
         while True:
             pod = await self._due.get()
@@ -55,7 +62,7 @@ class Kubelet:
             with suppress(NotFound, Conflict):
                 if pod.metadata.deletion_timestamp is not None:
                     await self.client.delete(_path(pod), dict, params={"gracePeriodSeconds": "0"})
-                elif pod.spec.node_name and pod.status.phase == "Pending":
+                elif pod.is_bound and pod.workload not in self.hanging:
                     await self._set(pod, "Running")
 
     async def _set(self, pod: Pod, phase: str) -> None:

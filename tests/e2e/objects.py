@@ -126,6 +126,11 @@ class Pod(KubeStruct, frozen=True):
     status: PodStatus = PodStatus()
 
     @property
+    def is_bound(self) -> bool:
+        """Whether it has a node and does not run yet."""
+        return bool(self.spec.node_name) and self.status.phase == "Pending"
+
+    @property
     def runs(self) -> bool:
         return self.status.phase == "Running" and self.metadata.deletion_timestamp is None
 

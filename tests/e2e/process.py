@@ -125,6 +125,23 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
 
 
 @dataclass(slots=True)
+class Served:
+    """A program that says at ``ready_at`` when it is ready."""
+
+    program: Program
+    ready_at: str
+
+    async def start(self) -> None:
+        """Start it; it is ready then."""
+        self.program.start()
+        await self.ready()
+
+    async def ready(self) -> None:
+        """Wait until it says so."""
+        await self.program.until_ready(self.ready_at)
+
+
+@dataclass(slots=True)
 class Programs:
     """All that was started, so that all of it is ended."""
 

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from fairway.kube.errors import Conflict, NotFound
 from fairway.names import QUEUEING
-from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, Binding, Obj
+from fairway.visibility import WorkloadView
+from tests.e2e.objects import FAIRWAY, GPU, MERGE, POLICIES, STRICT, WORK, Binding, Obj
 from tests.e2e.plane import Plane
 from tests.e2e.watching import PATIENCE_S, eventually
 from tests.e2e.workloads import LOCAL_QUEUE, Workload, policy
@@ -23,8 +24,8 @@ class Tenant:
     async def begin(self, quota: int) -> None:
         """Make them all; the quota is in GPUs, of whatever cluster."""
         client = self.plane.karmada.client
-        metadata = {"name": self.namespace, "labels": {QUEUEING: "enabled"}}
-        await client.post("/api/v1/namespaces", {"metadata": metadata}, dict)
+        await self.begin_without_queue()
+        await self.queueing("enabled")
         for path, kind, name, spec in (
             ("resourceflavors", "ResourceFlavor", self.namespace, {}),
             ("clusterqueues", "ClusterQueue", self.namespace, self._queue(quota)),
@@ -42,6 +43,11 @@ class Tenant:
                 "spec": spec,
             }
             await client.post(f"{FAIRWAY}/{path}", made, dict, STRICT)
+
+    async def begin_without_queue(self) -> None:
+        """Make the namespace alone, without any label."""
+        body = {"metadata": {"name": self.namespace}}
+        await self.plane.karmada.client.post("/api/v1/namespaces", body, dict)
 
     async def quota(self, gpus: int) -> None:
         """Change it."""
@@ -81,12 +87,12 @@ class Tenant:
 
     # What tenants do.
 
-    async def submit(self, workload: Workload, placement: Obj) -> str:
+    async def submit(self, workload: Workload, placement: Obj, scheduler: str = "") -> str:
         """Its policy and its template; the key of the binding that Karmada is going to make."""
         client = self.plane.karmada.client
         path = f"{POLICIES}/namespaces/{self.namespace}/propagationpolicies"
         with suppress(Conflict):
-            await client.post(path, policy(self.namespace, workload, placement), dict, STRICT)
+            await client.post(path, policy(self.namespace, workload, placement, scheduler), dict, STRICT)
         await client.post(workload.path(self.namespace), workload.body, dict, STRICT)
         self.submitted[workload.binding] = workload
         return self.key(workload)
@@ -177,10 +183,7 @@ class Tenant:
         texts: list[str] = []
 
         async def told() -> bool:
-            # The one that leads: the other one does not ask the estimators.
-            dispatcher = self.plane.fairway.dispatchers[await self.plane.fairway.leader()]
-            views = await dispatcher.workloads(self.namespace, workload.name)
-            waiting = [view.waiting for view in views if view.waiting is not None]
+            waiting = [view.waiting for view in await self.views(workload) if view.waiting is not None]
             texts[:] = [f"{each.kind}: {each.text}" for each in waiting]
             return any(each.kind in kinds and saying in each.text for each in waiting)
 
@@ -190,6 +193,39 @@ class Tenant:
         except AssertionError as error:
             raise AssertionError(f"{error}; people are told {texts}") from None
         return texts[0]
+
+    async def views(self, workload: Workload) -> list[WorkloadView]:
+        """What people are told of it."""
+        # By the one that leads: the other one does not ask the estimators.
+        dispatcher = self.plane.fairway.dispatchers[await self.plane.fairway.leader()]
+        return await dispatcher.workloads(self.namespace, workload.name)
+
+    async def told_to_be(self, workload: Workload, state: str) -> None:
+        """Wait until people are told that it is in that state, and no other."""
+        states: list[str] = []
+
+        async def told() -> bool:
+            states[:] = [view.state for view in await self.views(workload)]
+            return states == [state]
+
+        try:
+            await eventually(told, f"{workload.name} told to be {state}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is told to be {states}") from None
+
+    async def until_growth_is_held(self, workload: Workload, replicas: int) -> None:
+        """Wait until asking for so many replicas would be held; nothing is asked for."""
+        path = f"{WORK}/namespaces/{self.namespace}/resourcebindings/{workload.binding}"
+        grown = {"spec": {"replicas": replicas}}
+
+        async def held() -> bool:
+            answer = await self.plane.karmada.client.patch(
+                path, grown, Binding, params={"dryRun": "All"}, content_type=MERGE
+            )
+            return answer.is_held
+
+        # Nothing tells when the API server has taken up what holds growth.
+        await eventually(held, f"growth of {workload.name} held")
 
     def most_charged(self, since_s: float = 0.0) -> int:
         """The largest sum of charges of this namespace's bindings at any moment, in GPUs."""

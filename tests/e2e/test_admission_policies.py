@@ -44,7 +44,9 @@ async def test_policies_hold_and_the_dispatcher_releases(tenant: Tenant) -> None
             await tenant.placed(key)
             await tenant.running(workload, 2)
 
-        # Growth is held in the write that asks for it, and waits for the Job's quota.
+        # Growth is held in the write that asks for it, and waits for the Job's quota. What holds creation may
+        # be in force before what holds growth.
+        await tenant.until_growth_is_held(server, 4)
         key, seen = tenant.key(server), len(tenant.versions(tenant.key(server)))
         await tenant.scale(server, 4)
         await bindings.until_of(key, lambda binding: binding.spec.replicas == 4, "4 wanted")

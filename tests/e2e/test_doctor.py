@@ -17,10 +17,10 @@ from tests.e2e.breaks import (
     client_of,
     copied,
     crashing,
-    door_to_nowhere,
     expiring,
     federated_quota,
     karmadas,
+    local_queue_to_nowhere,
     on_host,
     on_karmada,
     other_schema,
@@ -182,7 +182,7 @@ CASES: Final = (
         "held for ever",
     ),
     Case("no-parent", queue_without_parent, "queue-tree", saying="nowhere"),
-    Case("no-behind-door", door_to_nowhere, "queue-doors", saying="nowhere"),
+    Case("no-cluster-queue", local_queue_to_nowhere, "local-queues", saying="nowhere"),
     Case("counted-twice", federated_quota, "federated-quotas", Verdict.WARNING, "accounts for"),
 )
 

@@ -136,13 +136,28 @@ def _placement(clusters: tuple[str, ...], division: Obj) -> Obj:
     }
 
 
-def policy(namespace: str, workload: Workload, placement: Obj) -> Obj:
-    """A PropagationPolicy for one workload."""
+def policy(namespace: str, workload: Workload, placement: Obj, scheduler: str = "") -> Obj:
+    """A PropagationPolicy for one workload; ``scheduler``: who is to place it, if not Karmada's own."""
     selector = {"apiVersion": workload.group_version, "kind": workload.kind, "name": workload.name}
     return {
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "PropagationPolicy",
         # A Job of Kubernetes and one of Volcano may share a name.
         "metadata": {"name": f"{workload.plural}-{workload.name}", "namespace": namespace},
-        "spec": {"resourceSelectors": [selector], "placement": placement},
+        "spec": {
+            "resourceSelectors": [selector],
+            "placement": placement,
+            **({"schedulerName": scheduler} if scheduler else {}),
+        },
+    }
+
+
+def service_class(name: str, **spec: object) -> Obj:
+    """What workloads of the class are promised."""
+    metadata = {"name": name}
+    return {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "ServiceClass",
+        "metadata": metadata,
+        "spec": {"priority": 0, **spec},
     }

@@ -45,6 +45,7 @@ class Known:
     _used: Counter[str] = field(default_factory=Counter)
     _trees: Trees = field(default_factory=lambda: Trees(()))
     _earlier: list[tuple[int, Trees]] = field(default_factory=list)
+    _released: set[str] = field(default_factory=set)
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def _break(self, law: str, about: str, told: str) -> None:
@@ -69,10 +70,12 @@ class Known:
 
     def _obstacles(self, binding: Obj, line: SubmitLine, queue: str) -> frozenset[str]:
         """All that keeps the workload, and those that start with it, from running now; empty if it could."""
-        if queue not in self._trees.quotas or self._local_queue_is_gone(binding):
+        # What was admitted stays with the queue that admitted it.
+        is_lost = record_of(binding) is None and self._local_queue_is_gone(binding)
+        if queue not in self._trees.quotas or is_lost:
             return frozenset({"queue"})
         together = [(binding, line)]
-        if line.group and not placed(binding):
+        if line.group and is_held(binding) and not placed(binding):
             held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
             together = [(one, other) for one in held if (other := self._line(one)) is not None]
         need = sum(asked(one) - self._has(one) for one, _ in together)
@@ -80,26 +83,36 @@ class Known:
         found = {
             "stopped": self._trees.is_stopped(queue),
             "impossible": any(one.impossible or one.scheduler for _, one in together),
-            "never": need > min(self._trees.most(queue), gpus)
-            or not all(self._room(one, of, if_empty=True) for one, of in together),
+            "never": need > min(self._trees.most(queue), gpus) or not self._room(together, if_empty=True),
             "quota": bool(self._trees.excess(queue, self._used, need)),
-            "room": not all(self._room(one, of) for one, of in together),
+            "room": not self._room(together),
             "promised": self._is_promised(binding),
         }
         return frozenset(name for name, is_so in found.items() if is_so)
 
-    def _room(self, binding: Obj, line: SubmitLine, *, if_empty: bool = False) -> bool:
-        """Whether what is missing of it fits the clusters that it may go to, now or if they were empty."""
-        have = {
-            share["name"]: share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=())
-        }
-        missing = int(at(binding, "spec", "replicas")) - sum(have.values())
-        room = self.world.room(line, if_empty=if_empty)
-        names = [name for name in line.clusters or room if name in room]
-        if not if_empty:
-            names = [name for name in names if self.world.members[name].is_reachable]
-        rooms = [room[name] for name in names if not have or not line.gang or name in have]
-        return bool((max(rooms, default=0) if line.gang else sum(rooms)) >= missing)
+    def _room(self, together: Iterable[tuple[Obj, SubmitLine]], *, if_empty: bool = False) -> bool:
+        """Whether what is missing of all of them at once fits the clusters that they may go to, the largest
+        first; now, or if those were empty.
+        """
+        free = self.world.free(if_empty=if_empty)
+        for binding, line in sorted(together, key=lambda one: -one[1].gpus):
+            shares = at(binding, "spec", "clusters", default=())
+            have = {share["name"]: share.get("replicas", 0) for share in shares}
+            missing = int(at(binding, "spec", "replicas")) - sum(have.values())
+            names = [name for name in line.clusters or free if name in free]
+            if not if_empty:
+                names = [name for name in names if self.world.members[name].is_reachable]
+            if not line.gpus:
+                continue
+            rooms = {name: sum(left // line.gpus for left in free[name]) for name in names}
+            if line.gang:
+                rooms = {name: room for name, room in rooms.items() if not have or name in have}
+                rooms = dict(sorted(rooms.items(), key=lambda one: -one[1])[:1])
+            if sum(rooms.values()) < missing:
+                return False
+            for name in rooms:
+                missing = _take(free[name], line.gpus, missing)
+        return True
 
     def _is_promised(self, but: Obj) -> bool:
         """Whether something was released a while ago, and takes what it asks for although it has no place."""
@@ -154,3 +167,12 @@ class Known:
     def _queue_named(self, binding: Obj) -> str:
         record = record_of(binding)
         return str(record["queue"]) if record is not None else self._named_now(binding)
+
+
+def _take(free: list[int], gpus: int, pods: int) -> int:
+    """Give so many pods their GPUs of the nodes; how many are left without."""
+    for number, left in enumerate(free):
+        taken = min(pods, left // gpus)
+        free[number] -= taken * gpus
+        pods -= taken
+    return pods

@@ -87,6 +87,7 @@ class Laws(Quiet):
             self._break("nothing is released twice", key, "admitted although it was not held")
 
     def _admitted(self, key: str, gpus: int, record: Obj) -> None:
+        self._released.add(record["id"])
         ours = Counter[str]()
         for charge in self._charges.values():
             if charge.is_ours:

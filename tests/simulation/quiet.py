@@ -47,6 +47,7 @@ class Quiet(Known):
                 self._break("what fits does not wait", key, "released, with room, and not placed")
         self._groups(bindings)
         self._idle_quota(bindings, waits)
+        self._never_ready(bindings, leader.states())
         for about in world.defects:
             self._break("no defects", "dispatchers", about)
 
@@ -91,10 +92,12 @@ class Quiet(Known):
             if line is not None and line.group and self._in_group(binding, line):
                 groups.setdefault((line.group, self._queue_named(binding)), []).append((key, binding))
         for (name, _), members in groups.items():
-            runs = [key for key, one in members if is_ended(one) or placed(one)]
-            if runs and len(runs) < len(members):
-                rest = ", ".join(key for key, _ in members if key not in runs)
-                self._break("groups start whole or not at all", name, f"{', '.join(runs)} but not {rest}")
+            runs = [key for key, one in members if is_ended(one) or placed(one) or record_of(one)]
+            # Whoever was released with them and found no place is tried again, and told so as all who wait.
+            left = [key for key, one in members if one["metadata"]["uid"] not in self._released]
+            if runs and not set(left) <= set(runs):
+                told = f"{', '.join(runs)} but not {', '.join(left)}"
+                self._break("groups are released whole or not at all", name, told)
 
     def _idle_quota(self, bindings: Mapping[str, Obj], waits: Mapping[str, object]) -> None:
         """Whether somebody waits for quota that is charged for what does not run."""
@@ -113,12 +116,29 @@ class Quiet(Known):
             if self._trees.root(record["queue"]) not in starved:
                 continue
             missing = int(at(binding, "spec", "replicas")) - placed(binding)
-            since_ms = self.world.timeline.now_ms - from_rfc3339(record["admittedAt"])
-            if since_ms < STARTS_WITHIN_MS:
+            since_ms = from_rfc3339(record["admittedAt"])
+            if missing > 0 and self._is_late(since_ms):
+                told = f"{missing} of its pods have no cluster, others wait"
+                self._break("quota is for what runs", key, told)
+
+    def _never_ready(self, bindings: Mapping[str, Obj], states: Mapping[str, str]) -> None:
+        """What never runs gives its quota back where its class says so; elsewhere whoever looks is told."""
+        placed_ms: dict[str, int] = {}
+        for written in self.world.api.writes:
+            before, after = written.before, written.after
+            if written.resource == "resourcebindings" and before is not None and after is not None:
+                if placed(before) != placed(after):
+                    placed_ms[written.key] = written.at_ms
+        for key, binding in bindings.items():
+            record, line, since_ms = record_of(binding), self._line(binding), placed_ms.get(key, 0)
+            if record is None or line is None or not (line.hangs or line.impossible):
                 continue
-            if missing > 0:
-                self._break(
-                    "quota is for what runs", key, f"{missing} of its pods have no cluster, others wait"
-                )
-            elif line.hangs or line.impossible:
-                self._break("quota is for what runs", key, "its pods never became ready, others wait")
+            if is_ended(binding) or is_held(binding) or not placed(binding) or not self._is_late(since_ms):
+                continue
+            if line.starts_when == "Ready":
+                self._break("quota is for what runs", key, "its pods never became ready")
+            elif not states[key].startswith("Starting: ") or "do not run" not in states[key]:
+                self._break("what does not run is told", key, states[key])
+
+    def _is_late(self, since_ms: int) -> bool:
+        return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS

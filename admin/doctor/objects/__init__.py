@@ -4,6 +4,7 @@ from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
+from admin.doctor.objects.local_queues import LOCAL_QUEUE_REFERENCES, QUEUE_COVER, QUEUE_STOPPED
 from admin.doctor.objects.placing import (
     BINDINGS_CHARGED,
     BINDINGS_PLACED,
@@ -18,7 +19,6 @@ from admin.doctor.objects.policy_placement import (
     POLICY_GANGS,
     POLICY_REPLICAS,
 )
-from admin.doctor.objects.queue_doors import QUEUE_COVER, QUEUE_DOORS, QUEUE_STOPPED
 from admin.doctor.objects.queue_objects import (
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
@@ -59,7 +59,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     QUEUE_FLAVORS,
     QUEUE_CAPACITY,
     QUEUE_CLASSES,
-    QUEUE_DOORS,
+    LOCAL_QUEUE_REFERENCES,
     NAMESPACES_QUEUEING,
     QUEUE_COVER,
     QUEUE_STOPPED,

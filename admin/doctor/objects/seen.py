@@ -36,6 +36,7 @@ from queue_dispatcher.bindings.objects import (
     RESOURCE_BINDINGS,
     ResourceBinding,
 )
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
@@ -57,9 +58,9 @@ SCHEDULED_BY = (
 
 
 class Seen:
-    """One karmada-apiserver, understood."""
+    """One karmada-apiserver, understood as of ``now_ms``, epoch milliseconds."""
 
-    def __init__(self, plane: Plane, scope: Scope) -> None:
+    def __init__(self, plane: Plane, scope: Scope, now_ms: int) -> None:
         self._plane = plane
         self.scope = scope
         self.not_read: dict[str, NotRead] = {}
@@ -72,7 +73,7 @@ class Seen:
         self.cache = Cache(scope, lambda: None, volcano=volcano)
         self._rooms: dict[str, QueueHeadroom] = {}
         self._never: dict[tuple[str, Shape], Reason | None] = {}
-        self._feed()
+        self._feed(now_ms)
 
     @property
     def name(self) -> str:
@@ -158,7 +159,7 @@ class Seen:
             self.not_read[kind.name] = why
             return ()
 
-    def _feed(self) -> None:
+    def _feed(self, now_ms: int) -> None:
         cache = self.cache
         for cluster in self._listed(CLUSTERS):
             cache.clusters.upsert(cluster)
@@ -186,6 +187,8 @@ class Seen:
         for binding in self._listed(CLUSTER_RESOURCE_BINDINGS):
             self._read_binding(binding, cache.cluster_bindings.upsert)
         self._read_templates()
+        # How old a refusal is, and for how long a cluster is not Ready, counts.
+        cache.advance(Moment(day_ms=now_ms))
         while not cache.settle():
             pass
 
@@ -225,9 +228,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
-    """A plane as a key: equal only to itself."""
+    """A plane as a key: equal only to itself, whenever it is looked at."""
 
     plane: Plane
+    now_ms: int
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Held) and other.plane is self.plane
@@ -238,7 +242,7 @@ class _Held:
 
 @lru_cache(maxsize=1)
 def _seen(held: _Held, scope: Scope) -> Seen:
-    return Seen(held.plane, scope)
+    return Seen(held.plane, scope, held.now_ms)
 
 
 class Named(Protocol):
@@ -251,7 +255,7 @@ class Named(Protocol):
 
 def seen(evidence: Evidence, *needed: Named) -> Seen:
     """What is on karmada-apiserver. Raises NotRead if that, or one of the kinds ``needed``, was not read."""
-    found = _seen(_Held(evidence.on_karmada()), scope_in_force(evidence))
+    found = _seen(_Held(evidence.on_karmada(), evidence.now_ms), scope_in_force(evidence))
     for kind in needed:
         if (why := found.not_read.get(kind.name)) is not None:
             raise NotRead(why.plane, why.why, why.remedy)

@@ -7,7 +7,7 @@ from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
 from admin.doctor.finding import Finding, Patch, Verdict
 from admin.doctor.objects.gathered import Case, gathered
-from admin.doctor.objects.queue_doors import uncovered
+from admin.doctor.objects.local_queues import uncovered
 from admin.doctor.objects.seen import Seen, seen, target, title
 from fairway.kube.lease import LEASES, Lease
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES

@@ -69,6 +69,9 @@ class Notes:
     told: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
 
+    async def at_rest(self) -> None:
+        pass
+
     def prepare(self, write: Write) -> Prepared | None:
         if write.uid in self.unwanted:
             return None

@@ -1,6 +1,7 @@
 """An API server that is busy, slow, confused or away."""
 
 import asyncio
+from collections.abc import Generator
 
 import pytest
 
@@ -222,15 +223,15 @@ def test_a_cycle_that_fails_by_a_defect_is_tried_again(
         await world.passes(1)
         failures = [0]
 
-        real = AdmissionCycles.decide
+        real = AdmissionCycles.steps
 
-        def broken(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Decision:
+        def broken(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
             failures[0] += 1
             if failures[0] <= 2:
                 raise ZeroDivisionError
             return real(self, snapshot, now_ms)
 
-        monkeypatch.setattr(AdmissionCycles, "decide", broken)
+        monkeypatch.setattr(AdmissionCycles, "steps", broken)
         key = world.submit("train", gpus=2)
         await world.until(lambda: world.is_placed(key), within_s=30)
         await asyncio.sleep(0)

@@ -1,5 +1,7 @@
 """Clusters that vanish, are not ready, come back, grow."""
 
+from fairway.names import ADMISSION
+from tests.dispatcher.scenarios.karmada import Karmada
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster, cluster_queue, flavor, local_queue
 from tests.dispatcher.scenarios.test_life import charged
 from tests.dispatcher.scenarios.test_queues import kind, reason
@@ -66,6 +68,41 @@ def test_a_placement_that_permits_no_cluster_by_its_taints_is_not_told_to_ask_fo
         assert told is not None
         assert told.text == "its placement permits none of the clusters that there are"
         assert told.unblock == "its placement permits other clusters, or a cluster that it permits joins"
+
+    run(scenario)
+
+
+def test_what_is_being_taken_off_a_cluster_is_not_released_for_it() -> None:
+    """Karmada gives it none of the clusters that it evicts it from, ten minutes long if nothing else runs."""
+
+    def evicting(obj: Obj) -> None:
+        obj["spec"]["clusters"] = []
+        obj["spec"]["gracefulEvictionTasks"] = [{"fromCluster": "m1", "reason": "TaintUntolerated"}]
+        obj["spec"]["suspension"] = {"scheduling": True}
+        obj["metadata"]["annotations"].pop(ADMISSION)
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8, m2=8)
+        world.queue("main", {"m1": 8, "m2": 8})
+        await world.start()
+        here, elsewhere = (
+            world.submit(name, gpus=4, clusters=clusters)
+            for name, clusters in (("here", ("m1",)), ("elsewhere", ("m1", "m2")))
+        )
+        await world.until(lambda: world.is_placed(here) and world.is_placed(elsewhere))
+        world.karmada.room = {"m2": 8}
+        for key in (here, elsewhere):
+            world.api.update(Karmada.path(key), evicting)
+        await world.until(lambda: world.is_placed(elsewhere), within_s=2)
+        assert world.is_held(here)
+        told = reason(world, here)
+        assert told is not None
+        assert told.kind == "NeverFits"
+        assert told.text.endswith("as long as Karmada takes it off m1")
+
+        world.karmada.room = None
+        world.api.update(Karmada.path(here), lambda obj: obj["spec"].pop("gracefulEvictionTasks"))
+        await world.until(lambda: world.is_placed(here), within_s=2)
 
     run(scenario)
 

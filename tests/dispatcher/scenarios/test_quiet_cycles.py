@@ -1,5 +1,7 @@
 """What changes nothing that is decided on, is not decided on: one release is one decision, or little more."""
 
+from collections.abc import Generator
+
 import pytest
 
 from queue_dispatcher.cycle.actions import Decision
@@ -13,13 +15,13 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The times of all decisions, epoch milliseconds."""
     made: list[int] = []
 
-    real = AdmissionCycles.decide
+    real = AdmissionCycles.steps
 
-    def counted(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Decision:
+    def counted(self: AdmissionCycles, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
         made.append(now_ms)
         return real(self, snapshot, now_ms)
 
-    monkeypatch.setattr(AdmissionCycles, "decide", counted)
+    monkeypatch.setattr(AdmissionCycles, "steps", counted)
     return made
 
 

@@ -10,7 +10,7 @@ from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.visibility.views import Views
-from tests.dispatcher.scenarios.objects import GPU, cluster, service_class
+from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, service_class
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -409,6 +409,37 @@ def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None
     assert list(made.clusters("noimage")) == []
     made.passes(70)
     assert not made.is_held("noimage")
+
+
+def test_what_grew_before_any_of_it_was_placed_gives_its_quota_back() -> None:
+    made = Plane({"m1": 8})
+    made.submit("web", replicas=2)
+    made.turn()
+    made.refuse("web")
+
+    def grown(obj: Obj) -> None:
+        obj["spec"]["replicas"] = 20
+        obj["spec"]["suspension"] = {"scheduling": True}
+
+    made.passes(20)
+    made.edit("web", grown)
+    made.passes(270)
+    assert made.charged() == 2
+    made.passes(20)
+    assert made.charged() == 0
+    assert (made.requeue("web") or {})["count"] == 1
+    made.passes(100)
+    assert getattr(made.reason("web"), "kind", "") == "NeverFits"
+
+
+def test_of_a_group_the_largest_is_released_first() -> None:
+    made = Plane({"m1": 8})
+    said = {"fairway.dev/group": "ring", "fairway.dev/group-size": "3"}
+    for name, gpus in (("small", 1), ("large", 4), ("tiny", 1)):
+        made.submit(name, said=said, gpus=gpus)
+        made.elapsed_ms += 1_000
+    made.turn()
+    assert [write.uid for write in made.writes] == ["large", "small", "tiny"]
 
 
 def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:

@@ -72,6 +72,7 @@ def zone(operator: str, *values: str) -> ClusterAffinity:
         # Any group may be the one that is used, and within a group the overflow.
         (Placement(((named("a"),), (named("b"), named("c")))), {"a", "b", "c"}),
         (Placement(spread_by=frozenset(("region",))), {"placed"}),
+        (Placement(((named("a", "b"),),), evicting=frozenset(("a", "gone"))), {"b"}),
         (Placement(spread_by=frozenset(("cluster",))), OPEN),
     ],
 )

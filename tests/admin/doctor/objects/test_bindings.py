@@ -589,6 +589,14 @@ def test_hostile_statuses_cost_nobody_else() -> None:
     assert world.findings() == {}
 
 
+def test_a_refusal_of_an_earlier_try_is_none_of_this_one() -> None:
+    """As the dispatcher sees it: Karmada has had two seconds, and said nothing of them yet."""
+    world = well()
+    status = unscheduled("Unschedulable", ago_s=300)
+    add(world, "odd", held=False, annotations=admitted("odd", ago_s=2), status=status)
+    assert world.findings() == {}
+
+
 def test_growth_of_what_was_deployed_is_not_taken_for_stuck() -> None:
     world = well()
     world.add(DEPLOYMENTS, job("web"))

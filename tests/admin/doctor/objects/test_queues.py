@@ -1,4 +1,4 @@
-"""Queues whose fields, tree, flavors, doors or quotas are not what their authors meant."""
+"""Queues whose fields, tree, flavors, LocalQueues or quotas are not what their authors meant."""
 
 from collections.abc import Callable
 from typing import Any
@@ -56,7 +56,7 @@ def said(obj: Obj, **values: object) -> Obj:
 
 
 def tree(world: World, **parents: str) -> World:
-    """ClusterQueues with these parents, empty for none; each with a door."""
+    """ClusterQueues with these parents, empty for none; each with a LocalQueue."""
     for name, parent in parents.items():
         world.add(CLUSTER_QUEUES, cluster_queue(name, 0, **({"parent": parent} if parent else {})))
         world.add(LOCAL_QUEUES, local_queue(name, name))
@@ -122,7 +122,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "is covered before",
     ),
     (
-        "a door without a queue",
+        "a LocalQueue without a queue",
         lambda w: w.add(LOCAL_QUEUES, local_queue("blind", "")),
         "queue-fields",
         Verdict.WARNING,
@@ -258,27 +258,27 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "spec.globalDefault is true of a, b: b counts",
     ),
     (
-        "a door to a queue that is not there",
+        "a LocalQueue of a queue that is not there",
         lambda w: w.add(LOCAL_QUEUES, local_queue("lost", "gone")),
-        "queue-doors",
+        "local-queues",
         Verdict.ERROR,
         "LocalQueue team/lost",
         "there is no ClusterQueue gone",
     ),
     (
-        "a door to a queue that has others below it",
+        "a LocalQueue of a queue that has others below it",
         lambda w: (
             w.add(CLUSTER_QUEUES, {"metadata": metadata("root"), "spec": {}}),
             said(spec_of(w), parent="root"),
             w.add(LOCAL_QUEUES, local_queue("top", "root")),
         ),
-        "queue-doors",
+        "local-queues",
         Verdict.ERROR,
         "LocalQueue team/top",
         "root has queues below it",
     ),
     (
-        "a door in a namespace that the queue does not take",
+        "a LocalQueue in a namespace that the queue does not take",
         lambda w: (
             w.add(NAMESPACES, namespace("other", team="no")),
             said(
@@ -287,7 +287,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
             ),
             w.add(LOCAL_QUEUES, local_queue(namespace="other")),
         ),
-        "queue-doors",
+        "local-queues",
         Verdict.ERROR,
         "LocalQueue other/main",
         "does not select namespace other",
@@ -295,7 +295,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
     (
         "a default queue that is not there",
         lambda w: w.one(NAMESPACES)["metadata"]["labels"].update({"fairway.dev/default-queue": "gone"}),
-        "queue-doors",
+        "local-queues",
         Verdict.ERROR,
         "Namespace team",
         "there is no LocalQueue team/gone",
@@ -320,9 +320,9 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "it has no LocalQueue",
     ),
     (
-        "a queue without a door",
+        "a queue without a LocalQueue",
         lambda w: w.add(CLUSTER_QUEUES, cluster_queue("alone", 0)),
-        "queue-doors",
+        "local-queues",
         Verdict.WARNING,
         "ClusterQueue alone",
         "no LocalQueue leads to it",
@@ -332,7 +332,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         lambda w: w.add(
             CLUSTER_QUEUES, cluster_queue("shut", 0, namespaceSelector={"matchLabels": {"no": "where"}})
         ),
-        "queue-doors",
+        "local-queues",
         Verdict.WARNING,
         "ClusterQueue shut",
         "selects none of the 1 namespaces",
@@ -359,7 +359,7 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "spec.stopPolicy of ClusterQueue main is Hold",
     ),
     (
-        "a stopped door with work",
+        "a stopped LocalQueue with work",
         lambda w: w.one(LOCAL_QUEUES)["spec"].update(stopPolicy="Hold"),
         "queue-stopped",
         Verdict.WARNING,
@@ -457,10 +457,10 @@ def test_a_capacity_that_an_administrator_states_is_what_counts() -> None:
     assert world.findings().keys() == {"queue-capacity"}
 
 
-def test_a_queue_that_only_cluster_scoped_work_names_needs_no_door() -> None:
+def test_a_queue_that_only_cluster_scoped_work_needs_no_local_queue() -> None:
     world = well()
     world.add(CLUSTER_QUEUES, cluster_queue("wide", 0))
-    assert world.findings().keys() == {"queue-doors"}
+    assert world.findings().keys() == {"local-queues"}
     made = binding("all", "", labels={"fairway.dev/queue": "wide"}, held=False, placed={"m1": 2}, gpus=0)
     world.add(CLUSTER_RESOURCE_BINDINGS, made)
     assert world.findings() == {}

@@ -20,14 +20,14 @@ from queue_dispatcher.workloads.queue_of import Resolved
 _BINDINGS = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
 
 
-def _doors(evidence: Evidence) -> Iterator[Finding]:
+def _references(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES)
     for local in found.cache.queues.queues.local_queues.values():
         if told := _wrong_with(local, found):
             message, remedy = told
             yield Finding(Verdict.ERROR, f"LocalQueue {local.key}", message, remedy)
     yield from _defaults(found)
-    yield from _without_door(found)
+    yield from _unreferenced(found)
 
 
 def _wrong_with(local: LocalQueue, found: Seen) -> tuple[str, str] | None:
@@ -71,7 +71,7 @@ def _defaults(found: Seen) -> Iterator[Finding]:
             )
 
 
-def _without_door(found: Seen) -> Iterator[Finding]:
+def _unreferenced(found: Seen) -> Iterator[Finding]:
     cache = found.cache
     queues = cache.queues.queues
     led_to = {local.cluster_queue for local in queues.local_queues.values()}
@@ -164,11 +164,11 @@ def _is_stopped_by_policy(name: str, found: Seen) -> bool:
     )
 
 
-QUEUE_DOORS = Check(
-    "queue-doors",
+LOCAL_QUEUE_REFERENCES = Check(
+    "local-queues",
     "Does every LocalQueue and default queue lead to a queue that takes its workloads?",
     "every LocalQueue leads to a ClusterQueue, and each of those is reached",
-    _doors,
+    _references,
 )
 QUEUE_COVER = Check(
     "queue-cover",

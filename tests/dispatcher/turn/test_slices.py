@@ -1,0 +1,136 @@
+"""What happens in the midst of a turn that is taken in steps: it is about what there was when it began."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.controller import Controller
+from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.turn.events import Led
+from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.turn.turn import Turned, turning
+from tests.dispatcher.scenarios.objects import GPU, Obj, cluster
+from tests.dispatcher.turn.builders import Plane
+
+_MOST_STEPS = 30
+
+
+def busy() -> Plane:
+    """Four GPUs, and three Jobs of two each."""
+    made = Plane({"m1": 4})
+    for name in ("a", "b", "c"):
+        made.submit(name, gpus=2)
+    return made
+
+
+def turned(made: Plane, happens: Callable[[Plane], object], after: int) -> Turned | None:
+    """A turn in which something happens after so many steps; None if it has fewer."""
+    steps, taken = turning(made.state, (), made.now), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found: Turned = stop.value
+            return found if taken > after else None
+        if taken == after:
+            happens(made)
+        taken += 1
+
+
+def wants_three(obj: Obj) -> None:
+    obj["spec"]["replicaRequirements"]["resourceRequest"][GPU] = "3"
+
+
+def leads(made: Plane, *is_leading: bool) -> None:
+    for each in is_leading:
+        hear(made.state, Led(each), made.now)
+
+
+@pytest.mark.parametrize(
+    ("happens", "at_once", "then"),
+    [
+        pytest.param(lambda made: None, ["a", "b"], ["a", "b"], id="nothing"),
+        pytest.param(lambda made: made.delete("a"), ["b"], ["b", "c"], id="one is deleted"),
+        pytest.param(lambda made: made.delete("c"), ["a", "b"], ["a", "b"], id="another is deleted"),
+        pytest.param(lambda made: made.edit("a", wants_three), ["b"], ["b", "c"], id="one asks for more"),
+        pytest.param(
+            lambda made: made.edit("a", lambda obj: obj["metadata"].update(annotations={"x": "y"})),
+            ["a", "b"],
+            ["a", "b"],
+            id="one is written otherwise",
+        ),
+        pytest.param(lambda made: made.submit("A", gpus=2), ["a", "b"], ["a", "b"], id="another comes"),
+        pytest.param(
+            lambda made: made.feed(CLUSTERS, cluster("m1", 2)), ["a", "b"], ["a", "b"], id="room goes"
+        ),
+        pytest.param(
+            lambda made: made.feed(CLUSTERS, cluster("m1", 6)), ["a", "b"], ["a", "b"], id="room comes"
+        ),
+        pytest.param(lambda made: leads(made, False), [], [], id="it leads no more"),
+        pytest.param(lambda made: leads(made, False, True), [], ["a", "b"], id="it leads anew"),
+    ],
+)
+def test_a_turn_is_about_what_there_was_when_it_began(
+    happens: Callable[[Plane], object], at_once: list[str], then: list[str]
+) -> None:
+    for after in range(_MOST_STEPS):
+        made = busy()
+        found = turned(made, happens, after)
+        if found is None:
+            break
+        assert [write.uid for write in found.writes] == at_once
+        for write in found.writes:
+            made._write(write)
+        made.turn()
+        assert made.released() == then
+        assert made.charged() <= 4
+        assert made.cache.charges.recomputed().charges() == made.cache.charges.ledger.charges()
+    assert 3 < after < _MOST_STEPS
+
+
+class _EachStep:
+    """A pace that lets others run at each step."""
+
+    def __init__(self, clock: object) -> None:
+        self.pauses = 0
+
+    def is_due(self) -> bool:
+        return True
+
+    async def pause(self) -> None:
+        await asyncio.sleep(0)
+
+
+def test_others_run_meanwhile_but_for_those_who_would_change_what_is_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("queue_dispatcher.controller.Pace", _EachStep)
+    made = busy()
+    made.cache.settle()
+    clock = SteadyClock(time.time, time.monotonic)
+    metrics = DispatcherMetrics(CollectorRegistry(), version="test")
+    controller = Controller(made.state, metrics, clock, lambda: True, lambda notice: None)
+    ended: list[str] = []
+
+    async def tell(name: str, work: Awaitable[None]) -> None:
+        await work
+        ended.append(name)
+
+    async def story() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(tell("turn", controller.step()))
+            await asyncio.sleep(0)
+            made.delete("a")
+            group.create_task(tell("cache settled", controller.settled()))
+            group.create_task(tell("write prepared", controller.at_rest()))
+            group.create_task(tell("other", asyncio.sleep(0)))
+
+    asyncio.run(story())
+    assert ended == ["other", "turn", "cache settled", "write prepared"]
+    assert made.entry("b").is_writing
+    assert "a" not in made.cache.entries

@@ -1,0 +1,88 @@
+"""Work that is placed and whose pods never run: stopped where its class wants that, and tried again."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+
+from fairway.names import SERVICE_CLASS
+from tests.e2e.breaking import beside
+from tests.e2e.installation import MANIFESTS
+from tests.e2e.kubectl import kubectl
+from tests.e2e.objects import FAIRWAY, WORK
+from tests.e2e.plane import Plane
+from tests.e2e.tenant import Tenant
+from tests.e2e.watching import eventually
+from tests.e2e.workloads import Workload, aggregated, deployment, job, labelled, service_class
+
+BOTH = aggregated("a", "b")
+READY = "e2e-ready"
+_READINESS = MANIFESTS / "karmada" / "job-readiness.yaml"
+
+
+@asynccontextmanager
+async def readiness_of_jobs(plane: Plane) -> AsyncIterator[None]:
+    """Karmada collects how many pods of a Job run, which it does not by itself."""
+    await kubectl(plane.karmada.api, "apply", "--server-side", "-f", _READINESS)
+    try:
+        yield
+    finally:
+        await kubectl(plane.karmada.api, "delete", "-f", _READINESS)
+
+
+def is_left(tenant: Tenant, workload: Workload) -> bool:
+    """Whether there is a pod of it anywhere, be it one that does not run."""
+    pods = (member.kubelet.pods.within(tenant.namespace) for member in tenant.plane.members.values())
+    return any(pod.workload == workload.name for of in pods for pod in of)
+
+
+@pytest.mark.parametrize("workload", [deployment("hangs", 2), job("hangs", 2)], ids=["deployment", "job"])
+async def test_what_never_runs_is_stopped_and_tried_again(tenant: Tenant, workload: Workload) -> None:
+    """Told to be starting and charged for as long as its class gives it, then off its clusters, as if new."""
+    plane, bindings = tenant.plane, tenant.plane.karmada.bindings
+    await tenant.quota(2)
+    promised = service_class(READY, startsWhen="Ready", startTimeout="10s", requeue={"backoffBase": "1s"})
+    hangs, other = labelled(workload, {SERVICE_CLASS: READY}), job("other", 2)
+    kubelets = [member.kubelet for member in plane.members.values()]
+    async with AsyncExitStack() as stack:
+        for kubelet in kubelets:
+            kubelet.hanging.add(hangs.name)
+            stack.callback(kubelet.let_run, hangs.name)
+        await stack.enter_async_context(beside(plane.karmada.client, f"{FAIRWAY}/serviceclasses", promised))
+        await stack.enter_async_context(readiness_of_jobs(plane))
+        key = await tenant.submit(hangs, BOTH)
+        await tenant.placed(key)
+        await tenant.told_to_be(hangs, "Starting")
+        other_key = await tenant.submit(other, BOTH)
+        await tenant.waits_for(other, "WaitingForQuota")
+
+        await bindings.until_of(key, lambda binding: binding.is_held and not binding.is_placed, "stopped")
+        await tenant.placed(other_key)
+        await plane.changes.until(lambda: not is_left(tenant, hangs), "its pods gone")
+        for kubelet in kubelets:
+            kubelet.let_run(hangs.name)
+        await tenant.running(other, 2)
+        await tenant.finish(other)
+        await tenant.placed(key)
+        await tenant.running(hangs, 2)
+        await tenant.told_to_be(hangs, "Placed")
+    assert tenant.admissions(key) == 2
+    assert tenant.most_charged() == 2
+
+
+async def test_jobs_are_taken_at_their_word_where_karmada_does_not_say_what_runs(tenant: Tenant) -> None:
+    """Nothing is stopped that may well run: without the count of pods that do, it has started once placed."""
+    await tenant.quota(2)
+    workload = job("runs", 2)
+    key = await tenant.submit(workload, BOTH)
+    await tenant.placed(key)
+    await tenant.running(workload, 2)
+    path = f"{WORK}/namespaces/{tenant.namespace}/resourcebindings/{workload.binding}"
+
+    async def collected() -> bool:
+        found = await tenant.plane.karmada.client.get_json(path, dict)
+        statuses = [item.get("status") or {} for item in found["status"].get("aggregatedStatus") or ()]
+        return [status.get("active") for status in statuses] == [2] and "ready" not in statuses[0]
+
+    await eventually(collected, "how many pods there are")
+    await tenant.told_to_be(workload, "Placed")
