@@ -73,7 +73,8 @@ def draw(seed: int) -> Story:
     if rng.random() < 0.3:
         story = rng.choice(_PEOPLE)(story, rng)
     story = _edits(story, rng, queues)
-    return _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
+    story = _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
+    return _promises(story, random.Random(f"promises of {seed}"))
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -170,6 +171,17 @@ def _shares(story: Story, rng: random.Random) -> Story:
     lines = (
         replace(line, share=rng.choice((10, 25, 33, 50, 100)))
         if isinstance(line, QueueLine) and rng.random() < 0.7
+        else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))
+
+
+def _promises(story: Story, rng: random.Random) -> Story:
+    """What hangs often has a class that notices, and so has some of what does not."""
+    lines = (
+        replace(line, starts_when="Ready")
+        if isinstance(line, SubmitLine) and rng.random() < (0.6 if line.hangs else 0.1)
         else line
         for line in story.lines
     )
