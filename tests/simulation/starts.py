@@ -1,25 +1,51 @@
-"""Nothing is taken back that has had less time than its class gives it, nor what runs."""
+"""Starts: nothing is taken back before its time; what was put aside is tried again once there is room."""
 
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
-from sandbox.simulation.objects import Obj, at
-from sandbox.simulation.story import FaultLine
+from sandbox.simulation.objects import Obj, at, condition
+from sandbox.simulation.story import NAMESPACE, FaultLine
 from tests.simulation.accounts import is_held, placed, record_of
 from tests.simulation.decisions import Decisions
 
 _STARTS_WITHIN_MS = 300_000
 _SLACK_MS = 60_000
 """Its time begins when that is decided, which may be written later."""
+_TRIED_WITHIN_MS = 100_000
 _LAW = "nothing is taken back before its time"
 
 
 @dataclass
-class TakingBack(Decisions):
-    """The law about what is taken back, beside all others."""
+class Starts(Decisions):
+    """The laws about starts, beside all others."""
 
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when it was let go last, or its places changed."""
+    _aside_ms: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """See `Laws.look`."""
+        super().look()
+        now_ms, since = self.world.timeline.now_ms, dict(self._aside_ms)
+        self._aside_ms.clear()
+        if self.world.leader is None or not self.world.faults.is_calm() or self._is_slow:
+            return
+        for binding in self._bindings():
+            line, key = self._line(binding), f"{NAMESPACE}/{binding['metadata']['name']}"
+            if line is None or not self._is_aside(binding) or line.impossible or line.scheduler:
+                continue
+            if self._room([(binding, line)]) and not self._is_promised(binding):
+                self._aside_ms[key] = since.get(key, now_ms)
+                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS:
+                    told = f"room for {(now_ms - self._aside_ms[key]) // 1000} s, and not tried again"
+                    self._break("what was put aside is tried again once there is room", key, told)
+
+    @staticmethod
+    def _is_aside(binding: Obj) -> bool:
+        """Whether it was released and found no place."""
+        scheduled = condition(binding, "Scheduled")
+        is_refused = scheduled is not None and scheduled["status"] == "False"
+        return record_of(binding) is not None and not is_held(binding) and is_refused and not placed(binding)
 
     def _binding_changed(self, written: Written) -> None:
         super()._binding_changed(written)
