@@ -3,14 +3,13 @@
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
-from sandbox.simulation.objects import Obj, at, condition
+from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import NAMESPACE, FaultLine
 from tests.simulation.accounts import is_held, placed, record_of
 from tests.simulation.decisions import Decisions
 
 _STARTS_WITHIN_MS = 300_000
-_SLACK_MS = 60_000
-"""Its time begins when that is decided, which may be written later."""
+_SLACK_MS = 5_000
 _TRIED_WITHIN_MS = 100_000
 _LAW = "nothing is taken back before its time"
 
@@ -20,7 +19,7 @@ class Starts(Decisions):
     """The laws about starts, beside all others."""
 
     _moved_ms: dict[str, int] = field(default_factory=dict)
-    """By key: when it was let go last, or its places changed."""
+    """By key: when its places changed last."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
 
     def look(self) -> None:
@@ -52,19 +51,21 @@ class Starts(Decisions):
         before, after = written.before, written.after
         if after is None or before is None:
             self._moved_ms.pop(written.key, None)
-        elif placed(before) != placed(after) or (is_held(before) and not is_held(after)):
+        elif placed(before) != placed(after):
             self._moved_ms[written.key] = written.at_ms
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
         line = self._line(after)
-        gives_back = record_of(before) is not None and record_of(after) is None
-        if line is None or not gives_back or is_held(before) or not is_held(after):
+        record = record_of(before)
+        if line is None or record is None or record_of(after) is not None:
+            return
+        if is_held(before) or not is_held(after):
             return
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
         is_whole = placed(before) >= int(at(before, "spec", "replicas", default=0))
-        had_ms = written.at_ms - self._moved_ms.get(written.key, 0)
+        had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
         if is_whole and line.starts_when != "Ready":
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
