@@ -75,7 +75,12 @@ class Quiet(Known):
             return "" if there < line.group_size else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
-            return "the head can never run" if head is not None and head.impossible else ""
+            stands = self.world.binding(head.name) if head is not None and head.impossible else None
+            if head is None or stands is None:
+                return ""
+            # Whether it could ever run is asked once there is quota for it.
+            lacks = self._obstacles(stands, head, self._queue_named(stands))
+            return "" if "quota" in lacks else "the head can never run"
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
