@@ -34,7 +34,7 @@ from queue_dispatcher.cache.objects import (
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
-from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.controller import DEBOUNCE_S, Controller
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
@@ -61,7 +61,8 @@ from sandbox.simulation.timeline import Timer
 
 _WRITERS: Final = 8
 _ASKERS: Final = 4
-_FOLLOWER_FLOOR_MS: Final = 5_000
+_FLOOR_MS: Final = 5_000
+"""At the latest so long after the last one comes a turn: longer than where time is real."""
 _STOPS: Final = 0.2
 """After how many of the steps of a turn others come first: far more often than where time is real."""
 
@@ -258,7 +259,7 @@ class _Run:
             if self._replica.rng.random() < _STOPS:
                 self.process.after(1, partial(self._go_on, steps))
                 return
-        floor_ms = int(FLOOR_S * 1000) if self.turns.is_leading else _FOLLOWER_FLOOR_MS
+        floor_ms = _FLOOR_MS
         due_ms = self.turns.next_due_ms
         if due_ms is not None:
             floor_ms = min(floor_ms, max(1, due_ms - self.clock.now_ms()))

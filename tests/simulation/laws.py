@@ -36,6 +36,8 @@ class Laws(Quiet):
     """All laws over one world."""
 
     _seen: int = 0
+    _news: int = 0
+    """Of what was seen, all but that somebody still leads."""
     _passed: Counter[str] = field(default_factory=Counter)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
@@ -46,6 +48,7 @@ class Laws(Quiet):
         while self._seen < len(writes):
             written = writes[self._seen]
             self._seen += 1
+            self._news += written.resource != "leases"
             if written.resource == "clusterqueues":
                 self._queues_changed()
             elif written.resource == "resourcebindings":

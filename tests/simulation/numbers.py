@@ -31,12 +31,12 @@ class Numbers(Laws):
         """See `Laws.look`."""
         super().look()
         # Nothing new is told while nothing is written.
-        if self._seen == self._compared:
+        if self._news == self._compared:
             return
         told = self.world.leader.queues() if self.world.leader is not None else None
         if told is None:
             return
-        self._compared = self._seen
+        self._compared = self._news
         used, charged, pending = Counter[str](), Counter[str](), Counter[str]()
         there, lost = self._there(), self._lost()
         taken = 0
