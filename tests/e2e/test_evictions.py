@@ -77,11 +77,13 @@ async def test_it_moves_with_its_quota(tenant: Tenant, purge_mode: str) -> None:
     assert tenant.most_charged() == 4
 
 
-@pytest.mark.parametrize(("purge_mode", "lingers"), [("Directly", {}), ("Gracefully", {"a": 2})])
-async def test_with_nowhere_to_go_it_is_taken_back_and_started_again(
-    tenant: Tenant, purge_mode: str, lingers: dict[str, int]
-) -> None:
-    """Charged for as long as its class gives it to start; then others have its quota, and it its place.
+@pytest.mark.parametrize(
+    ("purge_mode", "lingers"),
+    [("Directly", {}), ("Gracefully", {"a": 2})],
+    ids=["Directly", "Gracefully"],
+)
+async def test_nowhere_to_go(tenant: Tenant, purge_mode: str, lingers: dict[str, int]) -> None:
+    """Charged as long as its class gives it to start, then taken back: others get its quota, not its place.
 
     What is evicted gracefully runs on meanwhile, where it was, until Karmada gives up: on nobody's quota.
     """

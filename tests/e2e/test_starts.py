@@ -17,7 +17,7 @@ from tests.e2e.workloads import Workload, aggregated, deployment, job, labelled,
 
 BOTH = aggregated("a", "b")
 READY = "e2e-ready"
-_READINESS = MANIFESTS / "karmada" / "job-readiness.yaml"
+_READINESS = MANIFESTS / "karmada" / "optional" / "job-readiness.yaml"
 
 
 @asynccontextmanager

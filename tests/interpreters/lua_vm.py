@@ -167,6 +167,10 @@ class LuaVm:
             raise ScriptError(f"result {found!r} is not bool")
         return found
 
+    def reflected(self, obj: Object) -> Object:
+        """ReflectStatus. Raises ScriptError."""
+        return _converted(self._called("statusReflection", "ReflectStatus", obj), Object, obj, struct=True)
+
     def aggregated(self, obj: Object, items: list[Json]) -> Object:
         """AggregateStatus. Raises ScriptError."""
         found = self._called("statusAggregation", "AggregateStatus", obj, items)

@@ -35,6 +35,13 @@ def vm_for(obj: Object) -> LuaVm:
     return vm(obj["apiVersion"], obj["kind"])
 
 
+def job_readiness() -> LuaVm:
+    """The machine of what makes Karmada collect how many pods of a Job run."""
+    file = files("manifests.karmada").joinpath("optional").joinpath("job-readiness.yaml")
+    text = file.read_text(encoding="utf-8")
+    return LuaVm(yaml.safe_load(text)["spec"]["customizations"])
+
+
 @cache
 def _example_text(name: str) -> str:
     return next(path for each in _EXAMPLES if (path := each / f"{name}.yaml").is_file()).read_text()

@@ -6,7 +6,7 @@ import pytest
 from queue_dispatcher.workloads.finished import RULES, is_finished
 from tests.interpreters.go_json import Json
 from tests.interpreters.lua_vm import Object
-from tests.interpreters.objects import condition, customizations, example, vm_for
+from tests.interpreters.objects import condition, customizations, example, job_readiness, vm_for
 
 
 def _jobs(**ready: tuple[int, int]) -> Object:
@@ -299,3 +299,25 @@ def test_nothing_said_changes_nothing() -> None:
     obj = example("job-set-driver") | {"status": {"restarts": 2}}
     assert _aggregated(obj) == obj
     assert _aggregated(obj, None) == obj
+
+
+@pytest.mark.parametrize(
+    ("status", "collected"),
+    [
+        ({}, {}),
+        ({"active": 2, "terminating": 1}, {"active": 2}),
+        (
+            {"active": 2, "ready": 1, "startTime": "2026-01-01T00:00:00Z", "uncountedTerminatedPods": {}},
+            {"active": 2, "ready": 1, "startTime": "2026-01-01T00:00:00Z"},
+        ),
+        (
+            {"succeeded": 2, "failed": 1, "ready": 0, "conditions": [condition("Complete")]},
+            {"succeeded": 2, "failed": 1, "ready": 0, "conditions": [condition("Complete")]},
+        ),
+    ],
+)
+def test_of_a_job_what_karmada_collects_and_how_many_pods_run(status: Object, collected: Object) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}}
+    assert job_readiness().reflected({**job, "status": status}) == collected
+    if not status:
+        assert job_readiness().reflected(job) == {}

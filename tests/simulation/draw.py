@@ -1,10 +1,19 @@
 """Stories drawn from seeds: what a busy fleet is like, and what may befall it."""
 
 import random
+from dataclasses import replace
 from typing import get_args
 
 from sandbox.simulation import work
-from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
+from sandbox.simulation.story import (
+    ClusterLine,
+    FaultKind,
+    FaultLine,
+    QueueLine,
+    Story,
+    SubmitLine,
+    WriteLine,
+)
 
 _KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 _PEOPLE = (work.services, work.burst, work.gangs, work.churn, work.tree, work.administration)
@@ -64,7 +73,7 @@ def draw(seed: int) -> Story:
     if rng.random() < 0.3:
         story = rng.choice(_PEOPLE)(story, rng)
     story = _edits(story, rng, queues)
-    return _faults(story, rng, clusters)
+    return _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -152,3 +161,17 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
             kind, at_s=rng.randint(0, story.until_s), for_s=rng.randint(least, most), whom=whom, amount=amount
         )
     return story
+
+
+def _shares(story: Story, rng: random.Random) -> Story:
+    """Quotas that are percentages, where what they are of stays the same."""
+    changes = any(line.kind.startswith(("cluster", "node")) for line in story.of(FaultLine))
+    if changes or any(line.kind == "resourceflavors" for line in story.of(WriteLine)) or rng.random() < 0.7:
+        return story
+    lines = (
+        replace(line, share=rng.choice((10, 25, 33, 50, 100)))
+        if isinstance(line, QueueLine) and rng.random() < 0.7
+        else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))

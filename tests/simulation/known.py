@@ -55,7 +55,10 @@ class Known:
 
     def _queues_changed(self) -> None:
         self._earlier.append((self.world.timeline.now_ms, self._trees))
-        self._trees = Trees(map(quota_of, self.world.api.collection("clusterqueues").objects.values()))
+        # Stories with percentages have clusters that stay as they are.
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        objects = self.world.api.collection("clusterqueues").objects.values()
+        self._trees = Trees(quota_of(one, gpus) for one in objects)
 
     def _charge(self, key: str, charge: Charge | None) -> None:
         old = self._charges.pop(key, None)
