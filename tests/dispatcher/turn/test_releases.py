@@ -460,6 +460,17 @@ def test_of_a_group_the_largest_is_released_first() -> None:
     assert [write.uid for write in made.writes] == ["large", "small", "tiny"]
 
 
+def test_what_has_no_pods_yet_has_not_run() -> None:
+    made = Plane()
+    made.submit("late", replicas=2)
+    made.turn()
+    made.place("late", m1=2)
+    for active in (0, 2):
+        made.report("late", m1={"active": active, "ready": 0})
+        made.turn()
+    assert state_name(made.entry("late")) == "Starting"
+
+
 def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:
     made = Plane()
     made.submit("train", replicas=2)
