@@ -17,7 +17,8 @@ cycle: the window may let somebody wait, but it must not decide who gets quota.
 
 Each node keeps its children in a heap. A turn changes the shares and turns on one path only, and all else
 that an entry says can only get worse while headroom shrinks, so an entry is looked at again when it comes to
-the top.
+the top. Where a head that would borrow has lost its room, the next of its queue may borrow less, and stands
+all the same where that one did, as heads in Kueue do for a whole cycle.
 """
 
 import heapq

@@ -50,6 +50,7 @@ class Oracle:
     _on_word: Counter[str] = field(default_factory=Counter)
     _done: Counter[str] = field(default_factory=Counter)
     _inquired: list[Item] = field(default_factory=list)
+    _heads: dict[str, Item] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ledger = self.snapshot.ledger
@@ -96,6 +97,8 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
+            if not self.is_sure:
+                break
             tokens -= self._play(root, now.queue, item)
             due[root] = now
         self.tokens = tokens
@@ -318,11 +321,24 @@ class Oracle:
         item = self._head(queue) if queue in self._waiting else None
         if item is None:
             return None
+        self._stand(queue, item)
         tier = share = 0
         if self._root_is_scarce(queue):
             tier, share = int(self._borrows(queue, _amount(item))), self._share(queue, _amount(item), 0)
         tag = self._tag(item.priority, queue)
         return _Entry(tier, share, -item.priority, tag, item.enqueued_ms, item.id, queue)
+
+    def _stand(self, queue: str, item: Item) -> None:
+        """Of a head that borrowed and has lost its room, the next competes only once it is looked at."""
+        before = self._heads.get(queue)
+        self._heads[queue] = item
+        if before is None or _is_alike(before, item) or before in self._inquired:
+            return
+        if before.id not in self.admitted and self._root_is_scarce(queue):
+            amount = _amount(before)
+            levels = range(len(self.trees.path(queue)))
+            if self._borrows(queue, amount) or any(self._share(queue, amount, one) for one in levels):
+                self.is_sure = False
 
     def chosen(self) -> list[str]:
         """Ids of the items that are to be asked about: one question of each tree, and so on."""
