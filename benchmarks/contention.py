@@ -10,13 +10,13 @@ import heapq
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 import msgspec
 
-from benchmarks.cycle import collecting_as_the_dispatcher
+from benchmarks.cycle import SteadyFleet, collecting_as_the_dispatcher
 from benchmarks.report import Case, Figure, Result, Target
 from benchmarks.sides import Setting
 from fairway.accelerators.builtin import builtin_catalogue
@@ -29,18 +29,11 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.controller import SLICE, debounce_s
-from queue_dispatcher.cycle.decide import decide
-from queue_dispatcher.cycle.items import Alternative, Item, Shape
-from queue_dispatcher.cycle.pending import PendingQueue
-from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
-from queue_dispatcher.ledger.cells import CellTable
-from queue_dispatcher.ledger.ledger import Ledger
-from queue_dispatcher.ledger.tree import CellQuota, QuotaNode, QuotaTree
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState, View
-from queue_dispatcher.turn.turn import Turned, turn, turning
+from queue_dispatcher.turn.turn import Turned, turning
 from queue_dispatcher.turn.window import ReleaseWindow
 from queue_dispatcher.turn.writes import Fate, Write
 from queue_dispatcher.visibility.views import Views
@@ -49,10 +42,8 @@ CLUSTERS = 500
 GPUS = 1_000
 """Of each cluster."""
 GPU = "nvidia.com/gpu"
-RELEASES = 200
 NOW_MS = 1_800_000_000_000
-CLASSES = 10
-"""Of each queue, in the cases of a cycle."""
+CYCLES = 60
 T = TypeVar("T")
 Obj = Mapping[str, object]
 
@@ -74,10 +65,7 @@ def measure(setting: Setting) -> Result:
     for queues in (100, 500) if is_quick else (1_000, 5_000):
         amount = 10_000 if is_quick else 100_000
         scale = Scale(queues, amount, amount // 2, 10 if is_quick else 30)
-        snapshots = _snapshot(scale, 3 * 8), _snapshot(scale, 10**9)
-        with collecting_as_the_dispatcher():
-            cases += _cycles(scale, *snapshots)
-        del snapshots
+        cases += _cycles(scale)
         cases += _events(scale)
     return Result("contention", "What an event costs on a busy fleet", cases)
 
@@ -104,41 +92,23 @@ def _took_ms(scale: Scale, act: Callable[[int], object]) -> list[float]:
 # Cycles.
 
 
-def _cycles(scale: Scale, three: Snapshot, ten: Snapshot) -> list[Case]:
+def _cycles(scale: Scale) -> list[Case]:
+    """One after the other, each carried out: three workloads end and three fit, or ten of plenty start."""
     is_small = scale.queues <= 1_000
-    return [
-        _case(
-            scale,
-            "cycle, three classes fit",
-            _took_ms(scale, lambda _: decide(three, NOW_MS)),
-            20.0 if is_small else 60.0,
-        ),
-        _case(
-            scale,
-            "cycle, 10 tokens and plenty of quota",
-            _took_ms(scale, lambda _: decide(ten, NOW_MS)),
-            10.0 if is_small else 30.0,
-        ),
-    ]
-
-
-def _snapshot(scale: Scale, free: int) -> Snapshot:
-    """A tree whose root has so much left; 8 GPUs and a little more memory for each class of a queue."""
-    table = CellTable()
-    gpu, memory = table.cell("f", GPU), table.cell("f", "memory")
-    nodes = [QuotaNode("org", quotas={gpu: CellQuota(free), memory: CellQuota(1 << 60)})]
-    names = [f"q{number}" for number in range(scale.queues)]
-    nodes += [QuotaNode(name, "org") for name in names]
-    queues = {}
-    for name in names:
-        pending = PendingQueue(name)
-        for number in range(CLASSES):
-            shape = Shape(f"{name}/{number}", (), (Alternative((), ((gpu, 8), (memory, 1000 + number))),))
-            for place in range(scale.pending // scale.queues // CLASSES):
-                uid = f"{name}-{number}-{place}"
-                pending.add(Item(uid, f"ns/{uid}", (uid,), name, "main", shape, 0, NOW_MS - place))
-        queues[name] = QueueState(name, pending)
-    return Snapshot(Ledger(QuotaTree(nodes, table)), queues, tokens=10)
+    cases = []
+    for label, free, limit_ms in (
+        ("three classes fit", 3 * 8, 20.0 if is_small else 60.0),
+        ("10 tokens and plenty of quota", 8 * scale.pending, 10.0 if is_small else 30.0),
+    ):
+        fleet = SteadyFleet(scale.queues, scale.pending, free)
+        with collecting_as_the_dispatcher():
+            for _ in range(CYCLES):
+                fleet.cycle(ends=3)
+        first_s, *took_s = fleet.took_s
+        cases.append(_case(scale, f"first cycle, {label}", [1e3 * first_s], None))
+        cases.append(_case(scale, f"cycle, {label}", [1e3 * one for one in took_s], limit_ms))
+        cases.append(_case(scale, f"longest step, {label}", [1e3 * fleet.longest_s], 20.0))
+    return cases
 
 
 # Events.
@@ -176,11 +146,7 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     took = _took_ms(scale, lambda _: views.queues(in_flight=0, window=10, is_leader=True))
     cases.append(_case(scale, "all queues with their numbers", took, None))
     fleet.lead()
-    took = _took_ms(replace(scale, rounds=RELEASES), fleet.release)
-    one_by_one = _case(scale, "release and placement, one by one", took, 5.0)
-    told = [] if fleet.released == RELEASES else [f"{fleet.released} of {RELEASES} were released"]
-    steady = _Steady(fleet, scale.rounds)
-    return [*cases, replace(one_by_one, faults=told), steady.case(scale)]
+    return [*cases, _Steady(fleet, scale.rounds).case(scale)]
 
 
 def _page(views: Views, offset: int, _: int) -> None:
@@ -192,14 +158,11 @@ class _Fleet:
 
     def __init__(self, scale: Scale) -> None:
         self.slices_ms: list[float] = []
-        self.released = 0
         self._written: dict[str, dict[str, object]] = {}
         self._version = 1 << 40
         self.cache = Cache(Scope(builtin_catalogue()), lambda: None)
         self._queues, self._placed = scale.queues, scale.placed
         self._turns = TurnState(self.cache, None)
-        # Each turn has one to release, so that nothing is shared between releases.
-        self._turns.window = ReleaseWindow(start=1, floor=1, ceiling=1)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         for number in range(CLUSTERS):
             self.put_cluster(number)
@@ -288,21 +251,6 @@ class _Fleet:
         local = {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": name}}
         self.cache.queues.local_queues.upsert(_decoded(local, LocalQueueObject))
 
-    def release(self, number: int) -> None:
-        """What a turn decides is written, told by the watch, and placed at once."""
-        now = Moment(NOW_MS + 10 * number, 10 * number)
-        for write in turn(self._turns, (), now).writes:
-            prepared = prepare(self._turns, write, now)
-            if prepared is None:
-                continue
-            stated = self._merged(write.uid, prepared.body)
-            hear(self._turns, Saw(stated), now)
-            hear(self._turns, Wrote(write, Fate.APPLIED), now)
-            self.cache.bindings.upsert(stated)
-            self.cache.settle(SLICE)
-            self.cache.bindings.upsert(self._merged(write.uid, {"spec": {"clusters": _shares("m1")}}))
-            self.released += 1
-
     def stated(self, uid: str, body: Obj) -> bytes:
         """The binding as the API server tells of it after another write."""
         return msgspec.json.encode(self._merge(uid, body))
@@ -323,10 +271,6 @@ class _Fleet:
         """The binding as it is at first."""
         cluster = f"m{number % CLUSTERS}" if number < self._placed else ""
         return _binding(number, self._queue_of(number), cluster)
-
-    def _merged(self, uid: str, body: Obj) -> ResourceBinding:
-        """The binding as it stands after another write of it."""
-        return _decoded(self._merge(uid, body), ResourceBinding)
 
     def _merge(self, uid: str, body: Obj) -> dict[str, object]:
         number = int(uid.removeprefix("u"))
@@ -368,9 +312,9 @@ class _Steady:
 
     def case(self, scale: Scale) -> Case:
         """Processor time by virtual time, once the first seconds are over."""
-        self._each(1_000_000 // PER_SECOND, self._place)
         for number in range(PER_SECOND * (self._seconds + _WARM_S)):
             self._at(number * 1_000_000 // PER_SECOND, partial(self._finish, number))
+            self._at(number * 1_000_000 // PER_SECOND, self._place)
         self._until(_WARM_S * 1_000_000)
         busy_us, placed, self._turns_us, self._longest_us = self._busy_us, self._placed, [], 0
         self._until((_WARM_S + self._seconds) * 1_000_000)
@@ -389,13 +333,6 @@ class _Steady:
     def _at(self, us: int, happens: Callable[[], None]) -> None:
         self._number += 1
         heapq.heappush(self._events, (us, self._number, happens))
-
-    def _each(self, us: int, happens: Callable[[], None]) -> None:
-        def again() -> None:
-            happens()
-            self._at(self._us + us, again)
-
-        self._at(0, again)
 
     def _now(self) -> Moment:
         return Moment(NOW_MS + 100_000 + self._us // 1000, 100_000 + self._us // 1000)

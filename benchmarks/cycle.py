@@ -101,7 +101,7 @@ def _steady(queues: int, pending: int) -> Case:
         ("three fit", _SIZE * 3, 3, 20.0 if queues <= 1_000 else 60.0),
         ("ten of plenty", _SIZE * pending, _TOKENS, 10.0 if queues <= 1_000 else 30.0),
     ):
-        fleet = _SteadyFleet(queues, pending, free)
+        fleet = SteadyFleet(queues, pending, free)
         with collecting_as_the_dispatcher():
             went = [fleet.cycle(ends=3) for _ in range(_STEADY_CYCLES)]
         if any(each != goes for each in went):
@@ -115,7 +115,7 @@ def _steady(queues: int, pending: int) -> Case:
     return Case(f"steady, {queues:,} queues, {pending:,} pending", figures, faults)
 
 
-class _SteadyFleet:
+class SteadyFleet:
     """Queues that own nothing in a tree that owns ``free`` GPUs; their work is of 8 GPUs and some memory."""
 
     def __init__(self, queues: int, pending: int, free: int) -> None:

@@ -22,7 +22,8 @@ Metrics = dict[tuple[str, str], float]
 """Values by name and ``kind`` label, which is empty where there is none; summed over other labels."""
 
 _API_WITHIN_S = 120.0
-_LISTENS_WITHIN_S = 30.0
+_LISTENS_WITHIN_S = 180.0
+"""A process that ends is noticed at once: only one that hangs is waited for."""
 _ENDS_WITHIN_S = 10.0
 _LOOPBACK = "127.0.0.1"
 

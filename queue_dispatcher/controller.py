@@ -12,10 +12,10 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Protocol
 
-from fairway.kube.pace import Pace
+from fairway.kube.pace import Pace, in_slices
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.clock import SteadyClock
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 FLOOR_S = 1.0
 DEBOUNCE_S = 0.003
 MAX_DEBOUNCE_S = 0.25
-SLICE = 100
+SLICE = 50
 """Bindings derived before others may run: a few milliseconds."""
 MAX_BACKOFF_S = 30.0
 
@@ -170,12 +170,9 @@ class Controller:
         if not self._has_started:
             self._has_started = True
             _log_start(self.state)
-        pace = Pace(time.monotonic)
         self._at_rest.clear()
         try:
-            for _ in self._turn():
-                if pace.is_due():
-                    await pace.pause()
+            await in_slices(self._turn())
         finally:
             self._at_rest.set()
 
@@ -201,7 +198,7 @@ class Controller:
             await self._sleep(debounce_s(self._took_s))
         self._changed.clear()
 
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> Generator[None, None, None]:
         """One turn in steps, and what follows from it carried out."""
         started = self.now()
         self.state.leader = self._leader()

@@ -4,7 +4,7 @@ Calls only bump counters. What can be asked for (how many wait and why, what is 
 when somebody scrapes, so that it can never drift from the truth; `Readings` says what that is.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,7 +52,7 @@ class Readings:
     pending: Mapping[str, int] = field(default_factory=dict)
     unadmitted: Mapping[tuple[str, str], int] = field(default_factory=dict)
     states: Mapping[str, int] = field(default_factory=dict)
-    usage: Iterable[UsageReading] = ()
+    usage: Sequence[UsageReading] = ()
     shares: Mapping[str, float] = field(default_factory=dict)
     in_flight: int = 0
     parked: int = 0
@@ -178,9 +178,14 @@ class DispatcherMetrics:
         """The counters that reflectors use, each naming its resource."""
         return self._watches
 
-    def watch_readings(self, read: Callable[[], Readings]) -> None:
-        """Ask ``read`` about the queues at each scrape."""
-        self._collector.readings = read
+    @property
+    def readings(self) -> Readings | None:
+        """The state of the queues that a scrape tells; None for nothing about queues."""
+        return self._collector.readings
+
+    @readings.setter
+    def readings(self, now: Readings) -> None:
+        self._collector.readings = now
 
     def watch_stalls(self, read: Callable[[], StallReading]) -> None:
         """Ask ``read`` about the event loop at each scrape."""
@@ -191,14 +196,13 @@ class _Collector(Collector):
     """Metrics made at scrape time from what was asked for."""
 
     def __init__(self) -> None:
-        self.readings: Callable[[], Readings] | None = None
+        self.readings: Readings | None = None
         self.stalls: Callable[[], StallReading] | None = None
 
     def collect(self) -> Iterator[Metric]:
         if self.readings is not None:
-            now = self.readings()
-            yield from _gauges(now)
-            yield from _queue_metrics(now)
+            yield from _gauges(self.readings)
+            yield from _queue_metrics(self.readings)
         if self.stalls is not None:
             yield from stall_metrics(_OWN, self.stalls())
 
@@ -223,31 +227,41 @@ def _gauges(now: Readings) -> Iterator[Metric]:
 
 
 def _queue_metrics(now: Readings) -> Iterator[Metric]:
+    """One after the other, so that others may run in between."""
+
     def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(f"{_P}{name}", text, labels=labels)
 
     pending = gauge("pending", "Workloads that wait; without a queue where none can be told", "cluster_queue")
     for queue, count in now.pending.items():
         pending.add_metric([queue], count)
+    yield pending
     unadmitted = gauge("unadmitted", "Workloads that wait, by reason", "cluster_queue", "reason")
     for (queue, reason), count in now.unadmitted.items():
         unadmitted.add_metric([queue, reason], count)
+    yield unadmitted
     states = gauge("bindings", "Bindings in scope, by state", "state")
     for state, count in now.states.items():
         states.add_metric([state], count)
+    yield states
     where = ("cluster_queue", "flavor", "resource")
     used = gauge("queue_usage", "What is charged; milli-cores of cpu, whole units of all else", *where)
+    for usage in now.usage:
+        used.add_metric([usage.queue, usage.flavor, usage.resource], usage.used)
+    yield used
     nominal = gauge("queue_nominal", "What the queue owns", *where)
+    for usage in now.usage:
+        nominal.add_metric([usage.queue, usage.flavor, usage.resource], usage.nominal)
+    yield nominal
     borrowed = gauge("queue_borrowed", "What is charged beyond what the queue and those below own", *where)
     for usage in now.usage:
-        labels = [usage.queue, usage.flavor, usage.resource]
-        used.add_metric(labels, usage.used)
-        nominal.add_metric(labels, usage.nominal)
-        borrowed.add_metric(labels, usage.borrowed)
+        borrowed.add_metric([usage.queue, usage.flavor, usage.resource], usage.borrowed)
+    yield borrowed
     shares = gauge("weighted_share", "Dominant share beyond the quota, by weight; 0 within", "cluster_queue")
     for queue, share in now.shares.items():
         shares.add_metric([queue], share)
+    yield shares
     objects = gauge("objects", "Objects held, by resource", "resource")
     for resource, count in now.objects.items():
         objects.add_metric([resource], count)
-    yield from (pending, unadmitted, states, used, nominal, borrowed, shares, objects)
+    yield objects

@@ -16,6 +16,7 @@ from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import BadConfig, KubeError
 from fairway.kube.events import EventWriter
 from fairway.kube.lease import Timing
+from fairway.kube.pace import in_slices
 from fairway.scope_flags import read_scope
 from fairway.service.addresses import BindAddress
 from fairway.service.http import Check
@@ -35,7 +36,7 @@ from queue_dispatcher.permissions import PERMISSIONS
 from queue_dispatcher.settings import ApiSettings, Settings, VisibilitySettings
 from queue_dispatcher.sources import Sources
 from queue_dispatcher.visibility.events import BindingEvents
-from queue_dispatcher.visibility.readings import readings_of
+from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.reviews import Reviews
 from queue_dispatcher.visibility.server import VisibilityServer
 from queue_dispatcher.visibility.status import QueueStatuses
@@ -90,8 +91,12 @@ async def serve(
         )
         parts = _Parts(settings, client, metrics, clock, estimators, events)
         dispatcher, sources = parts.dispatcher, parts.sources
-        metrics.watch_readings(lambda: readings_of(dispatcher, sources, clock))
-        await stack.enter_async_context(program.endpoints(lambda: [_synced(sources), _permitted(denials)]))
+
+        async def read() -> None:
+            metrics.readings = await in_slices(reading(dispatcher, sources, clock))
+
+        checks = program.endpoints(lambda: [_synced(sources), _permitted(denials)], read)
+        await stack.enter_async_context(checks)
         if settings.visibility is not None:
             reviewer = _client(settings.api, denials, _REVIEW_PACE)
             await stack.enter_async_context(

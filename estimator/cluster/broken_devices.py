@@ -159,15 +159,11 @@ def _broken(
 def _offer(report: DeviceReport, node: Stated, entry: Entry) -> _Offer:
     resource, product, listed = entry.resource, _product(entry, node), report.listed
     capacity = node.capacity(resource)
-    # Of hosts that are of use together only, the label tells the shape of their group.
-    is_whole = entry.device_class is DeviceClass.ATOMIC
-    piece = "" if is_whole else profile_name(product.partition)
+    piece = profile_name(product.piece)
     named = listed.piece(capacity) if report.is_nvidia and not piece else piece
     devices = listed.gpus if named is None else listed.count(named)
     times = product.advertised_per_device
-    if times == 1 and not any(
-        node.labels.get(key) for key in (*entry.labels.multiplier, *entry.labels.count)
-    ):
+    if times == 1 and not entry.labels.tell_how_many(node.labels):
         times = listed.times(devices, capacity)
     return _Offer(resource, named, times, devices)
 

@@ -9,7 +9,7 @@ What a name alone cannot say (GPUs that are time-sliced, or cut by MIG under the
 the node's labels in `fairway.accelerators.products`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -81,6 +81,10 @@ class Labels:
     multiplier: tuple[str, ...] = ()
     sharing: tuple[str, ...] = ()
     group: tuple[str, ...] = ()
+
+    def tell_how_many(self, labels: Mapping[str, str]) -> bool:
+        """Whether these say how many devices there are, or how often each is advertised."""
+        return any(labels.get(key) for key in (*self.multiplier, *self.count))
 
 
 @dataclass(frozen=True, slots=True)

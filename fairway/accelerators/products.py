@@ -46,6 +46,11 @@ class NodeProduct:
     advertised_per_device: int
     sharing: str = ""
 
+    @property
+    def piece(self) -> str:
+        """The piece that one of it is; ``partition`` of hosts that are of use together is their shape."""
+        return "" if self.device_class is DeviceClass.ATOMIC else self.partition
+
 
 def node_product(
     entry: Entry, labels: Mapping[str, str], allocatable: int, capacity: int | None = None

@@ -187,6 +187,9 @@ class OptionalKind(Generic[_T]):
         state = self.state
         if state.is_forbidden and not state.synced_once:
             self._stand(Standing.FORBIDDEN, state.last_error or "")
+        elif self.standing is Standing.ABSENT and state.synced_once and state.phase is not Phase.WATCHING:
+            # What is kept goes on being asked for, which fails until it is served again.
+            self._changed()
         elif state.synced_once or self.standing is not Standing.FORBIDDEN:
             self._stand(Standing.FOLLOWED, state.last_error or "")
         else:

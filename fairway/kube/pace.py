@@ -6,9 +6,13 @@ just arrived share one more. A turn is never held across a wait, so somebody who
 """
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import TypeVar
 from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
 
 SLICE_ITEMS = 100
 SLICE_S = 0.002
@@ -43,6 +47,19 @@ class Pace:
         self._items_left = SLICE_ITEMS - 1
         self._ends_s = self._clock() + SLICE_S
         self._had_turn_in = self._turns.passes
+
+
+async def in_slices(steps: Generator[None, None, T]) -> T:
+    """What the work comes to, which others may interrupt at each of its steps."""
+    pace = Pace(time.monotonic)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
+        if pace.is_due():
+            await pace.pause()
 
 
 async def take_turn() -> None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -39,12 +39,17 @@ class Check:
 
 @contextlib.asynccontextmanager
 async def serve_endpoints(
-    asked: EndpointSettings, *, checks: Checks, registry: CollectorRegistry
+    asked: EndpointSettings,
+    *,
+    checks: Checks,
+    registry: CollectorRegistry,
+    before_metrics: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[EndpointSettings]:
     """Serve while the context is open; endpoints with equal addresses share a listener.
 
     Where they really listen is returned, with chosen ports filled in.
-    ``checks`` is asked on every ``/readyz``; ``registry`` is collected on every ``/metrics``.
+    ``checks`` is asked on every ``/readyz``; ``registry`` is collected on every ``/metrics``, after
+    ``before_metrics``.
     Raises EndpointError.
     """
     apps: dict[BindAddress, web.Application] = {}
@@ -56,7 +61,7 @@ async def serve_endpoints(
             purposes.setdefault(address, []).append(purpose)
 
     on(asked.health, "health", lambda app: _add_health_routes(app, checks))
-    on(asked.metrics, "metrics", lambda app: _add_metrics_route(app, registry))
+    on(asked.metrics, "metrics", lambda app: _add_metrics_route(app, registry, before_metrics))
     on(asked.profiling, "profiling", add_profiling_routes)
 
     async with contextlib.AsyncExitStack() as stack:
@@ -119,8 +124,12 @@ class _Collected(Collector):
         return self.metrics
 
 
-def _add_metrics_route(app: web.Application, registry: CollectorRegistry) -> None:
+def _add_metrics_route(
+    app: web.Application, registry: CollectorRegistry, before: Callable[[], Awaitable[None]] | None
+) -> None:
     async def metrics(request: web.Request) -> web.Response:
+        if before is not None:
+            await before()
         encode, content_type = choose_encoder(",".join(request.headers.getall("Accept", [])))
         # Values are read on the loop, where their writers are, a metric in a turn: no collector may yield
         # while it goes through what others write. The text, the longer job, is made in a thread.

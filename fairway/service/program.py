@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -57,9 +57,13 @@ class Program:
         """Show as a metric what is not allowed: API, verb and resource of each."""
         self.registry.register(PermissionMetrics(denied))
 
-    def endpoints(self, checks: Checks) -> AbstractAsyncContextManager[EndpointSettings]:
+    def endpoints(
+        self, checks: Checks, before_metrics: Callable[[], Awaitable[None]] | None = None
+    ) -> AbstractAsyncContextManager[EndpointSettings]:
         """Health, metrics and profiling served. Raises EndpointError."""
-        return serve_endpoints(self._endpoints, checks=checks, registry=self.registry)
+        return serve_endpoints(
+            self._endpoints, checks=checks, registry=self.registry, before_metrics=before_metrics
+        )
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator["Work"]:

@@ -199,16 +199,14 @@ class HeldDevices:
             cores = cores_per_chip(node.recovered().allocatable, node.labels).found
             return _Piece(product.product, WHOLE_NANO, max(1, cores))
         times, name = product.advertised_per_device, product.product
-        # Of whole hosts that work together the partition is the shape of all of them.
-        partition = "" if product.device_class is DeviceClass.ATOMIC else product.partition
+        partition = product.piece
         known = self._lists.get(node.name)
         if known is not None and entry.vendor == _NVIDIA:
             name = name or known.product
             piece = partition or known.piece(capacity)
             partition = piece or ""
-            counting = (*entry.labels.multiplier, *entry.labels.count)
             # A device that is not listed would pass for a replica of the others, were it not for the shares.
-            if times == 1 and known.are_replicas and not any(node.labels.get(key) for key in counting):
+            if times == 1 and known.are_replicas and not entry.labels.tell_how_many(node.labels):
                 times = known.replicas(piece and profile_name(piece), allocatable, capacity)
         most = most_instances(name, partition) if partition else 1
         return _Piece(product.product, _of_whole(1, most * times), 1, bool(partition))

@@ -43,7 +43,8 @@ def reserved(state: State, binding: Binding) -> Requests:
 
     More than the record is wanted by a binding that grew while nobody held it, or whose placement now permits
     more clusters, each of which gets a copy: it will be placed, so it is charged. Empty where only what is
-    placed counts.
+    placed counts: of what nobody admitted and Karmada finds no place for or never looks at, which would keep
+    room from all others for as long as it is there.
     """
     record = binding.record
     had: Requests = record.requests if record is not None else ()
@@ -51,7 +52,7 @@ def reserved(state: State, binding: Binding) -> Requests:
         case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
             expected = state.copies if isinstance(state, Admitted) else 0
             return largest(had, binding.demand.total(binding.copies(max(record.copies, expected))))
-        case Adopted(copies=copies, restore=False):
+        case Adopted(copies=copies, restore=False) if not (binding.is_refused or binding.foreign_scheduler):
             return binding.demand.total(copies)
         case _:
             return had

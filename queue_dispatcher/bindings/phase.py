@@ -83,7 +83,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int) -> Seen:
         return UNSEEN
     is_lacking = lacks_replicas(binding)
     progress = binding.progress
-    runs = not (is_lacking or progress.starting or progress.unseen)
+    runs = not (is_lacking or progress.starting or progress.idle or progress.silent)
     if seen.release != record.admitted_ms:
         return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs)
     if is_lacking == seen.is_lacking:

@@ -135,6 +135,7 @@ class Cache:
         self._moved: set[Placement] = set()
         # Shapes that may have become others; one of whom each stands for is looked at first.
         self._doubted: set[Shape] = set()
+        self._to_doubt: list[Shape] = []
         self._capacities: Capacities = {}
         self._resolving: Iterator[Resolved | None] | None = None
         self._restarts = 0
@@ -270,11 +271,14 @@ class Cache:
             budget -= _STEP
         if self._resolving is not None:
             return False
+        while self._to_doubt and budget > 0:
+            self._doubt(self._to_doubt.pop())
+            budget -= 1
         while self._dirty and budget > 0:
             _, entry = self._dirty.popitem()
             self._derive(entry)
             budget -= 1
-        if self._dirty:
+        if self._dirty or self._to_doubt:
             return False
         for entry in self.pending.settle():
             self._roll_forward(entry)
@@ -307,11 +311,7 @@ class Cache:
         if self._moved:
             moved, self._moved = self._moved, set()
             self._mark_all(uid for placement in moved for uid in self._indexes.of_placement(placement))
-            for shape in self.shapes.doubt(moved):
-                stands_for = next(iter(self._indexes.of_shape(shape)), None)
-                if stands_for is not None:
-                    self._doubted.add(shape)
-                    self._mark_all((stands_for,))
+            self._to_doubt += self.shapes.doubt(moved)
         if queues.all_bindings:
             self._mark_all(self.entries)
         else:
@@ -378,6 +378,12 @@ class Cache:
         before = self._indexes.reads(entry, placement if counts else None, self.shapes.read)
         if self._doubted:
             self._confirm(before, self.shapes.read)
+
+    def _doubt(self, shape: Shape) -> None:
+        stands_for = next(iter(self._indexes.of_shape(shape)), None)
+        if stands_for is not None:
+            self._doubted.add(shape)
+            self._mark_all((stands_for,))
 
     def _confirm(self, before: Iterable[Shape], now: Collection[Shape]) -> None:
         """Of a shape that one was looked at for all: unless it is the same still, the others are as well."""

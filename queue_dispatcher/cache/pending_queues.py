@@ -101,8 +101,7 @@ class PendingQueues:
     def shapes(self) -> Iterator[Shape]:
         """The shapes of all items, those of groups' members included; some more than once."""
         for queue in self.queues.values():
-            for item in queue:
-                yield item.shape
+            yield from queue.shapes()
         for members in self._groups.values():
             for entry in members.values():
                 if entry.item is not None:

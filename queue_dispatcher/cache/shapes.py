@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, SearchPolicy
 from queue_dispatcher.bindings.admission import alternatives_of
@@ -23,6 +24,7 @@ from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
 from queue_dispatcher.workloads.placement import Placement
 
+K = TypeVar("K")
 EVERYWHERE = Placement()
 MAX_MISSING = 5
 """Clusters that have not joined and are named."""
@@ -44,6 +46,15 @@ class Wanted:
     total: Requests
     held: tuple[tuple[Placed, ...], Flavors | None] | None = None
     question: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _Known:
+    """``is_current``: nothing that the shape was made from has changed since."""
+
+    wanted: Wanted
+    shape: Shape
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +92,39 @@ class Shapes:
         self._table = table
         self._is_accelerator = is_accelerator
         self._probes = probes
-        self._shapes: dict[Wanted, Shape] = {}
-        self._current: set[Wanted] = set()
+        self._shapes: dict[Wanted, _Known] = {}
+        # The same, so that no change of one queue or placement looks through all.
+        self._by_queue: dict[str, list[_Known]] = {}
+        self._by_placement: dict[Placement, list[_Known]] = {}
         # With the objects whose identities are in the key, so that those stay theirs.
-        self._alike: dict[tuple[object, ...], tuple[Shape, Demand, Placement | None]] = {}
+        self._alike: dict[tuple[object, ...], tuple[_Known, Demand, Placement | None]] = {}
         self._together: dict[tuple[Shape, ...], Together] = {}
         self.read: list[Shape] = []
         """What `of` has answered since somebody emptied it."""
 
     def of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
         """The shape of what waits in ``queue``."""
-        shape = self._known(state, binding, queue, question)
+        shape = self._known(state, binding, queue, question).shape
         self.read.append(shape)
         return shape
 
-    def _known(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
+    def _known(
+        self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str
+    ) -> _Known:
         if not isinstance(state, Pending):
             return self._of(state, binding, queue, question)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
         alike = (queue.name, id(binding.demand), id(binding.placement), state.copies, state.demand, question)
         found = self._alike.get(alike)
-        if found is None:
-            shape = self._of(state, binding, queue, question)
-            found = self._alike[alike] = (shape, binding.demand, binding.placement)
+        if found is None or not found[0].is_current:
+            known = self._of(state, binding, queue, question)
+            found = self._alike[alike] = (known, binding.demand, binding.placement)
         return found[0]
 
-    def _of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
+    def _of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> _Known:
         wanted = self._wanted(state, binding, queue.name, question if self._probes else "")
         known = self._shapes.get(wanted)
-        if known is not None and wanted in self._current:
+        if known is not None and known.is_current:
             return known
         permitted = self._fleet.permitted(wanted.placement)
         found = alternatives_of(
@@ -121,12 +136,16 @@ class Shapes:
         parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
-        self._current.add(wanted)
+        before = known.shape if known is not None else None
         now = (parts, never, probe, avoids)
-        if known is None or (known.parts, known.never, known.probe, known.avoids_borrowing) != now:
+        if before is None or (before.parts, before.never, before.probe, before.avoids_borrowing) != now:
             first, further = (parts[0], parts[1:]) if parts else ((), ())
-            known = Shape(_digest(wanted, probe), wanted.total, first, never, probe, further, avoids)
-            self._shapes[wanted] = known
+            before = Shape(_digest(wanted, probe), wanted.total, first, never, probe, further, avoids)
+        if known is None:
+            known = self._shapes[wanted] = _Known(wanted, before)
+            self._by_queue.setdefault(wanted.queue, []).append(known)
+            self._by_placement.setdefault(wanted.placement, []).append(known)
+        known.shape, known.is_current = before, True
         return known
 
     def together(self, shapes: Sequence[Shape]) -> Together:
@@ -156,29 +175,31 @@ class Shapes:
 
     def doubt(self, placements: Collection[Placement]) -> list[Shape]:
         """These placements permit other clusters than before; the shapes that may be others therefore."""
-        doubted = {wanted: shape for wanted, shape in self._shapes.items() if wanted.placement in placements}
-        self._current -= doubted.keys()
-        shapes = set(doubted.values())
-        self._alike = {alike: found for alike, found in self._alike.items() if found[0] not in shapes}
-        return list(doubted.values())
+        doubted = [known for placement in placements for known in self._by_placement.get(placement, ())]
+        for known in doubted:
+            known.is_current = False
+        return [known.shape for known in doubted]
 
     def forget_places(self) -> None:
         """What flavors mean has changed."""
-        self._current.clear()
-        self._alike.clear()
+        for known in self._shapes.values():
+            known.is_current = False
 
     def forget_queue(self, queue: str) -> None:
         """The flavors of a queue have changed."""
-        self._alike = {alike: found for alike, found in self._alike.items() if alike[0] != queue}
-        self._current = {wanted for wanted in self._current if wanted.queue != queue}
+        for known in self._by_queue.get(queue, ()):
+            known.is_current = False
 
     def retain(self, shapes: Iterable[Shape]) -> None:
         """Forget all shapes but these and those of which these are made."""
         kept = set(shapes)
         self._together = {key: known for key, known in self._together.items() if known.shape in kept}
         kept.update(shape for key in self._together for shape in key)
-        self._shapes = {wanted: shape for wanted, shape in self._shapes.items() if shape in kept}
-        self._current &= self._shapes.keys()
+        gone = [known for known in self._shapes.values() if known.shape not in kept]
+        for known in gone:
+            del self._shapes[known.wanted]
+        self._by_queue = _left(self._by_queue, kept)
+        self._by_placement = _left(self._by_placement, kept)
         # Some are of objects that no binding has any more; the others are found again.
         self._alike.clear()
 
@@ -199,6 +220,12 @@ class Shapes:
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+
+
+def _left(index: dict[K, list[_Known]], kept: Collection[Shape]) -> dict[K, list[_Known]]:
+    """The index of shapes with only those that are kept."""
+    left = ((key, [known for known in found if known.shape in kept]) for key, found in index.items())
+    return {key: found for key, found in left if found}
 
 
 def _nowhere(missing: Sequence[str], evicting: Sequence[str]) -> Reason:

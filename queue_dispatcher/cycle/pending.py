@@ -56,6 +56,11 @@ class PendingQueue:
         """All items, in no order that means anything."""
         return iter(self._items.values())
 
+    def shapes(self) -> Iterator[Shape]:
+        """The shapes of all items, some more than once."""
+        yield from (shape for shape, _, _ in self._by_class)
+        yield from (item.shape for item in self._later)
+
     def get(self, item_id: str) -> Item | None:
         """The item of that id."""
         return self._items.get(item_id)

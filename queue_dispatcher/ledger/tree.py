@@ -82,10 +82,6 @@ class QuotaTree:
         self._resources = self._cells_by_resource()
         self._lendable: dict[int, tuple[tuple[tuple[Cell, ...], int], ...]] = {}
 
-    def root(self, queue: str) -> str:
-        """The name of the root above a queue of the tree, itself if it is one."""
-        return self.nodes[self.paths[queue][-1]].name
-
     def children(self, node: int) -> Sequence[int]:
         """The numbers of those right below a node."""
         return self._children[node]

@@ -49,17 +49,8 @@ class Parked:
         return self.pause_ends_ms
 
 
-def due_kicks(parked: Iterable[Parked], now_ms: int, limit: int) -> tuple[tuple[str, ...], int | None]:
-    """The uids to kick now, at most ``limit``, in order; and when the next one is due, None if never."""
-    due: list[Parked] = []
-    next_ms: int | None = None
-    for one in parked:
-        due_ms = one.due_ms()
-        if due_ms is None:
-            continue
-        if due_ms <= now_ms:
-            due.append(one)
-        elif next_ms is None or due_ms < next_ms:
-            next_ms = due_ms
+def due_kicks(parked: Iterable[Parked], now_ms: int, limit: int) -> list[str]:
+    """The uids to kick now, at most ``limit``, in order."""
+    due = [one for one in parked if (at_ms := one.due_ms()) is not None and at_ms <= now_ms]
     due.sort(key=lambda one: one.order)
-    return tuple(one.uid for one in due[: max(0, limit)]), next_ms
+    return [one.uid for one in due[: max(0, limit)]]

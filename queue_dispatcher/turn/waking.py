@@ -49,9 +49,8 @@ def kicks(state: TurnState, now: Moment) -> tuple[list[Write], list[Probing]]:
         elif verdict.fits > 0:
             parked.append(one.fitting())
     busy = len(cache.running.in_flight) + len(entries) - len(waiting)
-    uids, _ = due_kicks(parked, now.elapsed_ms, state.window.size - busy)
     writes = []
-    for uid in uids:
+    for uid in due_kicks(parked, now.elapsed_ms, state.window.size - busy):
         entry = waiting[uid]
         if not may_write(entry, now.day_ms):
             continue

@@ -1,6 +1,7 @@
 """What the metrics read when somebody scrapes them."""
 
 from collections import Counter
+from collections.abc import Generator
 
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
@@ -11,13 +12,15 @@ from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.waiting import counts
 
 
-def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Readings:
-    """The state of the queues now."""
+def reading(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) -> Generator[None, None, Readings]:
+    """The state of the queues now; in steps, each of a queue as it is by then."""
     cache, controller = dispatcher.cache, dispatcher.controller
-    view, now_ms = controller.view, clock.now_ms()
+    now_ms = clock.now_ms()
     unadmitted: Counter[tuple[str, str]] = Counter()
-    for queue, kind, count in counts(cache, view, now_ms):
-        unadmitted[queue, kind] += count
+    for name in list(cache.pending.queues):
+        for queue, kind, count in counts(cache, controller.view, now_ms, only=name):
+            unadmitted[queue, kind] += count
+            yield
     pending: Counter[str] = Counter()
     for (queue, _), count in unadmitted.items():
         pending[queue] += count
@@ -28,16 +31,21 @@ def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) ->
             unadmitted["", standing.reason] += count
             pending[""] += count
     usages = QueueUsage(cache, now_ms)
-    queues = cache.queues.queues.cluster_queues
-    tree = cache.resolved.tree
-    usage = [
-        UsageReading(name, one.flavor, one.resource, one.used, one.nominal, one.borrowed)
-        for name, queue in queues.items()
-        if name in tree.paths
-        for one in usages.of(queue)
-    ]
-    shares = {name: cache.charges.ledger.share(name, ()) for name in tree.paths}
-    oldest_ms = min(view.full_since_ms.values(), default=None)
+    usage: list[UsageReading] = []
+    for name, stated in list(cache.queues.queues.cluster_queues.items()):
+        yield
+        if name in cache.resolved.tree.paths:
+            usage += (
+                UsageReading(name, one.flavor, one.resource, one.used, one.nominal, one.borrowed)
+                for one in usages.of(stated)
+            )
+    shares: dict[str, float] = {}
+    for name in cache.resolved.tree.paths:
+        yield
+        share = cache.charges.ledger.share(name, ())
+        if share:
+            shares[name] = share[0] / SHARE_ONE
+    oldest_ms = min(controller.view.full_since_ms.values(), default=None)
     return Readings(
         is_leading=controller.is_leading,
         observes=dispatcher.observes,
@@ -46,7 +54,7 @@ def readings_of(dispatcher: Dispatcher, sources: Sources, clock: SteadyClock) ->
         unadmitted=unadmitted,
         states=states,
         usage=usage,
-        shares={name: share[0] / SHARE_ONE for name, share in shares.items() if share},
+        shares=shares,
         in_flight=len(cache.running.in_flight),
         parked=len(cache.running.parked),
         window=dispatcher.window.size,

@@ -5,7 +5,7 @@ that runs in production.
 """
 
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, Final, Protocol
 
@@ -34,7 +34,7 @@ from queue_dispatcher.cache.objects import (
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
-from queue_dispatcher.controller import DEBOUNCE_S, FLOOR_S, Controller
+from queue_dispatcher.controller import DEBOUNCE_S, Controller
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.reasons import Reason
@@ -61,7 +61,10 @@ from sandbox.simulation.timeline import Timer
 
 _WRITERS: Final = 8
 _ASKERS: Final = 4
-_FOLLOWER_FLOOR_MS: Final = 5_000
+_FLOOR_MS: Final = 5_000
+"""At the latest so long after the last one comes a turn: longer than where time is real."""
+_STOPS: Final = 0.2
+"""After how many of the steps of a turn others come first: far more often than where time is real."""
 
 
 class Estimators(Protocol):
@@ -86,6 +89,15 @@ class _Turns(Controller):
     """The controller, woken by the timeline instead of an event loop."""
 
     wake: Callable[[], None]
+    soon: Callable[[Callable[[], None]], None]
+    is_turning = False
+    """Whether a turn has begun and not ended yet."""
+
+    def __init__(
+        self, state: TurnState, metrics: DispatcherMetrics, clock: SteadyClock, is_synced: Callable[[], bool]
+    ) -> None:
+        super().__init__(state, metrics, clock, is_synced, _untold)
+        self._resting: list[Later[None]] = []
 
     def changed(self) -> None:
         """See `Controller.changed`."""
@@ -96,14 +108,26 @@ class _Turns(Controller):
         """When time alone calls for a turn, by its own clock."""
         return self._next_due_ms
 
-    def take(self) -> None:
-        """What `Controller.step` does, with nobody else to let run."""
+    def take(self) -> Iterator[None]:
+        """What `Controller.step` does, in steps between which others may be let run."""
         if not self._is_synced():
             return
         self.state.cache.settle()
-        if self._is_synced():
-            for _ in self._turn():
-                pass
+        if not self._is_synced():
+            return
+        self.is_turning = True
+        yield from self._turn()
+        self.is_turning = False
+        resting, self._resting = self._resting, []
+        for one in resting:
+            self.soon(partial(one.set, None))
+
+    async def at_rest(self) -> None:
+        """See `Controller.at_rest`."""
+        while self.is_turning:
+            later = Later[None]()
+            self._resting.append(later)
+            await later
 
 
 class _Cycles(AdmissionCycles):
@@ -141,6 +165,7 @@ class _Run:
         self.clock = clock
         self._timer: Timer | None = None
         self._is_starting = True
+        self._is_woken = False
         self.cache = Cache(
             Scope(replica.catalogue),
             self._wake,
@@ -149,8 +174,8 @@ class _Run:
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
         state.cycles = _Cycles(lambda *decided: replica.decided(*decided))
         self._working: list[Started] = []
-        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced, _untold)
-        self.turns.wake = self._wake
+        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced)
+        self.turns.wake, self.turns.soon = self._wake, partial(process.after, 0)
         self._asking: Asking | None = None
         if state.estimates is not None:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
@@ -179,7 +204,18 @@ class _Run:
     def is_current(self) -> bool:
         """Whether it has heard of all that there is, and is about to write nothing."""
         is_idle = not any(one.is_writing or one.record is not None for one in self.cache.entries.values())
-        return self.is_synced and is_idle and all(one.is_current for one in self._following)
+        return (
+            self.is_synced
+            and is_idle
+            and not self.turns.is_turning
+            and all(one.is_current for one in self._following)
+        )
+
+    def settled(self) -> Cache:
+        """The cache, up to date unless a turn is under way."""
+        if not self.turns.is_turning:
+            self.cache.settle()
+        return self.cache
 
     def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
         replica = self._replica
@@ -200,6 +236,9 @@ class _Run:
     def _wake(self) -> None:
         if self._is_starting:
             return
+        if self.turns.is_turning:
+            self._is_woken = True
+            return
         at_ms = self.process.host.timeline.now_ms + int(DEBOUNCE_S * 1000)
         if self._timer is None or not self._timer.is_set or self._timer.at_ms > at_ms:
             self._cycle_at(at_ms)
@@ -210,13 +249,24 @@ class _Run:
         self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
 
     def _cycle(self) -> None:
-        self.turns.take()
-        floor_ms = int(FLOOR_S * 1000) if self.turns.is_leading else _FOLLOWER_FLOOR_MS
+        if not self.turns.is_turning:
+            self._is_woken = False
+            self._go_on(self.turns.take())
+
+    def _go_on(self, steps: Iterator[None]) -> None:
+        """Take steps of a turn; after some of them others have their turn first."""
+        for _ in steps:
+            if self._replica.rng.random() < _STOPS:
+                self.process.after(1, partial(self._go_on, steps))
+                return
+        floor_ms = _FLOOR_MS
         due_ms = self.turns.next_due_ms
         if due_ms is not None:
             floor_ms = min(floor_ms, max(1, due_ms - self.clock.now_ms()))
         if self._timer is None or not self._timer.is_set:
             self._cycle_at(self.process.host.timeline.now_ms + floor_ms)
+        if self._is_woken:
+            self._wake()
 
     # Leading.
 
@@ -372,8 +422,7 @@ class Replica:
         """Why each binding waits, by key, as the process says now."""
         if self._run is None:
             return {}
-        cache, view, now_ms = self._run.cache, self._run.turns.view, self._run.clock.now_ms()
-        cache.settle()
+        cache, view, now_ms = self._run.settled(), self._run.turns.view, self._run.clock.now_ms()
         told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
         return {entry.binding.key: reason for entry, reason in told if reason is not None}
 
@@ -381,8 +430,7 @@ class Replica:
         """What whoever looks is told of each binding, by key: its state in one word, and notes."""
         if self._run is None:
             return {}
-        cache, now_ms = self._run.cache, self._run.clock.now_ms()
-        cache.settle()
+        cache, now_ms = self._run.settled(), self._run.clock.now_ms()
         return {
             entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
             for entry in cache.entries.values()
@@ -392,8 +440,7 @@ class Replica:
         """What it tells of queues; None while it has not heard of all that there is, or is writing."""
         if self._run is None or not self._run.is_current:
             return None
-        cache, turns = self._run.cache, self._run.turns
-        cache.settle()
+        cache, turns = self._run.settled(), self._run.turns
         views = Views(cache, turns.view, self._run.clock.now_ms())
         window = turns.state.window.size
         return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)

@@ -77,6 +77,7 @@ class ClusterLine(Line):
 class QueueLine(Line):
     """A ClusterQueue with so many GPUs, and the LocalQueue of its name that leads to it.
 
+    ``share``: if not 0, so many percent of all GPUs instead.
     ``lends``: at most so many of its own go to others; ``borrows``: at most so many of others come to it.
     """
 
@@ -88,6 +89,7 @@ class QueueLine(Line):
     weight: int = 1
     lends: int | None = None
     borrows: int | None = None
+    share: int = 0
 
 
 @dataclass(frozen=True, slots=True)

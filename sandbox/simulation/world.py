@@ -186,7 +186,7 @@ class World:
                 api.delete("localqueues", f"{NAMESPACE}/{line.name}", user="admin")
             case QuotaLine():
                 queue = next(one for one in self.story.of(QueueLine) if one.name == line.name)
-                api.patch("clusterqueues", line.name, {"spec": _spec(queue, line.gpus)}, user="admin")
+                api.patch("clusterqueues", line.name, {"spec": _spec(queue, str(line.gpus))}, user="admin")
             case StopLine():
                 api.patch("clusterqueues", line.name, {"spec": {"stopPolicy": line.policy}}, user="admin")
             case FaultLine():
@@ -262,7 +262,7 @@ def _policy(name: str, line: SubmitLine) -> Obj:
 
 
 def _queue(line: QueueLine) -> Obj:
-    spec = _spec(line, line.gpus)
+    spec = _spec(line, f"{line.share}%" if line.share else str(line.gpus))
     spec["queueingStrategy"] = "StrictFIFO" if line.strict else "BestEffortFIFO"
     if line.parent:
         spec["parent"] = line.parent
@@ -271,8 +271,8 @@ def _queue(line: QueueLine) -> Obj:
     return {"metadata": {"name": line.name}, "spec": spec}
 
 
-def _spec(line: QueueLine, gpus: int) -> Obj:
-    quota: Obj = {"name": GPU, "nominalQuota": str(gpus)}
+def _spec(line: QueueLine, nominal: str) -> Obj:
+    quota: Obj = {"name": GPU, "nominalQuota": nominal}
     if line.lends is not None:
         quota["lendingLimit"] = str(line.lends)
     if line.borrows is not None:

@@ -62,15 +62,13 @@ def shown() -> dict[str, frozenset[str]]:
     estimator.watch_certificates(lambda: _CERTIFICATES)
     dispatcher = DispatcherMetrics(registries[1], version="1")
     usage = UsageReading("q", "f", "nvidia.com/gpu", 1, 1, 0)
-    dispatcher.watch_readings(
-        lambda: Readings(
-            pending={"q": 1},
-            unadmitted={("q", "NeverFits"): 1},
-            states={"Placed": 1},
-            usage=(usage,),
-            shares={"q": 0.5},
-            objects={"clusters": 1},
-        )
+    dispatcher.readings = Readings(
+        pending={"q": 1},
+        unadmitted={("q", "NeverFits"): 1},
+        states={"Placed": 1},
+        usage=(usage,),
+        shares={"q": 0.5},
+        objects={"clusters": 1},
     )
     dispatcher.watch_stalls(lambda: _STALLS)
     webhook = WebhookMetrics(registries[2], version="1")

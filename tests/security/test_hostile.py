@@ -29,11 +29,12 @@ from fairway.visibility import (
     WorkloadView,
 )
 from queue_dispatcher import flags as dispatcher_flags
+from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimators import Estimators
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.settings import EstimatorSettings as Asked
 from queue_dispatcher.settings import Settings as DispatcherSettings
-from queue_dispatcher.visibility.readings import readings_of
+from queue_dispatcher.visibility.readings import reading
 from sandbox.processes import free_ports
 from tests.admin.dispatchers import dispatcher
 from tests.dispatcher.estimates.test_estimators import GANG, Canned
@@ -322,9 +323,8 @@ class TestMetrics:
             assert world.running is not None
             clock, sources = world.dispatcher.controller._clock, world.running.sources
             registry = CollectorRegistry()
-            DispatcherMetrics(registry, version="test").watch_readings(
-                lambda: readings_of(world.dispatcher, sources, clock)
-            )
+            metrics = DispatcherMetrics(registry, version="test")
+            metrics.readings = to_the_end(reading(world.dispatcher, sources, clock))
             text = generate_latest(registry).decode()
             assert f"{MARK}-only" in text
             for name in (ZETA, ALPHA, f"{MARK}-1", "alpha-1", f"{MARK}-local", f"{MARK}-lost"):

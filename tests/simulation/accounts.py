@@ -6,7 +6,7 @@ Written from the documents of the API, and shares nothing with the ledger that i
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.templates import GPU
@@ -16,11 +16,15 @@ ADMISSION = "fairway.dev/admission"
 
 @dataclass(frozen=True)
 class Quota:
-    """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit."""
+    """Of one ClusterQueue, in GPUs. ``lends``, ``borrows``: None for without limit.
+
+    ``rest``: what its percentage lost by rounding down, in hundredths.
+    """
 
     name: str
     parent: str
     nominal: int
+    rest: int
     lends: int | None
     borrows: int | None
     is_strict: bool
@@ -37,7 +41,8 @@ class Charge:
     is_ours: bool
 
 
-def quota_of(obj: Obj) -> Quota:
+def quota_of(obj: Obj, capacity: int) -> Quota:
+    """``capacity``: what percentages are taken of."""
     found: Obj = {}
     for group in at(obj, "spec", "resourceGroups", default=()):
         for flavor in group["flavors"]:
@@ -45,10 +50,13 @@ def quota_of(obj: Obj) -> Quota:
     limits = [
         None if found.get(name) is None else int(found[name]) for name in ("lendingLimit", "borrowingLimit")
     ]
+    nominal = str(found.get("nominalQuota", 0))
+    hundredths = capacity * int(nominal[:-1]) if nominal.endswith("%") else 100 * int(nominal)
     return Quota(
         name=obj["metadata"]["name"],
         parent=at(obj, "spec", "parent", default=""),
-        nominal=int(found.get("nominalQuota", 0)),
+        nominal=hundredths // 100,
+        rest=hundredths % 100,
         lends=limits[0],
         borrows=limits[1],
         is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
@@ -88,6 +96,14 @@ def ended_in(binding: Obj) -> set[str]:
     }
 
 
+def is_hopeless(binding: Obj) -> bool:
+    """Whether Karmada last said that it finds no place for it, or never looks at it."""
+    return at(binding, "spec", "schedulerName", default="") not in ("", "default-scheduler") or any(
+        one["type"] == "Scheduled" and one["status"] == "False"
+        for one in at(binding, "status", "conditions", default=())
+    )
+
+
 def is_ended(binding: Obj) -> bool:
     """Whether it came to its end wherever it is."""
     names = {share["name"] for share in at(binding, "spec", "clusters", default=())}
@@ -111,7 +127,7 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
         shares = at(binding, "spec", "clusters", default=())
         given_back = each * sum(share["replicas"] for share in shares if share["name"] in over)
         return Charge(key, record["queue"], int(record["requests"].get(GPU, 0)) - given_back, True)
-    if not is_held(binding):
+    if not is_held(binding) and not is_hopeless(binding):
         return Charge(key, queue, asked(binding), False)
     return Charge(key, queue, each * placed(binding), False) if placed(binding) else None
 
@@ -121,6 +137,14 @@ class Trees:
 
     def __init__(self, quotas: Iterable[Quota]) -> None:
         self.quotas: Mapping[str, Quota] = {one.name: one for one in quotas}
+        rests = Counter[str]()
+        for one in self.quotas.values():
+            if self.is_placed(one.name):
+                rests[one.parent] += one.rest
+        # What children lose by rounding is their parent's.
+        self.quotas = {
+            name: replace(one, nominal=one.nominal + rests[name] // 100) for name, one in self.quotas.items()
+        }
 
     def root(self, name: str) -> str:
         return self.path(name)[-1]

@@ -172,6 +172,8 @@ class Oracle:
         return _amount(item) + self._kept[queue] <= min(self.free, self.left(queue))
 
     def _could_ever(self, queue: str, item: Item) -> bool:
+        if item.shape.never is not None:
+            return False
         verdict = self.snapshot.verdicts.get(item.shape.probe) if item.shape.probe else None
         if verdict is not None and verdict.never:
             return False

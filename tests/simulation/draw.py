@@ -5,7 +5,15 @@ from dataclasses import replace
 from typing import get_args
 
 from sandbox.simulation import work
-from sandbox.simulation.story import ClusterLine, FaultKind, Story, SubmitLine
+from sandbox.simulation.story import (
+    ClusterLine,
+    FaultKind,
+    FaultLine,
+    QueueLine,
+    Story,
+    SubmitLine,
+    WriteLine,
+)
 
 _KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 _PEOPLE = (work.services, work.burst, work.gangs, work.churn, work.tree, work.administration)
@@ -65,7 +73,7 @@ def draw(seed: int) -> Story:
     if rng.random() < 0.3:
         story = rng.choice(_PEOPLE)(story, rng)
     story = _edits(story, rng, queues)
-    return _faults(story, rng, clusters)
+    return _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -94,6 +102,7 @@ def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[st
                 skip=rng.random() < 0.01,
                 hangs=rng.random() < 0.02,
                 tries=rng.choice((None, None, None, 2)),
+                starts_when=rng.choice(("Placed", "Placed", "Ready")),
             )
             number += 1
         if is_service and rng.random() < 0.7:
@@ -154,11 +163,14 @@ def _faults(story: Story, rng: random.Random, clusters: list[str]) -> Story:
     return story
 
 
-def spared(story: Story) -> Story:
-    """The story without work that is known not to go well; see `test_stories`."""
+def _shares(story: Story, rng: random.Random) -> Story:
+    """Quotas that are percentages, where what they are of stays the same."""
+    changes = any(line.kind.startswith(("cluster", "node")) for line in story.of(FaultLine))
+    if changes or any(line.kind == "resourceflavors" for line in story.of(WriteLine)) or rng.random() < 0.7:
+        return story
     lines = (
-        replace(line, skip=False, hangs=False, scheduler="", impossible=False, gpus=max(1, line.gpus))
-        if isinstance(line, SubmitLine)
+        replace(line, share=rng.choice((10, 25, 33, 50, 100)))
+        if isinstance(line, QueueLine) and rng.random() < 0.7
         else line
         for line in story.lines
     )

@@ -55,7 +55,10 @@ class Known:
 
     def _queues_changed(self) -> None:
         self._earlier.append((self.world.timeline.now_ms, self._trees))
-        self._trees = Trees(map(quota_of, self.world.api.collection("clusterqueues").objects.values()))
+        # Stories with percentages have clusters that stay as they are.
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        objects = self.world.api.collection("clusterqueues").objects.values()
+        self._trees = Trees(quota_of(one, gpus) for one in objects)
 
     def _charge(self, key: str, charge: Charge | None) -> None:
         old = self._charges.pop(key, None)
@@ -71,10 +74,7 @@ class Known:
         is_lost = record_of(binding) is None and self._local_queue_is_gone(binding)
         if queue not in self._trees.quotas or is_lost:
             return frozenset({"queue"})
-        together = [(binding, line)]
-        if line.group and is_held(binding) and not placed(binding):
-            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
-            together = [(one, other) for one in held if (other := self._line(one)) is not None]
+        together = self._together(binding, line)
         need = sum(asked(one) - self._has(one) for one, _ in together)
         gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         found = {
@@ -82,16 +82,22 @@ class Known:
             "impossible": any(one.impossible or one.scheduler for _, one in together),
             "never": need > min(self._trees.most(queue), gpus) or not self._room(together, if_empty=True),
             "quota": bool(self._trees.excess(queue, self._used, need)),
-            "room": not self._room(together),
+            "room": not (self._room(together) and self._room_anywhere(together)),
             "promised": self._is_promised(binding),
         }
         return frozenset(name for name, is_so in found.items() if is_so)
 
-    def _room(self, together: Iterable[tuple[Obj, SubmitLine]], *, if_empty: bool = False) -> bool:
+    def _room(
+        self,
+        together: Iterable[tuple[Obj, SubmitLine]],
+        free: dict[str, list[int]] | None = None,
+        *,
+        if_empty: bool = False,
+    ) -> bool:
         """Whether what is missing of all of them at once fits the clusters that they may go to, the largest
         first; now, or if those were empty.
         """
-        free = self.world.free(if_empty=if_empty)
+        free = self.world.free(if_empty=if_empty) if free is None else free
         for binding, line in sorted(together, key=lambda one: -one[1].gpus):
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
@@ -110,6 +116,33 @@ class Known:
             for name in rooms:
                 missing = _take(free[name], line.gpus, missing)
         return True
+
+    def _room_anywhere(self, together: list[tuple[Obj, SubmitLine]]) -> bool:
+        """Whether each of several has room however the others are placed, which is up to Karmada."""
+        for one in together if len(together) > 1 else ():
+            free = self.world.free()
+            for binding, line in (other for other in together if other is not one):
+                for name in line.clusters or free:
+                    if name in free:
+                        _take(free[name], 1, asked(binding))
+            if not self._room([one], free):
+                return False
+        return True
+
+    def _together(self, binding: Obj, line: SubmitLine) -> list[tuple[Obj, SubmitLine]]:
+        """It and those that start with it."""
+        if line.group and is_held(binding) and not placed(binding):
+            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            return [(one, other) for one in held if (other := self._line(one)) is not None]
+        return [(binding, line)]
+
+    def _is_all_charged(self, binding: Obj, line: SubmitLine) -> bool:
+        """Whether what is charged and has a place leaves less than it, and those with it, ask for."""
+        need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, line))
+        bindings = self.world.api.collection("resourcebindings").objects
+        taken = sum(charge.gpus for key, charge in self._charges.items() if placed(bindings[key]))
+        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        return taken + need > gpus
 
     def _is_promised(self, but: Obj) -> bool:
         """Whether something was released a while ago, and takes what it asks for although it has no place."""

@@ -27,6 +27,8 @@ _TURNS = 12
 _IN_ONE_QUEUE = 1
 """How many of its own queue that clearly came later."""
 _SOON_MS = 30_000
+_REMEMBERED_S = 100
+"""So long after an estimator's fault something may wait for it: a minute for an answer, and for a refusal."""
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Laws(Quiet):
     """All laws over one world."""
 
     _seen: int = 0
+    _news: int = 0
+    """Of what was seen, all but that somebody still leads."""
     _passed: Counter[str] = field(default_factory=Counter)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
@@ -44,6 +48,7 @@ class Laws(Quiet):
         while self._seen < len(writes):
             written = writes[self._seen]
             self._seen += 1
+            self._news += written.resource != "leases"
             if written.resource == "clusterqueues":
                 self._queues_changed()
             elif written.resource == "resourcebindings":
@@ -134,7 +139,8 @@ class Laws(Quiet):
                 continue
             if REQUEUE in at(binding, "metadata", "annotations", default={}):
                 continue
-            if self._is_surely_free(binding, queue) and self._obstacles(binding, line, queue) <= {"promised"}:
+            is_able = self._is_surely_free(binding, queue) and not self._is_doubtful(line)
+            if is_able and self._obstacles(binding, line, queue) <= {"promised"}:
                 yield key, line, queue
             else:
                 self._passed.pop(key, None)
@@ -145,8 +151,8 @@ class Laws(Quiet):
         self._able_since.clear()
         if not self.world.faults.is_calm() or self.world.leader is None or self._is_slow:
             return
-        for key, line, queue in self._able():
-            if self._trees.quotas[queue].is_strict or self._is_doubtful(line):
+        for key, _, queue in self._able():
+            if self._trees.quotas[queue].is_strict:
                 continue
             since_ms = self._able_since[key] = waiting.get(key, now_ms)
             if now_ms - since_ms > _SOON_MS + 1_000 * len(self._used):
@@ -162,9 +168,12 @@ class Laws(Quiet):
         return any(fault.kind.startswith("karmada") for fault in self.world.story.of(FaultLine))
 
     def _is_doubtful(self, line: SubmitLine) -> bool:
-        """Whether an estimator that would have to be asked about it does not work."""
+        """Whether an estimator that would have to be asked about it does not work, or did not lately."""
+        clusters = ("", *(line.clusters or self.world.clusters))
         return self.world.story.estimators and any(
-            fault.kind.startswith("estimator") and fault.whom in ("", *(line.clusters or self.world.clusters))
+            fault.kind.startswith("estimator")
+            and fault.whom in clusters
+            and fault.at_s <= self.world.now_s <= fault.at_s + fault.for_s + _REMEMBERED_S
             for fault in self.world.story.of(FaultLine)
         )
 

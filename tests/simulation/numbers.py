@@ -31,12 +31,12 @@ class Numbers(Laws):
         """See `Laws.look`."""
         super().look()
         # Nothing new is told while nothing is written.
-        if self._seen == self._compared:
+        if self._news == self._compared:
             return
         told = self.world.leader.queues() if self.world.leader is not None else None
         if told is None:
             return
-        self._compared = self._seen
+        self._compared = self._news
         used, charged, pending = Counter[str](), Counter[str](), Counter[str]()
         there, lost = self._there(), self._lost()
         taken = 0
@@ -134,12 +134,12 @@ class Numbers(Laws):
         groups: dict[tuple[str, str], list[bool]] = {}
         for binding in self._bindings():
             line = self._line(binding)
-            if line is None or not line.gpus or line.skip or is_ended(binding):
+            if line is None or not line.gpus or line.skip:
                 continue
             record, queue = record_of(binding), self._leads_to(binding)
             if record is not None and record.get("group"):
                 groups.setdefault((record["queue"], line.group), []).append(False)
-            if line.scheduler or not is_held(binding):
+            if line.scheduler or not is_held(binding) or is_ended(binding):
                 continue
             each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
             requeue = at(binding, "metadata", "annotations", REQUEUE)

@@ -16,6 +16,8 @@ from tests.simulation.known import STARTS_WITHIN_MS, Known
 
 REQUEUE = "fairway.dev/requeue"
 _BACKOFF_MS = 1_200_000
+_TRIED = 3
+"""After so many tries there is no node for a pod."""
 
 
 class Quiet(Known):
@@ -63,6 +65,13 @@ class Quiet(Known):
             "WaitingForBorrowing": ("quota",),
             "WaitingForCapacity": ("room", "never", "impossible", "promised"),
         }
+        if kind == "WaitingForCapacity" and self._is_all_charged(binding, line):
+            # What is placed and never starts holds its share of the flavor all the same, and is told itself.
+            return ""
+        if "the heads of StrictFIFO queues" in reason.text:
+            return "" if self._is_kept_for_heads(self._queue_named(binding)) else "no such head waits"
+        if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
+            return ""
         if kind in expected:
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":
@@ -75,10 +84,33 @@ class Quiet(Known):
             return "" if there < line.group_size else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
-            return "the head can never run" if head is not None and head.impossible else ""
+            stated = self.world.binding(head.name) if head is not None and head.impossible else None
+            # The estimators are not asked about what lacks quota.
+            if head is None or stated is None:
+                return ""
+            if "quota" in self._obstacles(stated, head, self._queue_named(stated)):
+                return ""
+            return "" if why - {"promised"} else "the head can never run"
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    def _is_kept_for_heads(self, queue: str) -> bool:
+        """Whether somebody waits for quota in another StrictFIFO queue of the tree."""
+        for binding in self._bindings():
+            line, other = self._line(binding), self._queue_named(binding)
+            quota = self._trees.quotas.get(other)
+            if line is None or quota is None or not quota.is_strict or not is_held(binding) or other == queue:
+                continue
+            why = self._obstacles(binding, line, other)
+            if self._trees.root(other) == self._trees.root(queue) and "quota" in why and "never" not in why:
+                return True
+        return False
+
+    @staticmethod
+    def _tries(binding: Obj) -> int:
+        requeue = at(binding, "metadata", "annotations", REQUEUE)
+        return 0 if requeue is None else int(json.loads(requeue)["count"])
 
     @staticmethod
     def _backs_off_until_ms(binding: Obj) -> int:
@@ -123,22 +155,31 @@ class Quiet(Known):
 
     def _never_ready(self, bindings: Mapping[str, Obj], states: Mapping[str, str]) -> None:
         """What never runs gives its quota back where its class says so; elsewhere whoever looks is told."""
-        placed_ms: dict[str, int] = {}
-        for written in self.world.api.writes:
-            before, after = written.before, written.after
-            if written.resource == "resourcebindings" and before is not None and after is not None:
-                if placed(before) != placed(after):
-                    placed_ms[written.key] = written.at_ms
+        placed_ms = {
+            written.key: written.at_ms
+            for written in self.world.api.writes
+            if written.resource == "resourcebindings"
+            and written.after is not None
+            and placed(written.before or {}) != placed(written.after)
+        }
         for key, binding in bindings.items():
             record, line, since_ms = record_of(binding), self._line(binding), placed_ms.get(key, 0)
-            if record is None or line is None or not (line.hangs or line.impossible):
+            if record is None or line is None or is_ended(binding) or is_held(binding):
                 continue
-            if is_ended(binding) or is_held(binding) or not placed(binding) or not self._is_late(since_ms):
+            never = line.hangs or line.impossible
+            if not placed(binding) or not self._is_late(since_ms) or not (never or self._is_stuck(binding)):
                 continue
-            if line.starts_when == "Ready":
+            if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
-            elif not states[key].startswith("Starting: ") or "do not run" not in states[key]:
+            elif (never and not states[key].startswith("Starting: ")) or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
+
+    def _is_stuck(self, binding: Obj) -> bool:
+        """Whether some cluster has no node for a pod of it."""
+        of = at(binding, "spec", "resource")
+        key = f"{of['kind']}/{of['namespace']}/{of['name']}"
+        owners = (one.owners.get(key) for one in self.world.members.values())
+        return any(pod.node is None and pod.attempts > _TRIED for one in owners if one for pod in one.live)
 
     def _is_late(self, since_ms: int) -> bool:
         return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS

@@ -139,6 +139,15 @@ STORIES = {
     .submit("service", queue="two", kind="Deployment", priority=1, at_s=9)
     .submit("z", queue="two", pods=2, runs_s=10, priority=100, at_s=6)
     .scale("service", pods=3, at_s=32),
+    "somebody lets go by hand of what fits nowhere": Story(until_s=60)
+    .cluster("a", gpus=2)
+    .queue("main", gpus=2)
+    .queue("other", gpus=2)
+    .submit("stray", pods=3, kind="Deployment")
+    .submit("foreign", pods=2, scheduler="another")
+    .suspend("stray", held=False, at_s=5)
+    .suspend("foreign", held=False, at_s=5)
+    .submit("x", queue="other", at_s=10),
     "a group whose smallest came first": Story(until_s=1, estimators=True)
     .cluster("a", gpus=2)
     .cluster("b", gpus=1)

@@ -25,7 +25,12 @@ def story(seed: int, *does: Does) -> Story:
     """Ordinary work without faults, and beside it what these people do."""
     rng = random.Random(seed)
     drawn = draw(seed)
-    fleet = [line for line in drawn.lines if isinstance(line, ClusterLine | QueueLine)]
+    # What percentages are of may change here.
+    fleet = [
+        replace(line, share=0) if isinstance(line, QueueLine) else line
+        for line in drawn.lines
+        if isinstance(line, ClusterLine | QueueLine)
+    ]
     work = [line for line in drawn.lines if isinstance(line, SubmitLine)][:ORDINARY]
     told = replace(drawn, lines=(*fleet, *work), estimators=bool(seed % 2))
     for one in does:

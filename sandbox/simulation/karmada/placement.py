@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from sandbox.fakeapi.selection import label_selector_matches
 from sandbox.simulation.karmada.division import Strategy, Wanted
 from sandbox.simulation.nodes import tolerates
 from sandbox.simulation.objects import Obj, at, from_rfc3339
@@ -24,10 +25,7 @@ def matches(affinity: Obj | None, cluster: Obj) -> bool:
     if name in (affinity.get("exclude") or ()):
         return False
     labels: Mapping[str, str] = cluster["metadata"].get("labels") or {}
-    selector: Obj = affinity.get("labelSelector") or {}
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    if not all(_holds(labels, one) for one in selector.get("matchExpressions") or ()):
+    if not label_selector_matches(affinity.get("labelSelector") or {}, labels):
         return False
     names = affinity.get("clusterNames") or ()
     return not names or name in names
@@ -144,18 +142,3 @@ def _is_another_placement(obj: Obj) -> bool:
 def _is_tolerated(cluster: Obj, tolerations: list[Obj]) -> bool:
     taints: list[Obj] = at(cluster, "spec", "taints", default=[])
     return all(any(tolerates(one, taint) for one in tolerations) for taint in taints)
-
-
-def _holds(labels: Mapping[str, str], requirement: Obj) -> bool:
-    value = labels.get(requirement.get("key", ""))
-    values = requirement.get("values") or ()
-    match requirement.get("operator"):
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-    return False

@@ -8,6 +8,7 @@ from tests.crash.observer import Observer
 from tests.dispatcher.process.builders import (
     ALONE,
     ELECTED,
+    WITHIN_S,
     Plane,
     control_plane,
     fleet_of,
@@ -80,7 +81,7 @@ def test_an_api_server_that_is_down_at_the_start_is_waited_for(tmp_path: Path) -
         starter = Plane(FakeApi(port=port), tmp_path)
         child = await starter.start(*ELECTED)
         try:
-            await asyncio.wait_for(knocked.wait(), 30)
+            await asyncio.wait_for(knocked.wait(), WITHIN_S)
             nobody.close()
             await nobody.wait_closed()
             async with control_plane(tmp_path, port=port) as plane:

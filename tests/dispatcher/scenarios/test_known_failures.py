@@ -66,8 +66,9 @@ from itertools import repeat
 
 import pytest
 
+from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.metrics import Readings
-from queue_dispatcher.visibility.readings import readings_of
+from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
 from tests.dispatcher.scenarios.test_life import charged
@@ -83,7 +84,8 @@ def hasty(world: World) -> None:
 
 def readings(world: World) -> Readings:
     assert world.running is not None
-    return readings_of(world.dispatcher, world.running.sources, world.dispatcher.controller._clock)
+    dispatcher = world.dispatcher
+    return to_the_end(reading(dispatcher, world.running.sources, dispatcher.controller._clock))
 
 
 def test_a_restart_keeps_the_order_in_which_they_came() -> None:

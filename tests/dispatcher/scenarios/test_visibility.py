@@ -11,9 +11,10 @@ from fairway.kube.client import KubeClient
 from fairway.kube.events import EventWriter
 from fairway.service.addresses import BindAddress
 from fairway.visibility import LocalQueueView, QueueList, QueueView, WorkloadList
+from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.visibility.events import BindingEvents
-from queue_dispatcher.visibility.readings import readings_of
+from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.server import VisibilityServer
 from queue_dispatcher.visibility.status import QueueStatuses
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
@@ -251,7 +252,7 @@ def test_metrics_count_what_there_is() -> None:
         registry = CollectorRegistry()
         metrics = DispatcherMetrics(registry, version="test")
         sources = world.running.sources
-        metrics.watch_readings(lambda: readings_of(world.dispatcher, sources, clock))
+        metrics.readings = to_the_end(reading(world.dispatcher, sources, clock))
         text = generate_latest(registry).decode()
         for line in (
             'fairway_pending{cluster_queue="main"} 5.0',

@@ -435,6 +435,24 @@ def test_what_grew_before_any_of_it_was_placed_gives_its_quota_back() -> None:
     assert getattr(made.reason("web"), "kind", "") == "NeverFits"
 
 
+@pytest.mark.parametrize("more", [{}, {"schedulerName": "mine"}], ids=["no room", "foreign"])
+def test_what_was_let_go_by_hand_and_finds_no_place_keeps_room_from_nobody(more: Obj) -> None:
+    made = Plane({"m1": 8})
+    made.submit("stray", replicas=20, more=more)
+    made.edit("stray", lambda obj: obj["spec"].update({"suspension": {"scheduling": False}}))
+    made.submit("train")
+    made.turn()
+    if not more:
+        assert made.charged() == 20
+        assert made.is_held("train")
+        made.refuse("stray")
+    made.turn()
+    assert not made.is_held("train")
+    made.place("stray", m1=20)
+    made.turn()
+    assert made.charged() == 21
+
+
 def test_of_a_group_the_largest_is_released_first() -> None:
     made = Plane({"m1": 8})
     said = {"fairway.dev/group": "ring", "fairway.dev/group-size": "3"}
@@ -443,6 +461,17 @@ def test_of_a_group_the_largest_is_released_first() -> None:
         made.elapsed_ms += 1_000
     made.turn()
     assert [write.uid for write in made.writes] == ["large", "small", "tiny"]
+
+
+def test_what_has_no_pods_yet_has_not_run() -> None:
+    made = Plane()
+    made.submit("late", replicas=2)
+    made.turn()
+    made.place("late", m1=2)
+    for active in (0, 2):
+        made.report("late", m1={"active": active, "ready": 0})
+        made.turn()
+    assert state_name(made.entry("late")) == "Starting"
 
 
 def test_a_job_of_which_karmada_does_not_say_whether_it_runs_is_placed() -> None:

@@ -109,7 +109,7 @@ class _EachStep:
 def test_others_run_meanwhile_but_for_those_who_would_change_what_is_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("queue_dispatcher.controller.Pace", _EachStep)
+    monkeypatch.setattr("fairway.kube.pace.Pace", _EachStep)
     made = busy()
     made.cache.settle()
     clock = SteadyClock(time.time, time.monotonic)

@@ -1,0 +1,72 @@
+"""Starts: nothing is taken back before its time; what was put aside is tried again once there is room."""
+
+from dataclasses import dataclass, field
+
+from sandbox.simulation.api_server import Written
+from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
+from sandbox.simulation.story import NAMESPACE, FaultLine
+from tests.simulation.accounts import is_held, placed, record_of
+from tests.simulation.decisions import Decisions
+
+_STARTS_WITHIN_MS = 300_000
+_SLACK_MS = 5_000
+_TRIED_WITHIN_MS = 100_000
+_LAW = "nothing is taken back before its time"
+
+
+@dataclass
+class Starts(Decisions):
+    """The laws about starts, beside all others."""
+
+    _moved_ms: dict[str, int] = field(default_factory=dict)
+    """By key: when its places changed last."""
+    _aside_ms: dict[str, int] = field(default_factory=dict)
+
+    def look(self) -> None:
+        """See `Laws.look`."""
+        super().look()
+        now_ms, since = self.world.timeline.now_ms, dict(self._aside_ms)
+        self._aside_ms.clear()
+        if self.world.leader is None or not self.world.faults.is_calm() or self._is_slow:
+            return
+        for binding in self._bindings():
+            line, key = self._line(binding), f"{NAMESPACE}/{binding['metadata']['name']}"
+            if line is None or not self._is_aside(binding) or line.impossible or line.scheduler:
+                continue
+            if self._room([(binding, line)]) and not self._is_promised(binding):
+                self._aside_ms[key] = since.get(key, now_ms)
+                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS:
+                    told = f"room for {(now_ms - self._aside_ms[key]) // 1000} s, and not tried again"
+                    self._break("what was put aside is tried again once there is room", key, told)
+
+    @staticmethod
+    def _is_aside(binding: Obj) -> bool:
+        """Whether it was released and found no place."""
+        scheduled = condition(binding, "Scheduled")
+        is_refused = scheduled is not None and scheduled["status"] == "False"
+        return record_of(binding) is not None and not is_held(binding) and is_refused and not placed(binding)
+
+    def _binding_changed(self, written: Written) -> None:
+        super()._binding_changed(written)
+        before, after = written.before, written.after
+        if after is None or before is None:
+            self._moved_ms.pop(written.key, None)
+        elif placed(before) != placed(after):
+            self._moved_ms[written.key] = written.at_ms
+
+    def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
+        super()._wrote(written, before, after)
+        line = self._line(after)
+        record = record_of(before)
+        if line is None or record is None or record_of(after) is not None:
+            return
+        if is_held(before) or not is_held(after):
+            return
+        if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
+            return
+        is_whole = placed(before) >= int(at(before, "spec", "replicas", default=0))
+        had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
+        if is_whole and line.starts_when != "Ready":
+            self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
+        elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
+            self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
