@@ -370,6 +370,9 @@ def test_pods_that_do_not_run_are_told_and_not_taken_back() -> None:
     made.place("noimage", m1=2)
     made.turn()
     assert state_name(made.entry("noimage")) == "Placed"
+    # A controller that has not made any pod yet says nothing of whether they run.
+    made.report("noimage", m1={"active": 0, "ready": 0})
+    made.turn()
     made.report("noimage", m1={"active": 2, "ready": 0})
     made.passes(3600, step_s=60)
     assert state_name(made.entry("noimage")) == "Starting"
