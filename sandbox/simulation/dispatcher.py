@@ -112,7 +112,7 @@ class _Turns(Controller):
         """What `Controller.step` does, in steps between which others may be let run."""
         if not self._is_synced():
             return
-        self.state.cache.settle()
+        self.settle()
         if not self._is_synced():
             return
         self.is_turning = True
@@ -121,6 +121,11 @@ class _Turns(Controller):
         resting, self._resting = self._resting, []
         for one in resting:
             self.soon(partial(one.set, None))
+
+    def settle(self) -> None:
+        """As `Controller.settled`."""
+        self.state.advance(self.now())
+        self.state.cache.settle()
 
     async def at_rest(self) -> None:
         """See `Controller.at_rest`."""
@@ -214,7 +219,7 @@ class _Run:
     def settled(self) -> Cache:
         """The cache, up to date unless a turn is under way."""
         if not self.turns.is_turning:
-            self.cache.settle()
+            self.turns.settle()
         return self.cache
 
     def _follow(self, kind: ResourceKind[Any], sink: Sink[Any]) -> Following[Any]:
