@@ -92,7 +92,7 @@ class Decisions(Numbers):
         probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
         if oracle.is_sure and probes != oracle.chosen():
             self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
-
+        oracle.block()
         self._reasons(oracle, decision)
 
     def _reasons(self, oracle: Oracle, decision: Decision) -> None:
