@@ -92,7 +92,9 @@ class Decisions(Numbers):
         probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
         if oracle.is_sure and probes != oracle.chosen():
             self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
-
+        debts = [(priority, dict(of)) for priority, of in decision.turns.debts]
+        if oracle.is_sure and debts != oracle.debts():
+            self._break(_RIGHT, "turns", f"debts {debts}, and right is {oracle.debts()}")
         self._reasons(oracle, decision)
 
     def _reasons(self, oracle: Oracle, decision: Decision) -> None:
