@@ -246,6 +246,22 @@ class Oracle:
         """How much more the queue may take."""
         return min(self.bounds(queue))
 
+    def distance(self, queue: str, amount: int) -> int:
+        """How many levels above the queue what it would borrow comes from."""
+        path, level = self.trees.path(queue), 0
+        while level + 1 < len(path):
+            seen = self._seen_above(queue, amount, level)
+            if seen <= self.trees.balance(path[level], self.used):
+                break
+            level += 1
+        return level
+
+    def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The least that any workload which is due and could ever start is charged for its first part."""
+        due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
+        charges = [dict(shape.alternatives[0].charge)[self.cell] for shape in due]
+        return (((self.cell, min(charges)),),) if charges else ()
+
     def _seen_above(self, queue: str, amount: int, level: int) -> int:
         """What of the amount the node so high above sees: not what those below had for themselves alone."""
         for name in self.trees.path(queue)[:level]:
