@@ -83,11 +83,11 @@ class Oracle:
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""
         self.tokens = tokens = self.snapshot.tokens
-        if tokens <= 0 or not self.is_sure:
-            return
         roots = sorted({self.trees.root(name) for name in self._waiting}, key=self._number)
         due = {root: entry for root in roots if (entry := self._winner(root)) is not None}
-        while self.is_sure and due and tokens > 0:
+        while due and tokens > 0:
+            if not self.is_sure:
+                break
             root = min(due, key=lambda one: (self._among_trees(one, due[one]), self._number(one)))
             now = self._winner(root)
             if now is None:
@@ -99,11 +99,15 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            if not self.is_sure:
-                break
             tokens -= self._play(root, now.queue, item)
             due[root] = now
         self.tokens = tokens
+
+    def block(self) -> None:
+        """Once all have had their turns: find the heads that the others of strict queues stand behind."""
+        for queue in self._waiting:
+            if self.trees.quotas[queue].is_strict and self._waiting[queue]:
+                self._head(queue)
 
     def _number(self, name: str) -> int:
         return self.snapshot.ledger.tree.paths[name][0]
@@ -113,6 +117,8 @@ class Oracle:
 
     def _play(self, root: str, queue: str, item: Item) -> int:
         """The turn of the queue's head; how many bindings it releases."""
+        if not self.is_sure:
+            return 0
         amount, probe = _amount(item), item.shape.probe
         verdict = self.snapshot.verdicts.get(probe) if probe else None
         if probe and (verdict is None or verdict.fits <= self._on_word[probe]):

@@ -96,6 +96,7 @@ class Decisions(Numbers):
         debts = [(priority, dict(of)) for priority, of in decision.turns.debts]
         if oracle.is_sure and debts != oracle.debts():
             self._break(_RIGHT, "turns", f"debts {debts}, and right is {oracle.debts()}")
+        oracle.block()
         self._reasons(oracle, decision)
 
     def _ledger(self, oracle: Oracle) -> None:

@@ -89,6 +89,10 @@ class Laws(Quiet):
             return
         if old is not None and sum(old["requests"].values()) >= sum(new["requests"].values()):
             return
+        if old is not None and placed(before) >= int(at(before, "spec", "replicas", default=0)):
+            # Karmada has placed all of it from its own queue, whatever is held: that is noted, and not given.
+            self._released.add(new["id"])
+            return
         if is_held(before) and not is_held(after):
             before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
             self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)
