@@ -126,7 +126,7 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
         _case(scale, "Cluster status, pods come and go", _took_ms(scale, fleet.heartbeat), 1.0),
         _case(scale, "Cluster status, a node more", _took_ms(scale, fleet.node_added), None),
         _case(scale, "label of a cluster", fleet.labels_ms(scale), 50.0),
-        _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), None),
+        _case(scale, "taint of a cluster", _took_ms(scale, fleet.tainted), 50.0),
         _case(scale, "a slice of a node more, or of a taint", fleet.slices_ms, 20.0),
     ]
     fleet.put_cluster(7, is_ready=False)

@@ -133,6 +133,7 @@ class Cache:
         self._gone: dict[str, Entry] = {}
         self._have_flavors_moved = False
         self._moved: set[Placement] = set()
+        self._elsewhere: set[Placement] = set()
         # Shapes that may have become others; one of whom each stands for is looked at first.
         self._doubted: set[Shape] = set()
         self._to_doubt: list[Shape] = []
@@ -205,11 +206,14 @@ class Cache:
                 if (workload.group, workload.kind) == kind:
                     self.mark(entry)
 
-    def _places_moved(self, placements: Collection[Placement] | None) -> None:
+    def _places_moved(
+        self, placements: Collection[Placement] | None, elsewhere: Collection[Placement]
+    ) -> None:
         if placements is None:
             self._have_flavors_moved = True
         else:
             self._moved.update(placements)
+            self._elsewhere.update(elsewhere)
         self._changed()
 
     def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
@@ -306,12 +310,14 @@ class Cache:
         if self._have_flavors_moved:
             self._have_flavors_moved = False
             self._moved.clear()
+            self._elsewhere.clear()
             self.shapes.forget_places()
             queues.all_bindings = True
         if self._moved:
             moved, self._moved = self._moved, set()
+            elsewhere, self._elsewhere = self._elsewhere, set()
             self._mark_all(uid for placement in moved for uid in self._indexes.of_placement(placement))
-            self._to_doubt += self.shapes.doubt(moved)
+            self._to_doubt += self.shapes.doubt(moved, elsewhere)
         if queues.all_bindings:
             self._mark_all(self.entries)
         else:
