@@ -492,7 +492,6 @@ class Cache:
     def assume(self, entry: Entry, admission: Admission, record: AdmissionRecord) -> None:
         """The entry is being admitted with ``record``, which counts as made from now on."""
         entry.admission, entry.record = admission, record
-        self._indexes.leads_to(entry)
         self.shapes.read.clear()
         self._charge(entry)
         self._stand(entry)

@@ -51,6 +51,8 @@ class Oracle:
     _done: Counter[str] = field(default_factory=Counter)
     _inquired: list[Item] = field(default_factory=list)
     _heads: dict[str, Item] = field(default_factory=dict)
+    _gone: Counter[str] = field(default_factory=Counter)
+    _begun: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ledger = self.snapshot.ledger
@@ -59,7 +61,7 @@ class Oracle:
         )
         self.free = self.snapshot.envelope.get(self.cell, _NEVER_FULL)
         self.capacity = self.free + self.used.total()
-        self.tags = {priority: dict(debts) for priority, debts in self.snapshot.turns.debts}
+        self.tags = {priority: dict(debts) for priority, debts in reversed(self.snapshot.turns.debts)}
         self._questions: dict[str, dict[str, Item]] = {}
         for name, state in self.snapshot.queues.items():
             if state.stopped is None and name in self.trees.quotas:
@@ -81,11 +83,11 @@ class Oracle:
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""
         self.tokens = tokens = self.snapshot.tokens
-        if tokens <= 0 or not self.is_sure:
-            return
         roots = sorted({self.trees.root(name) for name in self._waiting}, key=self._number)
         due = {root: entry for root in roots if (entry := self._winner(root)) is not None}
-        while self.is_sure and due and tokens > 0:
+        while due and tokens > 0:
+            if not self.is_sure:
+                break
             root = min(due, key=lambda one: (self._among_trees(one, due[one]), self._number(one)))
             now = self._winner(root)
             if now is None:
@@ -97,11 +99,15 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            if not self.is_sure:
-                break
             tokens -= self._play(root, now.queue, item)
             due[root] = now
         self.tokens = tokens
+
+    def block(self) -> None:
+        """Once all have had their turns: find the heads that the others of strict queues stand behind."""
+        for queue in self._waiting:
+            if self.trees.quotas[queue].is_strict and self._waiting[queue]:
+                self._head(queue)
 
     def _number(self, name: str) -> int:
         return self.snapshot.ledger.tree.paths[name][0]
@@ -111,6 +117,8 @@ class Oracle:
 
     def _play(self, root: str, queue: str, item: Item) -> int:
         """The turn of the queue's head; how many bindings it releases."""
+        if not self.is_sure:
+            return 0
         amount, probe = _amount(item), item.shape.probe
         verdict = self.snapshot.verdicts.get(probe) if probe else None
         if probe and (verdict is None or verdict.fits <= self._on_word[probe]):
@@ -143,8 +151,13 @@ class Oracle:
         self.free -= amount
         self._done[queue] += amount
         self._waiting[queue].remove(item)
-        tags = self.tags.setdefault(item.priority, {})
+        self._gone[queue] += 1
+        # Who had the last turns comes last.
+        tags = self.tags[item.priority] = self.tags.pop(item.priority, {})
+        begun = self._begun.setdefault(item.priority, {})
         for name in self.trees.path(queue):
+            above = self.trees.quotas[name].parent
+            begun[above] = max(begun.get(above, 0), tags.get(name, 0))
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
 
@@ -238,6 +251,22 @@ class Oracle:
     def left(self, queue: str) -> int:
         """How much more the queue may take."""
         return min(self.bounds(queue))
+
+    def distance(self, queue: str, amount: int) -> int:
+        """How many levels above the queue what it would borrow comes from."""
+        path, level = self.trees.path(queue), 0
+        while level + 1 < len(path):
+            seen = self._seen_above(queue, amount, level)
+            if seen <= self.trees.balance(path[level], self.used):
+                break
+            level += 1
+        return level
+
+    def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The least that any workload which is due and could ever start is charged for its first part."""
+        due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
+        charges = [dict(shape.alternatives[0].charge)[self.cell] for shape in due]
+        return (((self.cell, min(charges)),),) if charges else ()
 
     def _seen_above(self, queue: str, amount: int, level: int) -> int:
         """What of the amount the node so high above sees: not what those below had for themselves alone."""
@@ -339,6 +368,29 @@ class Oracle:
             levels = range(len(self.trees.path(queue)))
             if self._borrows(queue, amount) or any(self._share(queue, amount, one) for one in levels):
                 self.is_sure = False
+
+    def debts(self) -> list[tuple[int, dict[str, int]]]:
+        """By priority, the last served first: who has had more turns than those that wait beside it."""
+        found = []
+        for priority, tags in reversed(self.tags.items()):
+            begun = self._begun.get(priority, {})
+            owed = {}
+            for name in tags.keys() & self.trees.quotas.keys():
+                above = self.trees.quotas[name].parent
+                debt = tags[name] - begun.get(above, 0)
+                if debt > 0 and self._waits_below(above) > self._waits_below(name):
+                    owed[name] = debt
+            if owed:
+                found.append((priority, owed))
+        return found
+
+    def _waits_below(self, name: str) -> int:
+        """How many wait below the node, with an empty name in all queues."""
+        return sum(
+            len(state.pending) - self._gone[queue]
+            for queue, state in self.snapshot.queues.items()
+            if state.stopped is None and queue in self.trees.quotas and name in ("", *self.trees.path(queue))
+        )
 
     def chosen(self) -> list[str]:
         """Ids of the items that are to be asked about: one question of each tree, and so on."""

@@ -39,6 +39,7 @@ class Laws(Quiet):
     _news: int = 0
     """Of what was seen, all but that somebody still leads."""
     _passed: Counter[str] = field(default_factory=Counter)
+    _passed_from_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
 
@@ -49,12 +50,16 @@ class Laws(Quiet):
             written = writes[self._seen]
             self._seen += 1
             self._news += written.resource != "leases"
+            self._written(written)
             if written.resource == "clusterqueues":
                 self._queues_changed()
             elif written.resource == "resourcebindings":
                 self._binding_changed(written)
             elif written.user.startswith("dispatcher") and written.resource != "leases":
                 self._break("no write outside our fields", written.key, f"{written.verb} {written.resource}")
+
+    def _written(self, written: Written) -> None:
+        """Whatever was written."""
 
     def _binding_changed(self, written: Written) -> None:
         before, after, key = written.before, written.after, written.key
@@ -85,6 +90,10 @@ class Laws(Quiet):
             return
         if old is not None and sum(old["requests"].values()) >= sum(new["requests"].values()):
             return
+        if old is not None and placed(before) >= int(at(before, "spec", "replicas", default=0)):
+            # Karmada has placed all of it from its own queue, whatever is held: that is noted, and not given.
+            self._released.add(new["id"])
+            return
         if is_held(before) and not is_held(after):
             before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
             self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)
@@ -102,7 +111,7 @@ class Laws(Quiet):
         told = [trees.excess(name, ours) for trees in (self._trees, *recent) if name in trees.quotas]
         if told and all(told):
             self._break("quota is never exceeded by what we admitted", key, told[0])
-        self._passed.pop(key, None)
+        self._count_anew(key)
         if self.world.faults.is_calm():
             self._pass_over(key, record["queue"], gpus)
 
@@ -118,6 +127,10 @@ class Laws(Quiet):
             if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
             if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
+                continue
+            from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
+            if self.world.story.estimators and self.world.timeline.now_ms - from_ms < _AT_LEAST_MS:
+                # It is being asked about, and keeps its place meanwhile.
                 continue
             self._passed[other] += 1
             if self._passed[other] > (
@@ -143,7 +156,11 @@ class Laws(Quiet):
             if is_able and self._obstacles(binding, line, queue) <= {"promised"}:
                 yield key, line, queue
             else:
-                self._passed.pop(key, None)
+                self._count_anew(key)
+
+    def _count_anew(self, key: str) -> None:
+        self._passed.pop(key, None)
+        self._passed_from_ms.pop(key, None)
 
     def look(self) -> None:
         """Every few seconds: who could run does not wait for long."""

@@ -14,7 +14,7 @@ from sandbox.simulation.objects import Obj, at, condition
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
 from sandbox.simulation.world import FLAVOR
-from tests.simulation.accounts import asked, ended_in, is_ended, is_held, placed, record_of
+from tests.simulation.accounts import asked, ended_in, is_ended, is_held, is_hopeless, placed, record_of
 from tests.simulation.laws import Laws
 from tests.simulation.quiet import REQUEUE
 
@@ -115,7 +115,7 @@ class Numbers(Laws):
             queue, reserved = record["queue"], int(record["requests"].get(GPU, 0))
         elif is_held(binding) and not placed(binding):
             return "", 0
-        if not is_held(binding):
+        if not is_held(binding) and (record is not None or not is_hopeless(binding)):
             reserved = max(reserved, asked(binding))
         return queue, runs + max(0, reserved - each * placed(binding))
 
@@ -140,6 +140,8 @@ class Numbers(Laws):
             if record is not None and record.get("group"):
                 groups.setdefault((record["queue"], line.group), []).append(False)
             if line.scheduler or not is_held(binding) or is_ended(binding):
+                continue
+            if at(binding, "metadata", "deletionTimestamp", default=""):
                 continue
             each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
             requeue = at(binding, "metadata", "annotations", REQUEUE)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from queue_dispatcher.api.ageing import NO_AGEING, Ageing
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import AdmissionCycles, decide
+from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import queue_stopped
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.tree import QuotaNode
@@ -52,14 +53,22 @@ class Changing:
         rng, fleet = self.rng, self.fleet
         waiting = [(state, item) for state in fleet.queues.values() for item in state.pending]
         match rng.choices(
-            ("submit", "remove", "finish", "configure", "capacity", "verdict", "time", "quotas"),
-            (10, 2, 8, 2, 2, 4, 2, 0.4),
+            ("submit", "remove", "empty", "finish", "configure", "capacity", "verdict", "time", "quotas"),
+            (10, 2, 2, 8, 2, 2, 4, 2, 0.4),
         )[0]:
             case "submit":
                 self.submit()
             case "remove" if waiting:
                 state, item = rng.choice(waiting)
                 state.pending.remove(item.id)
+            case "empty" if fleet.queues:
+                # Where nothing waits there is no queue; the next one is another.
+                state = rng.choice(list(fleet.queues.values()))
+                for item in list(state.pending):
+                    state.pending.remove(item.id)
+                fleet.queues[state.name] = replace(state, pending=PendingQueue(state.name))
+                for _ in range(rng.randrange(3)):
+                    self.submit(state.name)
             case "finish" if fleet.running:
                 fleet.finish(rng.choice(sorted(fleet.running)))
             case "configure":
@@ -86,12 +95,12 @@ class Changing:
             case "quotas":
                 fleet.ledger = fleet.ledger.moved_to(grow(*self.nodes()))
 
-    def submit(self) -> None:
+    def submit(self, queue: str = "") -> None:
         rng, fleet = self.rng, self.fleet
         self.submitted += 1
         gpu = rng.choice((0, 1, 1, 2, 3, 5))
         fleet.submit(
-            rng.choice(QUEUES),
+            queue or rng.choice(QUEUES),
             f"w{self.submitted}",
             at=fleet.now_ms - rng.randrange(9),
             priority=rng.choice((0, 0, 1)),
