@@ -164,7 +164,10 @@ class Trees:
         return sum(self.quotas[one].nominal for one in self.below(name))
 
     def is_stopped(self, name: str) -> bool:
-        """Whether it, or one above it, is stopped, not there, or above itself."""
+        """Whether it admits nothing: it or one above it is stopped, not there, or above itself; or it has
+        queues below it."""
+        if any(one.parent == name for one in self.quotas.values()):
+            return True
         return not self.is_placed(name) or any(self.quotas[one].is_stopped for one in self.path(name))
 
     def excess(self, name: str, used: Mapping[str, int], more: int = 0) -> str:

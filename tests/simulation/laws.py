@@ -39,6 +39,7 @@ class Laws(Quiet):
     _news: int = 0
     """Of what was seen, all but that somebody still leads."""
     _passed: Counter[str] = field(default_factory=Counter)
+    _passed_from_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
 
@@ -110,7 +111,7 @@ class Laws(Quiet):
         told = [trees.excess(name, ours) for trees in (self._trees, *recent) if name in trees.quotas]
         if told and all(told):
             self._break("quota is never exceeded by what we admitted", key, told[0])
-        self._passed.pop(key, None)
+        self._count_anew(key)
         if self.world.faults.is_calm():
             self._pass_over(key, record["queue"], gpus)
 
@@ -126,6 +127,10 @@ class Laws(Quiet):
             if line.priority < released.priority or self.world.timeline.now_ms - since_ms < _AT_LEAST_MS:
                 continue
             if line.priority == released.priority and queue == its and since_ms > its_ms - _AT_LEAST_MS:
+                continue
+            from_ms = self._passed_from_ms.setdefault(other, self.world.timeline.now_ms)
+            if self.world.story.estimators and self.world.timeline.now_ms - from_ms < _AT_LEAST_MS:
+                # It is being asked about, and keeps its place meanwhile.
                 continue
             self._passed[other] += 1
             if self._passed[other] > (
@@ -151,7 +156,11 @@ class Laws(Quiet):
             if is_able and self._obstacles(binding, line, queue) <= {"promised"}:
                 yield key, line, queue
             else:
-                self._passed.pop(key, None)
+                self._count_anew(key)
+
+    def _count_anew(self, key: str) -> None:
+        self._passed.pop(key, None)
+        self._passed_from_ms.pop(key, None)
 
     def look(self) -> None:
         """Every few seconds: who could run does not wait for long."""

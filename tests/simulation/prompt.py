@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import at
 from sandbox.simulation.story import FaultLine
-from tests.simulation.accounts import is_held
+from tests.simulation.accounts import is_held, quota_of
 from tests.simulation.starts import Starts
 
 _WITHIN_MS = 1_000
@@ -53,7 +53,10 @@ class Prompt(Starts):
     def _calls_for_a_turn(self, written: Written) -> bool:
         """Whether it says something else of a queue, or bars a cluster to somebody who waits, or opens it."""
         if written.resource == "clusterqueues":
-            return bool(at(written.before, "spec") != at(written.after, "spec"))
+            if written.before is None or written.after is None:
+                return True
+            # What is stated as it is by default says nothing new.
+            return quota_of(written.before, 0) != quota_of(written.after, 0)
         if written.resource != "clusters":
             return False
         was_barred, is_barred = (bool(at(one, "spec", "taints")) for one in (written.before, written.after))

@@ -7,6 +7,7 @@ from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.story import SubmitLine
 from tests.simulation.accounts import (
+    asked,
     is_ended,
     is_held,
     placed,
@@ -102,8 +103,10 @@ class Quiet(Known):
             quota = self._trees.quotas.get(other)
             if line is None or quota is None or not quota.is_strict or not is_held(binding) or other == queue:
                 continue
-            why = self._obstacles(binding, line, other)
-            if self._trees.root(other) == self._trees.root(queue) and "quota" in why and "never" not in why:
+            # Whether there are such nodes at all is asked once there is quota.
+            could = asked(binding) <= self._trees.most(other)
+            is_short = could and "quota" in self._obstacles(binding, line, other)
+            if is_short and self._trees.root(other) == self._trees.root(queue):
                 return True
         return False
 
