@@ -140,6 +140,8 @@ def test_what_names_a_foreign_scheduler_is_not_released() -> None:
     assert reason is not None
     assert reason.kind == "ForeignScheduler"
     assert "mine" in reason.text
+    # Karmada's webhook refuses another schedulerName of a policy that there is.
+    assert "made again without schedulerName" in reason.unblock
     assert made.charged() == 1
 
 
