@@ -58,7 +58,7 @@ def draw(seed: int) -> Story:
     queues = [f"q{number}" for number in range(rng.randint(1, 4))]
     parent = "all" if rng.random() < 0.5 else ""
     if parent:
-        story = story.queue(parent, gpus=0)
+        story = story.queue(parent, gpus=random.Random(f"root of {seed}").choice((0, 0, 0, 2, 4)))
     for name in queues:
         story = story.queue(
             name,

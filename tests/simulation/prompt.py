@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
+from tests.simulation.accounts import quota_of
 from tests.simulation.starts import Starts
 
 _WITHIN_MS = 1_000
@@ -41,5 +42,10 @@ def _is_news(written: Written) -> bool:
     """Whether it says something of where work may go, or how much."""
     if written.resource not in ("clusters", "clusterqueues"):
         return False
-    before, after = (one and one.get("spec") for one in (written.before, written.after))
-    return before != after
+    before, after = written.before, written.after
+    if before is None or after is None:
+        return True
+    if written.resource == "clusterqueues":
+        # What is stated as it is by default says nothing new.
+        return quota_of(before, 0) != quota_of(after, 0)
+    return before.get("spec") != after.get("spec")
