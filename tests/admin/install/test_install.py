@@ -100,6 +100,14 @@ def test_queues_stay_unless_they_are_to_go() -> None:
     on(scenario)
 
 
+def test_of_queues_that_never_were_nothing_is_left() -> None:
+    async def scenario(made: Fleet) -> None:
+        made.apis["karmada"].serve("/apis/fairway.dev/v1alpha1/clusterqueues", served=False)
+        assert not (await made.uninstall(delete_queues=False)).left
+
+    on(scenario)
+
+
 def test_estimators_are_replaced_one_after_the_other() -> None:
     async def scenario(made: Fleet) -> None:
         east, west = (f"karmada-scheduler-estimator-{cluster}" for cluster in MEMBERS)
