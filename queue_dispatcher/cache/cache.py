@@ -58,7 +58,7 @@ from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
-from queue_dispatcher.ledger.cells import Cell, CellTable
+from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
 from queue_dispatcher.workloads.placement import Placement
@@ -133,6 +133,7 @@ class Cache:
         self._gone: dict[str, Entry] = {}
         self._have_flavors_moved = False
         self._moved: set[Placement] = set()
+        self._elsewhere: set[Placement] = set()
         # Shapes that may have become others; one of whom each stands for is looked at first.
         self._doubted: set[Shape] = set()
         self._to_doubt: list[Shape] = []
@@ -205,11 +206,14 @@ class Cache:
                 if (workload.group, workload.kind) == kind:
                     self.mark(entry)
 
-    def _places_moved(self, placements: Collection[Placement] | None) -> None:
+    def _places_moved(
+        self, placements: Collection[Placement] | None, elsewhere: Collection[Placement]
+    ) -> None:
         if placements is None:
             self._have_flavors_moved = True
         else:
             self._moved.update(placements)
+            self._elsewhere.update(elsewhere)
         self._changed()
 
     def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
@@ -306,12 +310,14 @@ class Cache:
         if self._have_flavors_moved:
             self._have_flavors_moved = False
             self._moved.clear()
+            self._elsewhere.clear()
             self.shapes.forget_places()
             queues.all_bindings = True
         if self._moved:
             moved, self._moved = self._moved, set()
+            elsewhere, self._elsewhere = self._elsewhere, set()
             self._mark_all(uid for placement in moved for uid in self._indexes.of_placement(placement))
-            self._to_doubt += self.shapes.doubt(moved)
+            self._to_doubt += self.shapes.doubt(moved, elsewhere)
         if queues.all_bindings:
             self._mark_all(self.entries)
         else:
@@ -436,6 +442,13 @@ class Cache:
         """Grows whenever who waits, what is charged, or what the queues allow has changed."""
         return self._changes + self.pending.changes
 
+    def charged_to(self, queue: str) -> Iterator[tuple[Entry, Charge]]:
+        """The entries that are charged to a ClusterQueue itself, and with what."""
+        for uid in self._indexes.of_queue(queue):
+            charged = self.charges.get(uid)
+            if charged is not None and charged.queue == queue:
+                yield self.entries[uid], charged.charge
+
     def in_namespace(self, namespace: str) -> Iterator[Entry]:
         """The entries of a namespace; of cluster-scoped bindings those of none."""
         return (self.entries[uid] for uid in self._indexes.in_namespace(namespace))
@@ -479,7 +492,6 @@ class Cache:
     def assume(self, entry: Entry, admission: Admission, record: AdmissionRecord) -> None:
         """The entry is being admitted with ``record``, which counts as made from now on."""
         entry.admission, entry.record = admission, record
-        self._indexes.leads_to(entry)
         self.shapes.read.clear()
         self._charge(entry)
         self._stand(entry)

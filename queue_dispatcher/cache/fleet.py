@@ -24,13 +24,14 @@ class Fleet:
     """Clusters, flavors and what the estimators count on them.
 
     ``moved`` is called with the placements that permit other clusters than before, or with None where what
-    flavors mean has changed; ``room`` with a cluster and what more may fit there, by `grown`; ``amounts``
-    when capacities may have changed.
+    flavors mean has changed; and with those of them that permit clusters of other flavors than before.
+    ``room`` with a cluster and what more may fit there, by `grown`; ``amounts`` when capacities may have
+    changed.
     """
 
     def __init__(
         self,
-        moved: Callable[[Collection[Placement] | None], None],
+        moved: Callable[[Collection[Placement] | None, Collection[Placement]], None],
         room: Callable[[str, Mapping[str, int]], None],
         amounts: Callable[[], None],
     ) -> None:
@@ -65,7 +66,7 @@ class Fleet:
         """A flavor is there, says something else, or is gone."""
         if before is None or after is None or _meaning(before) != _meaning(after):
             self._reaches = None
-            self._moved(None)
+            self._moved(None, ())
         # Of all flavors: what a cluster was in is not known any more when it changes.
         self._capacity.clear()
         self._owned.clear()
@@ -193,15 +194,19 @@ class Fleet:
     def _place_changed(self, key: str, before: Cluster | None, after: Cluster | None) -> None:
         """Find out for whom the cluster is another than before; for most it is not."""
         now: tuple[Cluster, ...] = () if after is None else (after,)
-        changed = set()
+        alike = self._alike(key)
+        changed, elsewhere = set(), set()
         for placement, found in self._permitted.items():
             is_permitted = after is not None and placement.permits(after)
             if is_permitted != (key in found):
                 self._permitted[placement] = found | {key} if is_permitted else found - {key}
                 changed.add(placement)
+                if found.isdisjoint(alike):
+                    elsewhere.add(placement)
             elif not found and (before is None or after is None):
                 # Which clusters are missed is told.
                 changed.add(placement)
+                elsewhere.add(placement)
         was: tuple[Cluster, ...] = () if before is None else (before,)
         for placement, counts in self._by_group.items():
             gone, come = by_group(placement, was), by_group(placement, now)
@@ -210,9 +215,20 @@ class Fleet:
                 self._by_group[placement] = tuple(moved)
                 changed.add(placement)
         if self._reach_changed(key, after):
-            self._moved(None)
+            self._moved(None, ())
         elif changed:
-            self._moved(changed)
+            self._moved(changed, elsewhere)
+
+    def _alike(self, key: str) -> frozenset[str]:
+        """The other clusters that are in the flavors that a cluster is in, and in no others.
+
+        As long as a placement permits one of them, whether it permits the cluster too decides nothing about
+        which flavors have which places of others.
+        """
+        alike = frozenset(self.clusters) - {key}
+        for reach in (self._reaches or {}).values():
+            alike = alike & reach.clusters if key in reach.clusters else alike - reach.clusters
+        return alike
 
     def _reach_changed(self, key: str, cluster: Cluster | None) -> bool:
         """Whether any flavor has gained or lost the cluster."""

@@ -173,9 +173,18 @@ class Shapes:
             known = self._together[key] = Together(shape, key)
         return known
 
-    def doubt(self, placements: Collection[Placement]) -> list[Shape]:
-        """These placements permit other clusters than before; the shapes that may be others therefore."""
-        doubted = [known for placement in placements for known in self._by_placement.get(placement, ())]
+    def doubt(self, placements: Collection[Placement], elsewhere: Collection[Placement]) -> list[Shape]:
+        """These placements permit other clusters than before; the shapes that may be others therefore.
+
+        ``elsewhere``: those that permit clusters of other flavors. Of the rest it matters only which clusters
+        there are to those that are asked about there, and how many to those that several get.
+        """
+        doubted = [
+            known
+            for placement in placements
+            for known in self._by_placement.get(placement, ())
+            if placement in elsewhere or known.shape.probe or known.wanted.copies > 1
+        ]
         for known in doubted:
             known.is_current = False
         return [known.shape for known in doubted]

@@ -233,7 +233,7 @@ class Contest:
         if self.is_scarce:
             ledger, charge = self._headroom.ledger, fit.alternative.charge
             tier = 1 if ledger.borrows_after(queue.name, charge) else 0
-            share = ledger.share_at(queue.name, charge, 0)
+            share = queue.share(self._headroom, fit)
         tag = self._turns.tag(-priority, node)
         return (tier, -queue.priority, share, priority, tag, came_ms, item_id, node, queue, fit)
 

@@ -45,6 +45,8 @@ class QueueHead:
         "_pending",
         "_place",
         "_ranks",
+        "_share",
+        "_share_version",
         "_until_ms",
         "_version",
         "blocked",
@@ -88,6 +90,9 @@ class QueueHead:
         self._moved: list[tuple[Rank, int, PendingClass]] = []
         self._is_strict = False
         self._is_begun = False
+        # Of the queue with what `found` is charged, and the version of its balances that it was found by.
+        self._share = 0
+        self._share_version = -1
         self._restart()
 
     def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
@@ -116,12 +121,24 @@ class QueueHead:
         self.found = self._find()
         self._ahead = self._next
         self._is_touched = False
+        self._share_version = -1
         self.first = self.found.alternative.charge if self.found is not None else ()
         return True
 
     def slack(self, bounds: Bounds) -> None:
         """Lower the bounds to those within which the head stays what it is."""
         self._left.slack(self.first, bounds)
+
+    def share(self, headroom: Headroom, fit: Fit) -> int:
+        """The queue's own share with an item charged so; ``found`` keeps it while its balances stay."""
+        ledger = headroom.ledger
+        if headroom.changes or fit is not self.found:
+            return ledger.share_at(self.name, fit.alternative.charge, 0)
+        version = ledger.version(self.path[0])
+        if self._share_version != version:
+            self._share = ledger.share_at(self.name, self.first, 0)
+            self._share_version = version
+        return self._share
 
     def begin(self, headroom: Headroom) -> None:
         """Compete in a cycle, with the head that was kept or found."""

@@ -89,6 +89,7 @@ class Ledger:
         self._charged: dict[Cell, int] = {}
         self._returned: dict[Cell, int] = {}
         self._strays: dict[str, dict[Cell, int]] = {}
+        self._versions = [0] * len(tree.nodes)
 
     def fork(self) -> "Ledger":
         """A ledger in the same state that changes on its own. Costs steps by cell, not by queue."""
@@ -98,6 +99,7 @@ class Ledger:
         fork._charged = self._charged.copy()
         fork._returned = self._returned.copy()
         fork._strays = {queue: charged.copy() for queue, charged in self._strays.items()}
+        fork._versions = self._versions.copy()
         self._own = set()
         return fork
 
@@ -133,6 +135,10 @@ class Ledger:
     def returned(self) -> Mapping[Cell, int]:
         """By cell, all that was ever given back."""
         return self._returned
+
+    def version(self, node: int) -> int:
+        """Grows whenever a balance of the node changes."""
+        return self._versions[node]
 
     def used(self, queue: str, cell: Cell) -> int:
         """What is charged to the queue and to all below it; to itself alone if it is in no tree."""
@@ -334,7 +340,7 @@ class Ledger:
         return _weighted(dominant_used, dominant_of, tree.nodes[node].weight_milli) if dominant_used else 0
 
     def _change(self, queue: str, charge: Charge, sign: int) -> None:
-        path = self.tree.paths.get(queue)
+        path, versions = self.tree.paths.get(queue), self._versions
         for cell, amount in charge:
             change = sign * amount
             self._totals[cell] = self._totals.get(cell, 0) + change
@@ -354,6 +360,7 @@ class Ledger:
             for node in path:
                 before = balances[node]
                 after = balances[node] = before - change
+                versions[node] += 1
                 if before > lending[node] or after > lending[node]:
                     # The parent sees no more of the node than what that lends.
                     change = min(lending[node], before) - min(lending[node], after)

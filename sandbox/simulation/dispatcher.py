@@ -153,6 +153,10 @@ def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
     """Nobody looks."""
 
 
+def _unheard(replica: str) -> None:
+    """Nobody listens."""
+
+
 def _untold(notice: Notice) -> None:
     """Nobody is told."""
 
@@ -254,9 +258,12 @@ class _Run:
         self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
 
     def _cycle(self) -> None:
-        if not self.turns.is_turning:
-            self._is_woken = False
-            self._go_on(self.turns.take())
+        if self.turns.is_turning:
+            self._is_woken = True
+            return
+        self._is_woken = False
+        self._replica.turned(self._replica.name)
+        self._go_on(self.turns.take())
 
     def _go_on(self, steps: Iterator[None]) -> None:
         """Take steps of a turn; after some of them others have their turn first."""
@@ -379,6 +386,8 @@ class Replica:
         self.slow_ms = 0
         self.decided = _unseen
         """Told of each decision: from what, what, and when."""
+        self.turned: Callable[[str], None] = _unheard
+        """Told its name at the beginning of each turn."""
         self._starts = 0
         self._run: _Run | None = None
 

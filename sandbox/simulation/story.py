@@ -122,6 +122,14 @@ class SubmitLine(Line):
 
 
 @dataclass(frozen=True, slots=True)
+class DependencyLine(Line):
+    """A ConfigMap that follows workloads to their clusters: Karmada gives it a binding without placement."""
+
+    call: ClassVar[str] = "dependency"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleLine(Line):
     """Somebody sets the number of pods of a workload."""
 
@@ -234,6 +242,7 @@ class Story:
     cluster = _tells(ClusterLine)
     queue = _tells(QueueLine)
     submit = _tells(SubmitLine)
+    dependency = _tells(DependencyLine)
     scale = _tells(ScaleLine)
     delete = _tells(DeleteLine)
     quota = _tells(QuotaLine)

@@ -25,6 +25,7 @@ from sandbox.simulation.story import (
     NAMESPACE,
     ClusterLine,
     DeleteLine,
+    DependencyLine,
     FaultLine,
     Line,
     QueueLine,
@@ -156,6 +157,8 @@ class World:
                 api.create("localqueues", local, user="admin")
             case SubmitLine():
                 api.create(_plural(line), _template(line), user="tenant")
+            case DependencyLine():
+                api.create("resourcebindings", _dependency(line), user="karmada-controller-manager")
             case ScaleLine():
                 submitted = self.submitted[line.name]
                 field = "parallelism" if submitted.kind == "Job" else "replicas"
@@ -279,6 +282,12 @@ def _spec(line: QueueLine, nominal: str) -> Obj:
         quota["borrowingLimit"] = str(line.borrows)
     flavors = [{"name": FLAVOR, "resources": [quota]}]
     return {"resourceGroups": [{"coveredResources": [GPU], "flavors": flavors}]}
+
+
+def _dependency(line: DependencyLine) -> Obj:
+    resource = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": NAMESPACE, "name": line.name}
+    metadata = {"namespace": NAMESPACE, "name": f"{line.name}-configmap"}
+    return {"metadata": metadata, "spec": {"resource": resource}}
 
 
 def _template(line: SubmitLine) -> Obj:

@@ -51,6 +51,8 @@ class Oracle:
     _done: Counter[str] = field(default_factory=Counter)
     _inquired: list[Item] = field(default_factory=list)
     _heads: dict[str, Item] = field(default_factory=dict)
+    _gone: Counter[str] = field(default_factory=Counter)
+    _begun: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ledger = self.snapshot.ledger
@@ -59,7 +61,7 @@ class Oracle:
         )
         self.free = self.snapshot.envelope.get(self.cell, _NEVER_FULL)
         self.capacity = self.free + self.used.total()
-        self.tags = {priority: dict(debts) for priority, debts in self.snapshot.turns.debts}
+        self.tags = {priority: dict(debts) for priority, debts in reversed(self.snapshot.turns.debts)}
         self._questions: dict[str, dict[str, Item]] = {}
         for name, state in self.snapshot.queues.items():
             if state.stopped is None and name in self.trees.quotas:
@@ -149,8 +151,13 @@ class Oracle:
         self.free -= amount
         self._done[queue] += amount
         self._waiting[queue].remove(item)
-        tags = self.tags.setdefault(item.priority, {})
+        self._gone[queue] += 1
+        # Who had the last turns comes last.
+        tags = self.tags[item.priority] = self.tags.pop(item.priority, {})
+        begun = self._begun.setdefault(item.priority, {})
         for name in self.trees.path(queue):
+            above = self.trees.quotas[name].parent
+            begun[above] = max(begun.get(above, 0), tags.get(name, 0))
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
 
@@ -244,6 +251,22 @@ class Oracle:
     def left(self, queue: str) -> int:
         """How much more the queue may take."""
         return min(self.bounds(queue))
+
+    def distance(self, queue: str, amount: int) -> int:
+        """How many levels above the queue what it would borrow comes from."""
+        path, level = self.trees.path(queue), 0
+        while level + 1 < len(path):
+            seen = self._seen_above(queue, amount, level)
+            if seen <= self.trees.balance(path[level], self.used):
+                break
+            level += 1
+        return level
+
+    def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """The least that any workload which is due and could ever start is charged for its first part."""
+        due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
+        charges = [dict(shape.alternatives[0].charge)[self.cell] for shape in due]
+        return (((self.cell, min(charges)),),) if charges else ()
 
     def _seen_above(self, queue: str, amount: int, level: int) -> int:
         """What of the amount the node so high above sees: not what those below had for themselves alone."""
@@ -345,6 +368,29 @@ class Oracle:
             levels = range(len(self.trees.path(queue)))
             if self._borrows(queue, amount) or any(self._share(queue, amount, one) for one in levels):
                 self.is_sure = False
+
+    def debts(self) -> list[tuple[int, dict[str, int]]]:
+        """By priority, the last served first: who has had more turns than those that wait beside it."""
+        found = []
+        for priority, tags in reversed(self.tags.items()):
+            begun = self._begun.get(priority, {})
+            owed = {}
+            for name in tags.keys() & self.trees.quotas.keys():
+                above = self.trees.quotas[name].parent
+                debt = tags[name] - begun.get(above, 0)
+                if debt > 0 and self._waits_below(above) > self._waits_below(name):
+                    owed[name] = debt
+            if owed:
+                found.append((priority, owed))
+        return found
+
+    def _waits_below(self, name: str) -> int:
+        """How many wait below the node, with an empty name in all queues."""
+        return sum(
+            len(state.pending) - self._gone[queue]
+            for queue, state in self.snapshot.queues.items()
+            if state.stopped is None and queue in self.trees.quotas and name in ("", *self.trees.path(queue))
+        )
 
     def chosen(self) -> list[str]:
         """Ids of the items that are to be asked about: one question of each tree, and so on."""

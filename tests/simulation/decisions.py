@@ -83,6 +83,7 @@ class Decisions(Numbers):
                 # It has not heard of it yet; `Numbers` knows when it has.
                 return
         oracle = Oracle(snapshot, now_ms, self._trees, self._weights(), cell)
+        self._ledger(oracle)
         oracle.run()
         admitted = [action.item.id for action in decision.actions if isinstance(action, Admit)]
         if not oracle.is_sure:
@@ -92,8 +93,24 @@ class Decisions(Numbers):
         probes = [action.item.id for action in decision.actions if isinstance(action, Probe)]
         if oracle.is_sure and probes != oracle.chosen():
             self._break(_RIGHT, "questions", f"{probes}, and right is {oracle.chosen()}")
+        debts = [(priority, dict(of)) for priority, of in decision.turns.debts]
+        if oracle.is_sure and debts != oracle.debts():
+            self._break(_RIGHT, "turns", f"debts {debts}, and right is {oracle.debts()}")
         oracle.block()
         self._reasons(oracle, decision)
+
+    def _ledger(self, oracle: Oracle) -> None:
+        """Whether what cycles ask the ledger and the lines beforehand is so."""
+        if not oracle.is_sure:
+            return
+        for name, state in oracle.snapshot.queues.items():
+            for amount in (1, 2, 4) if name in self._trees.quotas else ():
+                told = oracle.snapshot.ledger.borrowing_distance(name, ((oracle.cell, amount),))
+                if told != (right := oracle.distance(name, amount)):
+                    self._break(_RIGHT, "distances", f"{amount} of {name}: {told}, and right is {right}")
+            least = state.pending.least(oracle.now_ms)
+            if least and least != (right_least := oracle.least(state)):
+                self._break(_RIGHT, "least", f"{name}: {least}, and right is {right_least}")
 
     def _reasons(self, oracle: Oracle, decision: Decision) -> None:
         """Whether all that was due and not admitted waits for what it lacks."""
@@ -108,4 +125,5 @@ class Decisions(Numbers):
 
     def _weights(self) -> dict[str, int]:
         objects = self.world.api.collection("clusterqueues").objects.values()
-        return {one["metadata"]["name"]: 1000 * int(at(one, "spec", "weight", default=1)) for one in objects}
+        # None is 1, and so is 0, which is refused.
+        return {one["metadata"]["name"]: 1000 * (int(at(one, "spec", "weight") or 0) or 1) for one in objects}

@@ -58,7 +58,7 @@ def draw(seed: int) -> Story:
     queues = [f"q{number}" for number in range(rng.randint(1, 4))]
     parent = "all" if rng.random() < 0.5 else ""
     if parent:
-        story = story.queue(parent, gpus=0)
+        story = story.queue(parent, gpus=random.Random(f"root of {seed}").choice((0, 0, 0, 2, 4)))
     for name in queues:
         story = story.queue(
             name,
@@ -73,7 +73,9 @@ def draw(seed: int) -> Story:
     if rng.random() < 0.3:
         story = rng.choice(_PEOPLE)(story, rng)
     story = _edits(story, rng, queues)
-    return _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
+    story = _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
+    story = _deeper(story, random.Random(f"depth of {seed}"))
+    return _asides(story, random.Random(f"asides of {seed}"), clusters)
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -175,3 +177,30 @@ def _shares(story: Story, rng: random.Random) -> Story:
         for line in story.lines
     )
     return replace(story, lines=tuple(lines))
+
+
+def _deeper(story: Story, rng: random.Random) -> Story:
+    """Now and then a queue between others and the one above them."""
+    below = [line for line in story.of(QueueLine) if line.parent]
+    if len(below) < 2 or rng.random() < 0.5:
+        return story
+    moved = rng.sample(below, rng.randint(1, len(below)))
+    lends, borrows = rng.choice((None, None, 2)), rng.choice((None, None, 2))
+    middle = QueueLine(
+        "middle", gpus=rng.choice((0, 2)), parent=below[0].parent, lends=lends, borrows=borrows
+    )
+    lines = (replace(line, parent=middle.name) if line in moved else line for line in story.lines)
+    return replace(story, lines=(*lines, middle))
+
+
+def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
+    """What is no business of queues: a binding without placement; a cluster that is barred for a while."""
+    if rng.random() < 0.1:
+        story = story.dependency("settings", at_s=rng.randint(0, story.until_s))
+    if rng.random() < 0.1:
+        name, at_s = rng.choice(clusters), rng.randint(0, story.until_s - 15)
+        barred, open_ = ('[{"key": "example.com/barred", "effect": "NoSchedule"}]', "null")
+        for taints, since_s in ((barred, 0), (open_, rng.randint(3, 15))):
+            body = f'{{"spec": {{"taints": {taints}}}}}'
+            story = story.write(name, kind="clusters", body=body, at_s=at_s + since_s)
+    return story

@@ -104,7 +104,7 @@ class Known:
             missing = int(at(binding, "spec", "replicas")) - sum(have.values())
             names = [name for name in line.clusters or free if name in free]
             if not if_empty:
-                names = [name for name in names if self.world.members[name].is_reachable]
+                names = [name for name in names if self._is_open(name)]
             if not line.gpus:
                 continue
             rooms = {name: sum(left // line.gpus for left in free[name]) for name in names}
@@ -116,6 +116,11 @@ class Known:
             for name in rooms:
                 missing = _take(free[name], line.gpus, missing)
         return True
+
+    def _is_open(self, cluster: str) -> bool:
+        """Whether the cluster answers, and nothing keeps new work from it."""
+        stated = self.world.api.collection("clusters").objects[cluster]
+        return self.world.members[cluster].is_reachable and not at(stated, "spec", "taints")
 
     def _room_anywhere(self, together: list[tuple[Obj, SubmitLine]]) -> bool:
         """Whether each of several has room however the others are placed, which is up to Karmada."""

@@ -50,12 +50,16 @@ class Laws(Quiet):
             written = writes[self._seen]
             self._seen += 1
             self._news += written.resource != "leases"
+            self._written(written)
             if written.resource == "clusterqueues":
                 self._queues_changed()
             elif written.resource == "resourcebindings":
                 self._binding_changed(written)
             elif written.user.startswith("dispatcher") and written.resource != "leases":
                 self._break("no write outside our fields", written.key, f"{written.verb} {written.resource}")
+
+    def _written(self, written: Written) -> None:
+        """Whatever was written."""
 
     def _binding_changed(self, written: Written) -> None:
         before, after, key = written.before, written.after, written.key

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
 from queue_dispatcher.bindings.phase import Moment
@@ -13,7 +13,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.visibility.views import still_counted
 from queue_dispatcher.workloads.fleet import ANYTHING, Cluster, grown
 from queue_dispatcher.workloads.queue_of import Resolved
-from tests.dispatcher.cache.test_laws import Feed, meta
+from tests.dispatcher.cache.test_laws import JOBS, Feed, meta
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import GPU, Obj
 
@@ -137,6 +137,51 @@ def test_what_a_removed_binding_held_counts_until_the_cache_is_settled() -> None
 )
 def test_room_that_appears(before: Cluster | None, after: Cluster, expected: dict[str, int]) -> None:
     assert grown(before, after) == expected
+
+
+@pytest.mark.parametrize(
+    ("is_duplicated", "tainted", "expected"),
+    [
+        # There is another cluster of its flavor: nothing is derived anew.
+        (False, ["m2"], None),
+        (False, ["m1", "m2"], [{"g": 1}]),
+        (False, ["m1", "m2", "m3"], []),
+        # Of two copies that go to two clusters one flavor with one cluster gets one.
+        (True, ["m2"], [{"f": 1, "g": 1}]),
+    ],
+)
+def test_a_taint_concerns_those_for_whom_it_changes_the_flavors(
+    is_duplicated: bool, tainted: list[str], expected: list[dict[str, int]] | None
+) -> None:
+    feed = Feed(probes=False)
+    cache = feed.cache
+    for name in ("m1", "m2", "m3"):
+        feed.put(CLUSTERS.name, cluster(name))
+    for flavor, clusters in (("f", ("m1", "m2")), ("g", ("m3",))):
+        feed.put(RESOURCE_FLAVORS.name, objects.flavor(flavor, *clusters))
+    feed.put(CLUSTER_QUEUES.name, objects.cluster_queue("q", {"f": 8, "g": 8}))
+    feed.put(LOCAL_QUEUES.name, meta(objects.local_queue("main", "q"), "main", "team", 1))
+    labels = {"fairway.dev/queue": "main"}
+    made = objects.binding("w", duplicated=is_duplicated, labels=labels)
+    if is_duplicated:
+        made["spec"]["placement"]["spreadConstraints"] = [{"spreadByField": "cluster", "maxGroups": 2}]
+    feed.put(RESOURCE_BINDINGS.name, meta(made, "w-job", "team", 1))
+    feed.put(JOBS.name, meta(objects.job("w"), "w", "team", 1))
+    cache.settle()
+    (entry,) = cache.entries.values()
+    before = entry.item
+    for name in tainted:
+        feed.put(CLUSTERS.name, cluster(name) | {"spec": {"taints": [{"key": "t", "effect": "NoSchedule"}]}})
+    cache.settle()
+    assert entry.item is not None
+    if expected is None:
+        assert entry.item is before
+        return
+    told = [
+        {cache.table.name(cell).flavor: amount for cell, amount in one.charge}
+        for one in entry.item.shape.alternatives
+    ]
+    assert told == expected
 
 
 def test_shapes_are_bounded_however_often_equal_demands_are_other_objects() -> None:

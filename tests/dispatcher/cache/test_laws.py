@@ -33,8 +33,8 @@ JOBS = ResourceKind("jobs.batch", "/apis/batch/v1/jobs", TemplateObject)
 class Feed:
     """Feeds one cache with objects, as reflectors do."""
 
-    def __init__(self) -> None:
-        self.cache = Cache(SCOPE, lambda: None, probes=True)
+    def __init__(self, *, probes: bool = True) -> None:
+        self.cache = Cache(SCOPE, lambda: None, probes=probes)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
         queues = self.cache.queues
         self._sinks: dict[str, Any] = {
@@ -86,6 +86,11 @@ class Feed:
                 for number, node in enumerate(cache.resolved.tree.nodes)
                 for cell in range(len(cache.table))
                 if cache.resolved.tree.limits(cell).nominal[number]
+            },
+            "alternatives": {
+                uid: [[(a.flavors, named(a.charge)) for a in options] for options in e.item.shape.parts]
+                for uid, e in cache.entries.items()
+                if e.item is not None
             },
             "never": {uid: e.item.shape.never for uid, e in cache.entries.items() if e.item is not None},
             "tally": sorted(cache.tally),
@@ -260,10 +265,12 @@ def test_the_order_of_events_does_not_matter(seed: int) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12))
-def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(seed: int, steps: int) -> None:
+@given(seed=st.integers(0, 1 << 32), steps=st.integers(1, 12), probes=st.booleans())
+def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(
+    seed: int, steps: int, probes: bool
+) -> None:
     chance = random.Random(seed)
-    feed, current = Feed(), dict[tuple[str, str], Obj]()
+    feed, current = Feed(probes=probes), dict[tuple[str, str], Obj]()
 
     def put(kind: str, key: str, obj: Obj | None) -> None:
         if obj is None:
@@ -293,7 +300,7 @@ def test_a_cluster_that_changes_is_taken_in_by_all_whom_it_concerns(seed: int, s
     for step in clusters:
         feed.summary()
         put(*step)
-    fresh = Feed()
+    fresh = Feed(probes=probes)
     for (kind, _), obj in current.items():
         fresh.put(kind, obj)
     found, expected = feed.summary(), fresh.summary()
