@@ -442,11 +442,11 @@ class Cache:
         """Grows whenever who waits, what is charged, or what the queues allow has changed."""
         return self._changes + self.pending.changes
 
-    def charged_to(self, queue: str) -> Iterator[tuple[Entry, Charge]]:
-        """The entries that are charged to a ClusterQueue itself, and with what."""
-        for uid in self._indexes.of_queue(queue):
+    def idle(self, queue: str) -> Iterator[tuple[Entry, Charge]]:
+        """The entries charged to a ClusterQueue itself of which not all is seen to run, and with what."""
+        for uid in self.running.idle(queue):
             charged = self.charges.get(uid)
-            if charged is not None and charged.queue == queue:
+            if charged is not None:
                 yield self.entries[uid], charged.charge
 
     def in_namespace(self, namespace: str) -> Iterator[Entry]:

@@ -67,7 +67,7 @@ class QueueUsage:
         """What does not run of all that is charged to a queue of the tree or to one below it."""
         idle, tree = Idle(), self._cache.resolved.tree
         for node in tree.subtree(tree.paths[queue][0]):
-            for entry, charge in self._cache.charged_to(tree.nodes[node].name):
+            for entry, charge in self._cache.idle(tree.nodes[node].name):
                 idle.add(entry.binding, charge, self._now_ms)
         return idle
 
