@@ -144,7 +144,7 @@ class Known:
         if line.group and is_held(binding) and not placed(binding):
             members = [one for one in self._bindings() if self._in_group(one, line)]
             held = [one for one in members if is_held(one)]
-            if len(held) < len(members) or len(held) < line.group_size:
+            if len(held) < len(members) or len(held) < self._size(line):
                 # Once it has started, who was taken back stands in line alone.
                 if was_taken_back(binding):
                     return [(binding, line)]
@@ -175,6 +175,11 @@ class Known:
         record = record_of(binding)
         return int(sum(record["requests"].values())) if record is not None else 0
 
+    def _size(self, line: SubmitLine) -> int:
+        """How many the group of the line has, as the largest of its members says."""
+        members = (self._line(one) for one in self._bindings() if self._in_group(one, line))
+        return max((one.group_size for one in members if one is not None), default=line.group_size)
+
     def _note_decision(self, binding: Obj, decision: Obj) -> None:
         """One of a group is released: who is to be with it is told by the digest of their uids."""
         line = self._line(binding)
@@ -195,7 +200,11 @@ class Known:
         other = self._line(binding)
         if other is None or other.group != line.group or other.skip:
             return False
-        if not is_held(binding) and record_of(binding) is None:
+        record = record_of(binding)
+        if record is not None and record.get("group", "") != line.group:
+            # It was released by itself, or with others.
+            return False
+        if not is_held(binding) and record is None:
             # Somebody let go of it by hand.
             return False
         of = self.world.binding(line.name)

@@ -146,7 +146,8 @@ class Numbers(Laws):
                 continue
             record, queue = record_of(binding), self._leads_to(binding)
             if record is not None and record.get("group"):
-                group = groups[record["queue"], line.group]
+                group = groups[record["queue"], record["group"]]
+                group["size"] = max(group["size"], line.group_size)
                 group["released"] += 1
                 group["decided"] = max(group["decided"], record.get("decision", {}).get("members", 0))
             if line.scheduler or not is_held(binding) or is_ended(binding):
@@ -163,13 +164,14 @@ class Numbers(Laws):
                     yield name
             elif queue and not (requeue and line.tries is not None and _tries(requeue) > line.tries):
                 if line.group:
-                    groups[queue, line.group]["taken back" if requeue else "new"] += 1
+                    group = groups[queue, line.group]
+                    group["taken back" if requeue else "new"] += 1
+                    group["size"] = max(group["size"], line.group_size)
                 else:
                     yield queue
-        for (queue, name), members in groups.items():
-            size = next(one.group_size for one in self.world.submitted.values() if one.group == name)
+        for (queue, _), members in groups.items():
             waiting = members["new"] + members["taken back"]
-            is_there = waiting + max(members["released"], members["decided"]) >= size
+            is_there = waiting + max(members["released"], members["decided"]) >= members["size"]
             is_first = is_there and not members["released"]
             if not is_first:
                 yield from [queue] * members["taken back"]

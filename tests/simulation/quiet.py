@@ -82,7 +82,7 @@ class Quiet(Known):
             found = [one for one in self._bindings() if self._in_group(one, line)]
             # What another scheduler is to place has a reason of its own, and is not waited for in vain.
             there = sum(not (of := self._line(one)) or not of.scheduler for one in found)
-            return "" if there < line.group_size else f"all {there} are there"
+            return "" if there < self._size(line) else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
             stated = self.world.binding(head.name) if head is not None and head.impossible else None
