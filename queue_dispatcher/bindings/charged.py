@@ -50,8 +50,7 @@ def reserved(state: State, binding: Binding) -> Requests:
     had: Requests = record.requests if record is not None else ()
     match state:
         case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
-            expected = state.copies if isinstance(state, Admitted) else 0
-            return largest(had, binding.demand.total(binding.copies(max(record.copies, expected))))
+            return largest(had, binding.demand.total(binding.copies(max(record.copies, state.copies))))
         case Adopted(copies=copies, restore=False) if not (binding.is_refused or binding.foreign_scheduler):
             return binding.demand.total(copies)
         case _:

@@ -7,7 +7,7 @@ from queue_dispatcher.bindings.admission import admitted_to, components_of, flav
 from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
 from queue_dispatcher.bindings.pods import counted, counted_record
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending
+from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending, Shrinking
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.queues import QueueCache
@@ -71,7 +71,7 @@ class Charging:
     def _copies(self, entry: Entry, record: AdmissionRecord | None) -> Copies | None:
         """How many clusters get all of the workload, and which may; None where it is one at most."""
         binding, state = entry.binding, entry.state
-        stated = state.copies if isinstance(state, Admitted | Adopted | Growing) else 1
+        stated = state.copies if isinstance(state, Admitted | Adopted | Growing | Shrinking) else 1
         count = binding.copies(max(stated, record.copies if record is not None else 1))
         if count == 1 or binding.placement is None:
             return None

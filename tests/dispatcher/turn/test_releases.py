@@ -1,7 +1,10 @@
 """What happens after a release: looked at or not, refused, placed, lost, and by whose clock."""
 
+import json
+
 import pytest
 
+from fairway.names import ADMISSION
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
@@ -512,3 +515,21 @@ def test_what_goes_to_clusters_that_joined_is_told() -> None:
     made.turn()
     view = Views(made.cache, made.state.view, made.now.day_ms).workload(made.entry("copied"))
     assert "2 clusters by now and was admitted for 1" in view.note
+
+
+def test_a_record_is_lowered_of_each_resource_for_itself() -> None:
+    """Forged to all GPUs there could be and to no cpu, it keeps nobody else of the flavor waiting."""
+    made = Plane({"m1": 10})
+    made.submit("forged", gpus=1)
+    made.turn()
+    made.place("forged", m1=1)
+
+    def forge(obj: Obj) -> None:
+        notes = obj["metadata"]["annotations"]
+        notes[ADMISSION] = json.dumps(json.loads(notes[ADMISSION]) | {"requests": {GPU: 2**63 - 1}})
+        obj["spec"]["replicaRequirements"]["resourceRequest"]["cpu"] = "1"
+
+    made.edit("forged", forge)
+    made.submit("other", gpus=8)
+    made.passes(3)
+    assert not made.is_held("other")
