@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairway.names import ADMISSION, QUEUE
-from queue_dispatcher.api.kinds import CLUSTER_QUEUES, SERVICE_CLASSES
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.cache.entry import RestartedNotice
@@ -15,7 +15,7 @@ from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.visibility.views import Views
-from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, service_class
+from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, flavor, service_class
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -582,3 +582,38 @@ def test_what_runs_stays_charged_where_it_was_admitted_though_that_queue_takes_i
 def charges(made: Plane) -> dict[str, int]:
     """GPUs by queue; empty for those of nobody's quota."""
     return {one.queue: sum(amount for _, amount in one.charge) for _, one in made.cache.charges}
+
+
+def test_a_flavor_that_is_renamed_keeps_what_was_released_charged() -> None:
+    made = Plane({"m1": 4})
+    made.submit("first", gpus=4)
+    made.turn()
+    made.feed(RESOURCE_FLAVORS, flavor("renamed", "m1"))
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"renamed": 4}))
+    made.cache.flavors.delete("m1")
+    made.submit("second", gpus=4)
+    made.passes(3)
+    assert made.is_held("second")
+    made.place("first", m1=1)
+    made.passes(3)
+    assert made.is_held("second")
+    assert charges(made) == {"main": 4}
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_flavors_that_a_record_makes_up_cost_nothing(held: bool) -> None:
+    """Each pair of flavor and resource that is known costs every turn a little, for ever."""
+    made = Plane({"m1": 4})
+    made.submit("forged")
+    made.turn()
+    made.place("forged", m1=1)
+    cells = len(made.cache.table)
+
+    def forge(obj: Obj) -> None:
+        obj["spec"] |= {"replicas": 2, "suspension": {"scheduling": held}}
+        rewritten(obj, flavors={GPU: [f"made-up-{at}" for at in range(9)]})
+
+    made.edit("forged", forge)
+    made.turn()
+    assert len(made.cache.table) == cells
+    assert charges(made) == {"main": 2}
