@@ -136,21 +136,27 @@ def _cases(scale: Scale, fleet: "_Fleet") -> list[Case]:
     )
     fleet.put_cluster(7)
     fleet.settled()
-    views = Views(cache, View(), NOW_MS)
     waiting = len(cache.pending.queues["q0"])
     for place, offset in (("first", 0), ("last", waiting - 100)):
-        pages = _took_ms(scale, partial(_page, views, offset))
+        pages = _took_ms(scale, partial(_page, cache, offset))
         cases.append(_case(scale, f"{place} 100 positions of {waiting:,}", pages, 50.0))
-    took = _took_ms(scale, lambda number: views.workloads("team-0", f"w{scale.placed + 2 * number + 1}"))
+    took = _took_ms(
+        scale, lambda number: _views(cache).workloads("team-0", f"w{scale.placed + 2 * number + 1}")
+    )
     cases.append(_case(scale, "one workload and its position", took, 50.0))
-    took = _took_ms(scale, lambda _: views.queues(in_flight=0, window=10, is_leader=True))
+    took = _took_ms(scale, lambda _: _views(cache).queues(in_flight=0, window=10, is_leader=True))
     cases.append(_case(scale, "all queues with their numbers", took, None))
     fleet.lead()
     return [*cases, _Steady(fleet, scale.rounds).case(scale)]
 
 
-def _page(views: Views, offset: int, _: int) -> None:
-    views.queue("q0", offset, 100)
+def _views(cache: Cache) -> Views:
+    """As for each question: what another has worked out is not at hand."""
+    return Views(cache, View(), NOW_MS)
+
+
+def _page(cache: Cache, offset: int, _: int) -> None:
+    _views(cache).queue("q0", offset, 100)
 
 
 class _Fleet:

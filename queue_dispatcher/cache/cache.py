@@ -58,7 +58,7 @@ from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
-from queue_dispatcher.ledger.cells import Cell, CellTable
+from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
 from queue_dispatcher.workloads.placement import Placement
@@ -441,6 +441,13 @@ class Cache:
     def changes(self) -> int:
         """Grows whenever who waits, what is charged, or what the queues allow has changed."""
         return self._changes + self.pending.changes
+
+    def idle(self, queue: str) -> Iterator[tuple[Entry, Charge]]:
+        """The entries charged to a ClusterQueue itself of which not all is seen to run, and with what."""
+        for uid in self.running.idle(queue):
+            charged = self.charges.get(uid)
+            if charged is not None:
+                yield self.entries[uid], charged.charge
 
     def in_namespace(self, namespace: str) -> Iterator[Entry]:
         """The entries of a namespace; of cluster-scoped bindings those of none."""

@@ -4,10 +4,11 @@ What was admitted or adopted, where it is, since when and until when at the late
 whether it may be displaced. Release window, kicks, start timeouts and views read from here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+from queue_dispatcher.bindings.progress import pods_at
 from queue_dispatcher.bindings.state import (
     Admitted,
     Growing,
@@ -59,6 +60,8 @@ class RunningSet:
         self.outgrown: set[str] = set()
         """Released, and held again because it grew before any of it was placed."""
         self._running: dict[str, Running] = {}
+        # By the queue that is charged, those of which not all is seen to run.
+        self._idle: dict[str, set[str]] = {}
 
     def __len__(self) -> int:
         return len(self._running)
@@ -69,6 +72,10 @@ class RunningSet:
     def get(self, uid: str) -> Running | None:
         """What is known of one; None if it is charged nothing."""
         return self._running.get(uid)
+
+    def idle(self, queue: str) -> Collection[str]:
+        """Those charged to the queue itself of which not all is seen to run."""
+        return self._idle.get(queue, ())
 
     def is_starting(self, uid: str) -> bool:
         """Whether it is released and lacks a place."""
@@ -89,10 +96,12 @@ class RunningSet:
         is_growing = isinstance(entry.state, Growing) and not is_assumed
         _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
+        self._forget(uid)
         if charged is None:
-            self._running.pop(uid, None)
             return
         binding = entry.binding
+        if binding.progress.idle or not any(pods_at(binding.demand, share) for share in binding.placed):
+            self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
         self._running[uid] = Running(
             uid,
@@ -110,7 +119,14 @@ class RunningSet:
         started = (self.retried, self.starting)
         for uids in (self.in_flight, self.parked, self.unobserved, self.outgrown, *started):
             uids.discard(uid)
-        self._running.pop(uid, None)
+        self._forget(uid)
+
+    def _forget(self, uid: str) -> None:
+        before = self._running.pop(uid, None)
+        if before is not None and uid in (idle := self._idle.get(before.charged.queue, set())):
+            idle.discard(uid)
+            if not idle:
+                del self._idle[before.charged.queue]
 
 
 def phase_of(entry: Entry) -> Phase | None:

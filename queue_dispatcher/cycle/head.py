@@ -130,7 +130,7 @@ class QueueHead:
         self._left.slack(self.first, bounds)
 
     def share(self, headroom: Headroom, fit: Fit) -> int:
-        """The queue's own share with an item charged so; of ``found`` kept while its balances are the same."""
+        """The queue's own share with an item charged so; ``found`` keeps it while its balances stay."""
         ledger = headroom.ledger
         if headroom.changes or fit is not self.found:
             return ledger.share_at(self.name, fit.alternative.charge, 0)

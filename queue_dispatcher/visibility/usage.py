@@ -45,12 +45,11 @@ class QueueUsage:
                         available=max(0, left),
                     )
 
-    def with_idle(self, queue: ClusterQueue) -> Iterable[Usage]:
-        """The same, with how much of it does not run, for which all that is charged is looked at."""
-        idle = self.idle.cells(queue.name)
+    def with_idle(self, queue: ClusterQueue, idle: Idle) -> Iterable[Usage]:
+        """The same, with how much of it does not run."""
         for usage in self.of(queue):
             cell = self._cache.table.cell(usage.flavor, usage.resource)
-            yield msgspec.structs.replace(usage, not_running=idle.get(cell, 0))
+            yield msgspec.structs.replace(usage, not_running=idle.cells.get(cell, 0))
 
     def orphan(self, name: str, admitted: int) -> QueueView:
         """A queue that is gone and of which so many workloads run on."""
@@ -64,14 +63,12 @@ class QueueUsage:
         stopped = f"there is no ClusterQueue {name}; what it has admitted runs on, charged to no quota"
         return QueueView(name, stopped=stopped, admitted=admitted, usage=usage)
 
-    @cached_property
-    def idle(self) -> Idle:
-        """What is charged and does not run."""
-        idle = Idle()
-        for uid, charged in self._cache.charges:
-            if charged.queue:
-                queues = self.with_those_above(charged.queue)
-                idle.add(self._cache.entries[uid].binding, charged.charge, queues, self._now_ms)
+    def idle(self, queue: str) -> Idle:
+        """What does not run of all that is charged to a queue of the tree or to one below it."""
+        idle, tree = Idle(), self._cache.resolved.tree
+        for node in tree.subtree(tree.paths[queue][0]):
+            for entry, charge in self._cache.idle(tree.nodes[node].name):
+                idle.add(entry.binding, charge, self._now_ms)
         return idle
 
     def with_those_above(self, name: str) -> Iterator[str]:

@@ -207,6 +207,7 @@ class Views:
             *without_effect(queue),
         )
         shares = self._cache.charges.ledger.share(name, ())
+        idle = self._usage.idle(name)
         return QueueView(
             name=name,
             parent=queue.parent,
@@ -217,10 +218,10 @@ class Views:
             pending=sum(waiting.values()),
             admitted=admitted,
             share_milli=shares[0] * 1000 // SHARE_ONE if shares else 0,
-            usage=list(self._usage.with_idle(queue)),
+            usage=list(self._usage.with_idle(queue, idle)),
             waiting=waiting,
             workloads=workloads or [],
-            behind_s=self._usage.idle.behind_s(name),
+            behind_s=idle.behind_s,
         )
 
     def _orphans(self, admitted: Mapping[str, int]) -> list[str]:

@@ -258,10 +258,12 @@ class _Run:
         self._timer = self.process.host.timeline.at(at_ms, lambda: self.process.act(self._cycle))
 
     def _cycle(self) -> None:
-        if not self.turns.is_turning:
-            self._is_woken = False
-            self._replica.turned(self._replica.name)
-            self._go_on(self.turns.take())
+        if self.turns.is_turning:
+            self._is_woken = True
+            return
+        self._is_woken = False
+        self._replica.turned(self._replica.name)
+        self._go_on(self.turns.take())
 
     def _go_on(self, steps: Iterator[None]) -> None:
         """Take steps of a turn; after some of them others have their turn first."""

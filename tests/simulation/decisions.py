@@ -125,4 +125,5 @@ class Decisions(Numbers):
 
     def _weights(self) -> dict[str, int]:
         objects = self.world.api.collection("clusterqueues").objects.values()
-        return {one["metadata"]["name"]: 1000 * int(at(one, "spec", "weight", default=1)) for one in objects}
+        # None is 1, and so is 0, which is refused.
+        return {one["metadata"]["name"]: 1000 * (int(at(one, "spec", "weight") or 0) or 1) for one in objects}

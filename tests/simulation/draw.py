@@ -58,7 +58,7 @@ def draw(seed: int) -> Story:
     queues = [f"q{number}" for number in range(rng.randint(1, 4))]
     parent = "all" if rng.random() < 0.5 else ""
     if parent:
-        story = story.queue(parent, gpus=0)
+        story = story.queue(parent, gpus=random.Random(f"root of {seed}").choice((0, 0, 0, 2, 4)))
     for name in queues:
         story = story.queue(
             name,
@@ -199,8 +199,21 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         story = story.dependency("settings", at_s=rng.randint(0, story.until_s))
     if rng.random() < 0.1:
         name, at_s = rng.choice(clusters), rng.randint(0, story.until_s - 15)
+        if not any(line.share for line in story.of(QueueLine)) and rng.random() < 0.5:
+            # Also while it does not answer, and Karmada has said so.
+            story = story.fault("cluster_lost", at_s=at_s, for_s=60, whom=name)
+            at_s += 40
         barred, open_ = ('[{"key": "example.com/barred", "effect": "NoSchedule"}]', "null")
         for taints, since_s in ((barred, 0), (open_, rng.randint(3, 15))):
             body = f'{{"spec": {{"taints": {taints}}}}}'
             story = story.write(name, kind="clusters", body=body, at_s=at_s + since_s)
+    if rng.random() < 0.05:
+        # In the midst of the release of a group.
+        above = {line.parent for line in story.of(QueueLine)}
+        queue = rng.choice([line.name for line in story.of(QueueLine) if line.name not in above])
+        at_s = rng.randint(0, story.until_s - 10)
+        for number in range(3):
+            story = story.submit(f"half{number}", queue, group="half", group_size=3, at_s=at_s)
+        kind: FaultKind = rng.choice(("kill_before_write", "kill_after_write"))
+        story = story.fault(kind, at_s=at_s, for_s=20, amount=rng.randint(1, 3))
     return story

@@ -17,6 +17,7 @@ from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.progress import pods_at
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
@@ -240,6 +241,13 @@ def test_incremental_equals_recomputed(seed: int, steps: int, looks: int) -> Non
     found, expected = feed.summary(), fresh.summary()
     assert found["ledger"] == found["recomputed"]
     entries, charges = feed.cache.entries, feed.cache.charges
+    idle = {
+        uid
+        for uid, charge in charges
+        if (of := entries[uid].binding).progress.idle or not any(pods_at(of.demand, one) for one in of.placed)
+    }
+    queues = {charge.queue for _, charge in charges}
+    assert idle == {entry.uid for queue in queues for entry, _ in feed.cache.idle(queue)}
     assert dict(feed.cache.tally) == Counter(standing_of(e, charges.get(uid)) for uid, e in entries.items())
     for part, value in expected.items():
         assert found[part] == value, part
