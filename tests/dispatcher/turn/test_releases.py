@@ -14,6 +14,7 @@ from queue_dispatcher.cache.objects import NAMESPACES
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, flavor, service_class
 from tests.dispatcher.turn.builders import Plane
@@ -543,25 +544,26 @@ ONLY_BLUE: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "blue
 
 
 @pytest.mark.parametrize(
-    ("selector", "leads", "charged"),
+    ("selector", "leads", "charged", "told"),
     [
-        pytest.param(ONLY_BLUE, "main", {"main": 9}, id="forged: it never took the namespace"),
-        pytest.param(ONLY_BLUE, "gone", {"": 9}, id="forged, and leading to no queue"),
-        pytest.param({}, "main", {"theirs": 9}, id="its LocalQueue is gone"),
+        pytest.param(ONLY_BLUE, "main", {"main": 9}, "in queue main,", id="forged"),
+        pytest.param(ONLY_BLUE, "gone", {"": 9}, "in nobody's quota,", id="forged, and leading to no queue"),
+        pytest.param({}, "main", {"theirs": 9}, "in queue theirs,", id="its LocalQueue is gone"),
     ],
 )
 def test_a_record_charges_no_queue_that_cannot_have_admitted_it(
-    selector: dict[str, Any], leads: str, charged: dict[str, int]
+    selector: dict[str, Any], leads: str, charged: dict[str, int], told: str
 ) -> None:
     made = Plane({"m1": 20})
     made.feed(NAMESPACES, {"metadata": {"name": "team", "labels": {"team": "red"}}})
     made.feed(CLUSTER_QUEUES, cluster_queue("theirs", {"m1": 10}, **selector))
     made.submit("forged", gpus=9)
     made.turn()
-    made.edit("forged", lambda obj: rewritten(obj, queue="theirs"))
+    made.edit("forged", lambda obj: rewritten(obj, queue="theirs", localQueue="theirs"))
     made.edit("forged", lambda obj: obj["metadata"]["labels"].update({QUEUE: leads}))
     made.passes(3)
     assert charges(made) == charged
+    assert f"it counts {told}" in notes_of(made.entry("forged"), made.now.day_ms)
     made.feed(CLUSTER_QUEUES, cluster_queue("theirs", {"m1": 10}))
     made.turn()
     assert charges(made) == {"theirs": 9}
