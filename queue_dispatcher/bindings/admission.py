@@ -17,7 +17,14 @@ from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge
-from queue_dispatcher.workloads.charge import NOWHERE, AdmittedTo, Copies, FlavorsByResource, charge_of
+from queue_dispatcher.workloads.charge import (
+    NOWHERE,
+    AdmittedTo,
+    Copies,
+    FlavorsByResource,
+    charge_of,
+    still_there,
+)
 from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import Parts, Reaches, alternatives, offered
 
@@ -86,7 +93,8 @@ def growth_flavors(
 ) -> Flavors:
     """The flavors that growth keeps to: those of the record, or where an adopted workload is placed."""
     if state.record is not None:
-        return state.record.flavors
+        stated = dict(state.record.flavors)
+        return tuple(still_there(stated, offered(queue), reaches).items())
     return placed_flavors(binding, queue, reaches, table)
 
 

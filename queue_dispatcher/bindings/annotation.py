@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-MAX_TEXT = 65_536
-"""Characters; an annotation longer than this was not written by us."""
+MAX_TEXT = 262_144
+"""Characters; Kubernetes takes no more of all annotations of an object together."""
 
 _T = TypeVar("_T")
 _ENCODER = msgspec.json.Encoder(order="sorted")

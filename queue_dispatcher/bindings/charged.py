@@ -17,12 +17,13 @@ from queue_dispatcher.workloads.demand import Requests, largest
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
-def charged_queue(binding: Binding, queue: Resolved | Reason) -> str:
+def charged_queue(binding: Binding, queue: Resolved | Reason, *, is_credible: bool = True) -> str:
     """The ClusterQueue that is charged: the record's, else the binding's own; empty where there is none.
 
     A workload whose queue label was changed after admission stays with the queue that admitted it.
+    ``is_credible``: whether that queue can have admitted it, by `queue_of.may_be_charged`.
     """
-    if binding.record is not None:
+    if binding.record is not None and is_credible:
         return binding.record.queue
     return queue.cluster_queue if isinstance(queue, Resolved) else ""
 
@@ -50,8 +51,7 @@ def reserved(state: State, binding: Binding) -> Requests:
     had: Requests = record.requests if record is not None else ()
     match state:
         case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
-            expected = state.copies if isinstance(state, Admitted) else 0
-            return largest(had, binding.demand.total(binding.copies(max(record.copies, expected))))
+            return largest(had, binding.demand.total(binding.copies(max(record.copies, state.copies))))
         case Adopted(copies=copies, restore=False) if not (binding.is_refused or binding.foreign_scheduler):
             return binding.demand.total(copies)
         case _:

@@ -10,8 +10,9 @@ ours says that it was admitted, and where it is placed.
     no      yes   yes      taken back by us: `Reassert`, for Karmada placed it once more from its own queue
                            (`Adopted` and restored where clearing would leave pods behind); else it was
                            adopted: `Growing` if it wants more than it has, `HeldWithin` if not
-    yes     no    any      `Admitted`, or `Shrinking` if it wants less than the record says
-    yes     yes   any      `Growing` if it wants more than it has, else `HeldWithin`
+    yes     no    any      `Admitted`, or `Shrinking` if it wants less of anything than the record says
+    yes     yes   any      `Growing` if it wants more than it has (`Shrinking` first, if less of something),
+                           else `HeldWithin`
 
 What is held by us and is not to be held (skipped, not in scope any more, or held at the door only because it
 had to be looked at) is `HeldWithin` whatever its row, and so let go of.
@@ -49,7 +50,7 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.cycle.reasons import Reason, foreign_scheduler, unreadable
 from queue_dispatcher.workloads.demand import Placed as Share
-from queue_dispatcher.workloads.demand import beyond, largest
+from queue_dispatcher.workloads.demand import beyond, largest, smallest
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
 
@@ -138,15 +139,25 @@ def _recorded(
         record, replicas=binding.demand.replicas, copies=copies, requests=wanted, not_before_ms=0
     )
     more_pods = binding.demand.replicas > record.replicas
+    # Of each resource for itself: wanting more of one must not keep what is not wanted of another.
+    lowered = replace(
+        record,
+        replicas=min(record.replicas, binding.demand.replicas),
+        requests=smallest(record.requests, wanted),
+    )
     if not binding.is_held:
+        more_copies = copies if copies > binding.copies(record.copies) else 0
         is_less = not more_pods and not beyond(wanted, record.requests)
-        if is_less and as_wanted != record:
-            return Shrinking(as_wanted, phase)
-        return Admitted(record, phase, copies if copies > binding.copies(record.copies) else 0)
+        stands = as_wanted if is_less else lowered
+        if stands != record:
+            return Shrinking(stands, phase, more_copies)
+        return Admitted(record, phase, more_copies)
     need = beyond(wanted, largest(record.requests, binding.demand.held(binding.placed)))
     runs_as_wanted = binding.demand.is_set and bool(binding.placed)
     if not need and (runs_as_wanted or not more_pods):
         return HeldWithin(as_wanted)
+    if lowered != record:
+        return Shrinking(lowered, phase)
     stopped = _stranger(binding) or (queue.stopped if isinstance(queue, Resolved) else None)
     return Growing(
         record,

@@ -32,7 +32,8 @@ MAX_COPIES = 100_000
 MAX_TRIES = 2**31 - 2
 MAX_MEMBERS = 2**31 - 1
 MAX_RESOURCES = 256
-MAX_FLAVORS = 256
+MAX_FLAVORS = 16 * 32 * 8
+"""As many as a ClusterQueue can offer: resources by flavors of a group, by groups."""
 MAX_COMPONENT_FLAVORS = 4096
 
 Flavors = tuple[tuple[str, tuple[str, ...]], ...]

@@ -137,13 +137,16 @@ class HeldWithin:
 
 @dataclass(frozen=True, slots=True)
 class Shrinking:
-    """Wants less than the record says: one write lowers it (`patches.shrink`), then quota comes back.
+    """Wants less of something than the record says: one write lowers it (`patches.shrink`), then quota comes
+    back; a hold stays.
 
-    ``record``: as it is to stand. Until it is written the old record is charged.
+    ``record``: as it is to stand. Until it is written the old record is charged, for by that the workload
+    would be let go if it were scaled up and held before. ``copies``: as in `Admitted`.
     """
 
     record: AdmissionRecord
     phase: Phase
+    copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

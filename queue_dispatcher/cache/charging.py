@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.admission import admitted_to, components_of, flavors_of
-from queue_dispatcher.bindings.charged import charged_queue, is_charged, reserved
+from queue_dispatcher.bindings.charged import is_charged, reserved
 from queue_dispatcher.bindings.pods import counted, counted_record
 from queue_dispatcher.bindings.record import AdmissionRecord
-from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending
+from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, Pending, Shrinking
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.fleet import Fleet
 from queue_dispatcher.cache.queues import QueueCache
@@ -39,7 +39,7 @@ class Charging:
         record = entry.record or entry.binding.record
         if entry.record is None and not is_charged(state, entry.binding):
             return "", ()
-        queue = record.queue if record is not None else charged_queue(entry.binding, entry.queue)
+        queue = entry.record.queue if entry.record is not None else entry.charged_queue
         known = self._queues.queues.cluster_queues.get(queue)
         offers = self._offers(known) if known is not None else {}
         binding = counted(entry.binding, offers)
@@ -71,7 +71,7 @@ class Charging:
     def _copies(self, entry: Entry, record: AdmissionRecord | None) -> Copies | None:
         """How many clusters get all of the workload, and which may; None where it is one at most."""
         binding, state = entry.binding, entry.state
-        stated = state.copies if isinstance(state, Admitted | Adopted | Growing) else 1
+        stated = state.copies if isinstance(state, Admitted | Adopted | Growing | Shrinking) else 1
         count = binding.copies(max(stated, record.copies if record is not None else 1))
         if count == 1 or binding.placement is None:
             return None

@@ -47,17 +47,19 @@ class Pause(NamedTuple):
 class Entry:
     """A binding and all that the dispatcher knows of it; only the cache changes it.
 
-    ``state``, ``queue``, ``facts`` and ``priority`` follow from the binding. ``record``: of the admission
-    under way, which counts as made. ``line``: the queue in which its item waits, empty if none does.
-    ``waits``: why it cannot be admitted whatever room there is. ``retry_ms``: not to be written before, epoch
-    milliseconds; ``failures``: how often writing failed in a row; ``note``: what the failure was.
-    ``growing_ms``: when a growth that waits was first seen, epoch milliseconds, 0 without one. ``pause``:
-    before its next try. ``seen``: of its present release.
+    ``state``, ``queue``, ``facts`` and ``priority`` follow from the binding. ``charged_queue``: of its
+    written record, or of what was adopted. ``record``: of the admission under way, which counts as made.
+    ``line``: the queue in which its item waits, empty if none does. ``waits``: why it cannot be admitted
+    whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
+    often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
+    was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
+    present release.
     """
 
     __slots__ = (
         "admission",
         "binding",
+        "charged_queue",
         "facts",
         "failures",
         "group",
@@ -83,6 +85,7 @@ class Entry:
         self.binding = binding
         self.state: State = Foreign()
         self.queue: Resolved | Reason = NOT_LOOKED_AT
+        self.charged_queue = ""
         self.facts = TemplateFacts()
         self.priority = Priority()
         self.admission: Admission | None = None

@@ -75,7 +75,9 @@ class Indexes:
 
     def leads_to(self, entry: Entry) -> None:
         """The entry may lead to another queue than before, or be charged to one."""
-        names = dict.fromkeys(filter(None, (queue_name(entry), charged_name(entry))))
+        record = entry.binding.record
+        stated = record.queue if record is not None else ""
+        names = dict.fromkeys(filter(None, (queue_name(entry), charged_name(entry), stated)))
         queues = tuple(names)
         before = self._queue_of.get(entry.uid, ())
         if queues == before:
@@ -115,9 +117,10 @@ def queue_name(entry: Entry) -> str:
 
 
 def charged_name(entry: Entry) -> str:
-    """The ClusterQueue of its record, made or being made; empty without one."""
-    record = entry.record or entry.binding.record
-    return record.queue if record is not None else ""
+    """The ClusterQueue that its record, made or being made, is charged to; empty without one."""
+    if entry.record is not None:
+        return entry.record.queue
+    return entry.charged_queue if entry.binding.record is not None else ""
 
 
 def _template(entry: Entry) -> tuple[Kind, str]:

@@ -6,6 +6,7 @@ from fairway.names import QUEUEING
 from fairway.scope import Queueing, Reach, Scope
 from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.charged import charged_queue
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.phase import Moment, follow, phase
 from queue_dispatcher.bindings.state import Foreign, Growing, Pending, State, Unresolved
@@ -17,7 +18,7 @@ from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.templates import Templates
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.workloads.priority import PriorityNames, priority_of
-from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, queue_of
+from queue_dispatcher.workloads.queue_of import QueueNames, Resolved, may_be_charged, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 _FOREIGN = Foreign()
@@ -51,8 +52,8 @@ class Interpreter:
             self._templates.kind_of(binding.workload)
 
     def read(self, entry: Entry, now: Moment) -> State:
-        """The state of the entry's binding now; notes its queue, its template's facts, its priority and what
-        is seen of its release on it.
+        """The state of the entry's binding now; notes its queue and the one that is charged, its template's
+        facts, its priority and what is seen of its release on it.
         """
         binding = entry.binding
         seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms)
@@ -66,6 +67,8 @@ class Interpreter:
         names = QueueNames(binding.queue, facts, policy, namespace.default_queue)
         queue = queue_of(binding.namespace, namespace.labels, names, self._queues.queues)
         queue = entry.queue = self._as_far_as_read(queue, binding.namespace)
+        is_credible = self._is_credible(binding)
+        entry.charged_queue = charged_queue(binding, queue, is_credible=is_credible)
         stated = PriorityNames(
             service_class=binding.service_class or facts.service_class,
             local_queue_class=queue.default_class if isinstance(queue, Resolved) else "",
@@ -78,7 +81,7 @@ class Interpreter:
         )
         seen_ms = entry.growing_ms or now.day_ms
         state = read_state(
-            binding,
+            binding if is_credible else _led_to(binding, queue),
             template,
             queue,
             in_scope=self._is_in_scope(binding, names, is_template_known=isinstance(template, TemplateFacts)),
@@ -119,6 +122,14 @@ class Interpreter:
             return True
         return self._scope.includes(subject, reach, named_elsewhere=names.is_named)
 
+    def _is_credible(self, binding: Binding) -> bool:
+        """Whether the queue of its record can have admitted it, as far as is known."""
+        record, name = binding.record, binding.namespace
+        if record is None or not self._queues.knows_namespace(name):
+            return True
+        labels = self._queues.namespace(name).labels
+        return may_be_charged(record.queue, name, labels, self._queues.queues)
+
     def _as_far_as_read(self, queue: Resolved | Reason, namespace: str) -> Resolved | Reason:
         """The queue, with what cannot be known of it for want of a permission."""
         queues = self._queues
@@ -152,6 +163,14 @@ def _pause(entry: Entry, state: State, now: Moment) -> Pause:
 
 def _is_scheduled(binding: Binding) -> bool:
     return binding.is_workload and binding.placement is not None
+
+
+def _led_to(binding: Binding, queue: Resolved | Reason) -> Binding:
+    """The binding as if the queue that it leads to had admitted it."""
+    if binding.record is None or not isinstance(queue, Resolved):
+        return binding
+    own = replace(binding.record, queue=queue.cluster_queue, local_queue=queue.local_queue)
+    return replace(binding, admission=own)
 
 
 def _priority_class(binding: Binding) -> str:

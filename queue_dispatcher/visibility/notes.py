@@ -18,6 +18,7 @@ from queue_dispatcher.bindings.state import (
     Unplaced,
 )
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.indexes import charged_name
 from queue_dispatcher.cycle.reasons import Reason, left_alone
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -98,7 +99,9 @@ def _moved(entry: Entry) -> Iterator[str]:
     record = entry.record or entry.binding.record
     if record is None or not isinstance(entry.state, _RECORDED):
         return
-    queue, until = entry.queue, f"it counts in queue {record.queue}, growth included, until it ends"
+    queue, charged = entry.queue, charged_name(entry)
+    where = f"in queue {charged}" if charged else "in nobody's quota"
+    until = f"it counts {where}, growth included, until it ends"
     if isinstance(queue, Resolved):
         if (queue.cluster_queue, queue.local_queue) != (record.queue, record.local_queue):
             named = queue.local_queue or queue.cluster_queue

@@ -68,9 +68,11 @@ def charge_of(
 
     ``reserved``: what it was admitted with, or for one that was not, what it is expected to hold; empty to
     charge no more than what is placed. ``admitted_to``: the flavors of the record, or of the best
-    alternative, by resource. ``offered``: the flavors of its queue, by resource; a resource that is neither
-    admitted to a flavor nor offered is not charged. ``copies``: None for a workload that is divided.
+    alternative, by resource; those that are gone do not count. ``offered``: the flavors of its queue, by
+    resource; a resource that is neither admitted to a flavor nor offered is not charged. ``copies``: None for
+    a workload that is divided.
     """
+    admitted_to = _still_there(admitted_to, offered, reaches)
     at = _Placing(tuple(placed), finished, admitted_to, offered, reaches)
     wanted, held = dict(reserved), dict(demand.held(at.placed))
     total: dict[tuple[str, str], int] = {}
@@ -95,6 +97,29 @@ def charge_of(
         sorted(
             (table.cell(flavor, resource), amount) for (flavor, resource), amount in total.items() if amount
         )
+    )
+
+
+def still_there(
+    flavors: FlavorsByResource, offered: FlavorsByResource, reaches: Reaches
+) -> FlavorsByResource:
+    """Those of a record's flavors that are: the queue offers them, or there is such a ResourceFlavor.
+
+    Of one that was renamed or deleted there is no quota to keep, and a record may be edited to name any
+    number.
+    """
+    if all(name in reaches for names in flavors.values() for name in names):
+        return flavors
+    return {
+        resource: tuple(name for name in names if name in reaches or name in offered.get(resource, ()))
+        for resource, names in flavors.items()
+    }
+
+
+def _still_there(admitted_to: AdmittedTo, offered: FlavorsByResource, reaches: Reaches) -> AdmittedTo:
+    return AdmittedTo(
+        still_there(admitted_to.flavors, offered, reaches),
+        {name: still_there(flavors, offered, reaches) for name, flavors in admitted_to.components.items()},
     )
 
 

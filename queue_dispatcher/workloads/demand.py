@@ -113,6 +113,12 @@ def largest(one: Requests, other: Requests) -> Requests:
     return tuple(sorted(total.items()))
 
 
+def smallest(one: Requests, other: Requests) -> Requests:
+    """The smaller of both amounts, for each resource."""
+    limit = dict(other)
+    return tuple((name, min(amount, limit[name])) for name, amount in one if name in limit)
+
+
 def beyond(wanted: Requests, had: Requests) -> Requests:
     """What is wanted in excess of what is there already; resources that are not, are left out."""
     left: Mapping[str, int] = dict(had)

@@ -86,6 +86,21 @@ def queue_of(
     )
 
 
+def may_be_charged(cluster_queue: str, namespace: str, labels: Mapping[str, str], queues: Queues) -> bool:
+    """Whether a workload of the namespace can have been admitted to the ClusterQueue, whoever wrote so.
+
+    It can where the queue takes the namespace, and where it did once: a LocalQueue still leads there, or the
+    queue is gone. What is in no namespace can have been admitted to any.
+    """
+    known = queues.cluster_queues.get(cluster_queue)
+    if known is None or not namespace or known.takes(labels):
+        return True
+    return any(
+        local.namespace == namespace and local.cluster_queue == cluster_queue
+        for local in queues.local_queues.values()
+    )
+
+
 def _cluster_scoped(names: QueueNames, queues: Queues) -> Resolved | Reason:
     name = names.binding or names.policy
     if not name:

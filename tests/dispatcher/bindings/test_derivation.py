@@ -26,6 +26,7 @@ from queue_dispatcher.bindings.state import (
 )
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found, queue_stopped, unreadable
+from queue_dispatcher.workloads.demand import Requests
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS, TemplateFacts
 from tests.dispatcher.bindings.builders import (
@@ -287,6 +288,38 @@ class TestShrinking:
     def test_a_record_edited_upwards_comes_down_again(self) -> None:
         one = binding(held=False, record=record(4, gpus=800), placed={"a": 4})
         assert state(one) == Shrinking(record(4), Placed())
+
+    @pytest.mark.parametrize("held", [False, True])
+    @pytest.mark.parametrize(
+        ("replicas", "each", "lowered", "pods"),
+        [
+            # less of one resource, more of another
+            (4, {GPU: "1", "cpu": "2"}, ((GPU, 4), ("cpu", 4_000)), 4),
+            # none of one, more of another
+            (4, {"cpu": "2"}, (("cpu", 4_000),), 4),
+            # more pods that want less
+            (6, {GPU: "1", "cpu": "1"}, ((GPU, 6), ("cpu", 4_000)), 4),
+            # fewer pods that want more
+            (3, {GPU: "1", "cpu": "2"}, ((GPU, 3), ("cpu", 4_000)), 3),
+        ],
+    )
+    def test_each_resource_comes_down_though_more_of_another_is_wanted(
+        self, held: bool, replicas: int, each: dict[str, str], lowered: Requests, pods: int
+    ) -> None:
+        had = record(4, requests=((GPU, 8), ("cpu", 4_000)))
+        spec = {"replicaRequirements": {"resourceRequest": each}}
+        found = state(binding(replicas=replicas, held=held, record=had, spec=spec))
+        assert isinstance(found, Shrinking)
+        assert found.record == record(pods, requests=tuple(sorted(lowered)))
+        again = state(binding(replicas=replicas, held=held, record=found.record, spec=spec))
+        assert isinstance(again, Growing if held else Admitted)
+
+    def test_a_copy_more_than_was_admitted_is_charged_while_the_record_is_lowered(self) -> None:
+        had = record(4, copies=2, requests=(("cpu", 9), (GPU, 16)))
+        one = binding(held=False, record=had, placed={"a": 4, "b": 4}, spec=DUPLICATED)
+        found = state(one, copies=3)
+        assert found == Shrinking(record(4, copies=2), Placed(), copies=3)
+        assert dict(reserved(found, one))[GPU] == 24
 
     def test_a_record_edited_downwards_saves_nothing(self) -> None:
         one = binding(held=False, record=record(4, gpus=1), placed={"a": 4})

@@ -158,7 +158,6 @@ def test_a_state_agrees_with_the_facts_that_it_is_derived_from(
             assert kept == one.record
         case Shrinking(record=lower):
             assert one.record is not None
-            assert not one.is_held
             assert not beyond(lower.requests, one.record.requests)
             assert lower != one.record
         case Growing(need=need, demand=demand, enqueued_ms=enqueued_ms):

@@ -20,7 +20,7 @@ from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.cache.objects import TemplateObject
+from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
@@ -87,6 +87,7 @@ class Plane:
             LOCAL_QUEUES.name: queues.local_queues,
             SERVICE_CLASSES.name: queues.service_classes,
             JOBS.name: jobs,
+            NAMESPACES.name: queues.known_namespaces,
         }
         for kind, obj in self._fed:
             self._sinks[kind.name].upsert(_as(kind, obj))

@@ -1,19 +1,22 @@
 """What happens after a release: looked at or not, refused, placed, lost, and by whose clock."""
 
 import json
+from typing import Any
 
 import pytest
 
-from fairway.names import ADMISSION, REQUEUE
-from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from fairway.names import ADMISSION, QUEUE, REQUEUE
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
 from queue_dispatcher.cache.entry import RestartedNotice
+from queue_dispatcher.cache.objects import NAMESPACES
 from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.views import Views
-from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, service_class
+from tests.dispatcher.scenarios.objects import GPU, Obj, cluster, cluster_queue, flavor, service_class
 from tests.dispatcher.turn.builders import Plane
 
 HOUR_MS = 3_600_000
@@ -548,3 +551,104 @@ def test_what_goes_to_clusters_that_joined_is_told() -> None:
     made.turn()
     view = Views(made.cache, made.state.view, made.now.day_ms).workload(made.entry("copied"))
     assert "2 clusters by now and was admitted for 1" in view.note
+
+
+def rewritten(obj: Obj, **fields: object) -> None:
+    """Its record is edited."""
+    notes = obj["metadata"]["annotations"]
+    notes[ADMISSION] = json.dumps(json.loads(notes[ADMISSION]) | fields)
+
+
+def test_a_record_is_lowered_of_each_resource_for_itself() -> None:
+    """Forged to all GPUs there could be and to no cpu, it keeps nobody else of the flavor waiting."""
+    made = Plane({"m1": 10})
+    made.submit("forged", gpus=1)
+    made.turn()
+    made.place("forged", m1=1)
+
+    made.edit("forged", lambda obj: rewritten(obj, requests={GPU: 2**63 - 1}))
+    made.edit("forged", lambda obj: obj["spec"]["replicaRequirements"]["resourceRequest"].update(cpu="1"))
+    made.submit("other", gpus=8)
+    made.passes(3)
+    assert not made.is_held("other")
+
+
+ONLY_BLUE: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "blue"}}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "leads", "charged", "told"),
+    [
+        pytest.param(ONLY_BLUE, "main", {"main": 9}, "in queue main,", id="forged"),
+        pytest.param(ONLY_BLUE, "gone", {"": 9}, "in nobody's quota,", id="forged, and leading to no queue"),
+        pytest.param({}, "main", {"theirs": 9}, "in queue theirs,", id="its LocalQueue is gone"),
+    ],
+)
+def test_a_record_charges_no_queue_that_cannot_have_admitted_it(
+    selector: dict[str, Any], leads: str, charged: dict[str, int], told: str
+) -> None:
+    made = Plane({"m1": 20})
+    made.feed(NAMESPACES, {"metadata": {"name": "team", "labels": {"team": "red"}}})
+    made.feed(CLUSTER_QUEUES, cluster_queue("theirs", {"m1": 10}, **selector))
+    made.submit("forged", gpus=9)
+    made.turn()
+    made.edit("forged", lambda obj: rewritten(obj, queue="theirs", localQueue="theirs"))
+    made.edit("forged", lambda obj: obj["metadata"]["labels"].update({QUEUE: leads}))
+    made.passes(3)
+    assert charges(made) == charged
+    assert f"it counts {told}" in notes_of(made.entry("forged"), made.now.day_ms)
+    made.feed(CLUSTER_QUEUES, cluster_queue("theirs", {"m1": 10}))
+    made.turn()
+    assert charges(made) == {"theirs": 9}
+
+
+def test_what_runs_stays_charged_where_it_was_admitted_though_that_queue_takes_it_no_more() -> None:
+    made = Plane({"m1": 20})
+    made.queue("other", {"m1": 10})
+    made.submit("runs", gpus=9)
+    made.turn()
+    made.edit("runs", lambda obj: obj["metadata"]["labels"].update({QUEUE: "other"}))
+    made.feed(NAMESPACES, {"metadata": {"name": "team", "labels": {"team": "red"}}})
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"m1": 20}, **ONLY_BLUE))
+    made.turn()
+    assert charges(made) == {"main": 9}
+
+
+def charges(made: Plane) -> dict[str, int]:
+    """GPUs by queue; empty for those of nobody's quota."""
+    return {one.queue: sum(amount for _, amount in one.charge) for _, one in made.cache.charges}
+
+
+def test_a_flavor_that_is_renamed_keeps_what_was_released_charged() -> None:
+    made = Plane({"m1": 4})
+    made.submit("first", gpus=4)
+    made.turn()
+    made.feed(RESOURCE_FLAVORS, flavor("renamed", "m1"))
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"renamed": 4}))
+    made.cache.flavors.delete("m1")
+    made.submit("second", gpus=4)
+    made.passes(3)
+    assert made.is_held("second")
+    made.place("first", m1=1)
+    made.passes(3)
+    assert made.is_held("second")
+    assert charges(made) == {"main": 4}
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_flavors_that_a_record_makes_up_cost_nothing(held: bool) -> None:
+    """Each pair of flavor and resource that is known costs every turn a little, for ever."""
+    made = Plane({"m1": 4})
+    made.submit("forged")
+    made.turn()
+    made.place("forged", m1=1)
+    cells = len(made.cache.table)
+
+    def forge(obj: Obj) -> None:
+        obj["spec"] |= {"replicas": 2, "suspension": {"scheduling": held}}
+        rewritten(obj, flavors={GPU: [f"made-up-{at}" for at in range(9)]})
+
+    made.edit("forged", forge)
+    made.turn()
+    assert len(made.cache.table) == cells
+    assert charges(made) == {"main": 2}

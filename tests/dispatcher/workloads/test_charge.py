@@ -33,7 +33,7 @@ REACHES: Reaches = {
     "a100": reach("a", "b", gpu="A100"),
     "spot": reach("c"),
 }
-OFFERED = {GPU: ("h100", "a100", "spot")}
+OFFERED = {GPU: ("h100", "a100", "spot", "offered")}
 SIX = plain(6, gpu=1)
 RESERVED: Requests = ((GPU, 6),)
 
@@ -79,6 +79,11 @@ def charged(
         # Finished in one cluster of two: that part comes back.
         (charged(placed=(Placed("a", 4), Placed("c", 2)), finished=("c",)), {"h100": 4}),
         (charged(placed=(Placed("a", 4), Placed("c", 2)), finished=("a", "c")), {}),
+        # A flavor that is gone, renamed say, keeps nothing; what the queue still names stays.
+        (charged(admitted_to=("gone",)), {"h100": 6}),
+        (charged(admitted_to=("gone", "spot")), {"spot": 6}),
+        (charged(placed=(Placed("c", 4),), admitted_to=("gone",)), {"h100": 2, "spot": 4}),
+        (charged(admitted_to=("offered",)), {"offered": 6}),
         # A record that was edited to name no flavor does not get away with it.
         (charged(admitted_to=()), {"h100": 6}),
         # Duplicated: each cluster has all replicas.

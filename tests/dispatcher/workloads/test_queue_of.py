@@ -4,7 +4,7 @@ from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.selector import NOTHING
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
-from queue_dispatcher.workloads.queue_of import QueueNames, Queues, Resolved, queue_of
+from queue_dispatcher.workloads.queue_of import QueueNames, Queues, Resolved, may_be_charged, queue_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 LOCAL_QUEUES = (
@@ -116,3 +116,17 @@ def test_through_a_stopped_local_queue_nothing_is_admitted_but_its_cluster_queue
 )
 def test_cluster_scoped_bindings_name_a_cluster_queue(named: QueueNames, expected: Resolved | Reason) -> None:
     assert queue_of("", {}, named, QUEUES) == expected
+
+
+@pytest.mark.parametrize(
+    ("cluster_queue", "namespace", "expected"),
+    [
+        ("research", "ns", True),
+        ("gone", "ns", True),
+        ("nobody", "ns", True),  # a LocalQueue still leads there
+        ("nobody", "elsewhere", False),
+        ("nobody", "", True),
+    ],
+)
+def test_which_queue_can_have_admitted_what(cluster_queue: str, namespace: str, expected: bool) -> None:
+    assert may_be_charged(cluster_queue, namespace, {}, QUEUES) is expected
