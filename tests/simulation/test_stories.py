@@ -154,6 +154,14 @@ STORIES = {
     .queue("main", gpus=3)
     .submit("large", gpus=2, runs_s=1, group="g", group_size=2, at_s=1)
     .submit("small", runs_s=1, group="g", group_size=2),
+    "who waits for quota joins a group that runs": Story(until_s=60)
+    .cluster("a")
+    .queue("main", gpus=4)
+    .submit("service", gpus=2, kind="Deployment")
+    .submit("g0", runs_s=50, group="g", group_size=2)
+    .submit("g1", runs_s=50, group="g", group_size=2)
+    .submit("x", gpus=3)
+    .relabel("x", queue="main", group="g", group_size=3, at_s=20),
     "a group changes while half of it is released": Story(until_s=90)
     .cluster("a", gpus=9)
     .queue("main")
