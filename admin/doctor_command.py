@@ -165,7 +165,7 @@ def _source(flag: str, text: str | None) -> "PlaneSource | None":
     try:
         source = parse_source(text, file_kind)
     except SourceError as error:
-        raise Failed(f"{flag}: {error}") from None
+        raise Failed(f"{flag}: {error.why}; expected {_SOURCE}") from None
     if isinstance(source, EstimatorSource):
         raise Failed(f"{flag} {text}: expected a kubeconfig or a dump, found the address of an estimator")
     return source

@@ -136,7 +136,7 @@ def _karmada(text: str | None, clusters: "tuple[Source, ...]") -> "LiveSource | 
     try:
         source = parse_source(text, file_kind)
     except SourceError as error:
-        raise Failed(f"--karmada: {error}") from None
+        raise Failed(f"--karmada: {error.why}; expected KUBECONFIG[@CONTEXT]") from None
     if not isinstance(source, LiveSource):
         raise Failed(f"--karmada {text}: expected a kubeconfig of Karmada's API server, found {source}")
     if any(cluster.name == KARMADA for cluster in clusters):

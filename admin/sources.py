@@ -30,6 +30,11 @@ _EXPECTED = (
 class SourceError(ValueError):
     """A source on the command line is not usable; the message repeats it and says what was expected."""
 
+    @property
+    def why(self) -> str:
+        """The message without what was expected, where a command takes less."""
+        return str(self).partition("; ")[0]
+
 
 class FileKind(Enum):
     """What a path is, by its beginning."""

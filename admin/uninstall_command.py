@@ -88,9 +88,9 @@ def uninstall(
 ) -> None:
     """Remove Fairway from a Karmada.
 
-    First nothing new is held. Then every held binding is given back, the oldest first, as fast as Karmada
-    places them. Then dispatcher, estimators (Karmada's own come back as they were), identities. Holds that
-    are not Fairway's are never touched.
+    First nothing new is held. Then every held binding is given back, as fast as Karmada places them: first
+    what runs and waits to grow, then by priority, then the oldest. Then dispatcher, estimators (Karmada's
+    own come back as they were), identities. Holds that are not Fairway's are never touched.
     """
     from admin.install.giving_back import Wanted
     from admin.install.performing import InstallError

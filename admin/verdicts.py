@@ -73,17 +73,22 @@ def unheard_of(verdicts: Verdicts) -> str:
 
     A cluster that could not be read may have it.
     """
-    told: dict[str, str] = {}
+    told: dict[str, list[str]] = {}
     for one in verdicts.clusters:
         text = next((reason.text for reason in one.placement.reasons if reason.kind in _NOT_HERE), "")
         if not text:
             return ""
-        told.setdefault(text.removeprefix("never fits: "), one.placement.cluster)
+        told.setdefault(text.removeprefix("never fits: "), []).append(one.placement.cluster)
     if verdicts.failures or not told:
         return ""
-    said = [f"{cluster}: {text}" for text, cluster in told.items()]
+    said = [f"{_named(clusters)}: {text}" for text, clusters in told.items()]
     more = f"\nand {len(said) - _MOST_TOLD:,} more answers" if len(said) > _MOST_TOLD else ""
     return "no cluster has that\n" + "\n".join(printable(one, 400) for one in said[:_MOST_TOLD]) + more
+
+
+def _named(clusters: list[str]) -> str:
+    more = len(clusters) - _MOST_TOLD
+    return ", ".join(clusters[:_MOST_TOLD]) + (f" and {more:,} more" if more > 0 else "")
 
 
 _MOST_TOLD = 6

@@ -447,7 +447,11 @@ def _binding(number: int, queue: int, cluster: str = "") -> dict[str, object]:
             "clusters": _shares(cluster) if cluster else [],
             "suspension": {"scheduling": not cluster},
         },
+        "status": {"aggregatedStatus": [{"clusterName": cluster, "status": _RUNS}] if cluster else []},
     }
+
+
+_RUNS: Obj = {"active": 1, "ready": 1}
 
 
 def _shares(cluster: str) -> list[Obj]:

@@ -114,9 +114,9 @@ _SNAPSHOT: Final = Flag(
     "snapshot",
     parse_snapshot,
     "",
-    "A cluster read from the output of 'kubectl get nodes,pods -A -o json' (or yaml, or gzip of either) "
-    "instead of an API server; re-read when it changes; may be repeated. NAME defaults to --cluster-name for "
-    "a single file, else to the file's name without its extension.",
+    "A cluster read from what 'kubectl get KINDS -A -o json' wrote (or yaml, or gzip of either; "
+    "docs/report.md says which KINDS) instead of an API server; re-read when it changes; may be repeated. "
+    "NAME defaults to --cluster-name for a single file, else to the file's name without its extension.",
     "[NAME=]FILE",
 )
 _SHARD: Final = Flag(

@@ -9,6 +9,12 @@ GROUP: Final = "fairway.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
+DUMPED: Final = (
+    "nodes,pods,namespaces,resourcequotas,limitranges,runtimeclasses,"
+    "deployments,replicasets,pv,pvc,storageclasses,csinodes"
+)
+"""What a dump of a cluster is made of, as kubectl get takes it; with nodedevices where node agents run."""
+
 # What users say. As a label of the workload's template or of its binding; QUEUE also as an annotation of the
 # PropagationPolicy; DEFAULT_QUEUE as a label or annotation of the namespace.
 QUEUE: Final = "fairway.dev/queue"

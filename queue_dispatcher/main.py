@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from fairway.kube.lease import new_identity
-from fairway.service.common_flags import Text
+from fairway.service.common_flags import Text, tell
 from fairway.service.goflags import FlagError
 from fairway.service.grpc_environment import prepare_grpc_environment
 from fairway.service.version import release
@@ -19,8 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
         return 1
     if isinstance(settings, Text):
-        print(settings.text)  # noqa: T201 - what was asked for
-        return 0
+        return tell(settings.text)
     prepare_grpc_environment()
     # Only now, since importing gRPC reads the environment.
     from queue_dispatcher.server import run

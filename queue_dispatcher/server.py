@@ -22,7 +22,7 @@ from fairway.service.addresses import BindAddress
 from fairway.service.http import Check
 from fairway.service.https import following_context
 from fairway.service.lifecycle import freeze_long_lived
-from fairway.service.program import Program
+from fairway.service.program import CANNOT_WORK, Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from queue_dispatcher.bindings.binding import Binding
@@ -49,8 +49,6 @@ _ELECTION_PACE = (10.0, 20)
 _REVIEW_PACE = (100.0, 400)
 _COMPLAIN_EVERY_S = 10.0
 _LOOK_S = 0.5
-_CANNOT_WORK = 2
-"""The exit code for a configuration that no waiting mends."""
 
 
 def run(settings: Settings) -> int:
@@ -77,7 +75,7 @@ async def serve(
             await client.check_configuration()
         except BadConfig as error:
             logger.error("cannot start: %s", error)
-            return _CANNOT_WORK
+            return CANNOT_WORK
         estimators = (
             await stack.enter_async_context(Estimators(settings.estimators))
             if settings.estimators.asks and not settings.observe

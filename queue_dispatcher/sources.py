@@ -158,7 +158,8 @@ class Sources:
             except (Forbidden, NotFound) as error:
                 if one in self.forgone:
                     return
-                logger.warning("not leading yet: %s", error)
+                level = logging.INFO if self._client.denials.is_settling else logging.WARNING
+                logger.log(level, "not leading yet: %s", error)
                 await self._sleep(RETRY_S)
             except KubeError as error:
                 logger.warning("not leading yet: how far %s are is not known: %s", one.name, error)

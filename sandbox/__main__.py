@@ -106,7 +106,7 @@ class _Stage:
 
 async def _tell(console: Console) -> None:
     narrator = _Narrator(console)
-    console.print("Starting Karmada's API server in memory, three member clusters, their estimators,")
+    console.print("\nStarting Karmada's API server in memory, three member clusters, their estimators,")
     console.print("Fairway's webhook and Fairway's dispatcher, each in a process of its own ...")
     async with asyncio.timeout(_WITHIN_S), _stage(narrator) as stage:
         narrator.began_s = time.monotonic()

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from fairway.scope_flags import read_scope
-from fairway.service.common_flags import Text
+from fairway.service.common_flags import Text, tell
 from fairway.service.goflags import FlagError
 from fairway.service.program import StartError
 from fairway.service.version import release
@@ -19,11 +19,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         asked = parse(sys.argv[1:] if argv is None else argv, version=release())
         if isinstance(asked, Text):
-            print(asked.text)  # noqa: T201 - what was asked for
-            return 0
+            return tell(asked.text)
         if isinstance(asked, ManifestRequest):
-            print(_manifests(asked), end="")  # noqa: T201 - what was asked for
-            return 0
+            return tell(_manifests(asked), end="")
     except (FlagError, StartError) as error:
         print(f"Error: {error}", file=sys.stderr)  # noqa: T201 - before there is a log
         return 1

@@ -12,10 +12,11 @@ from contextlib import AsyncExitStack
 
 from fairway.kube.client import KubeClient
 from fairway.kube.denials import Denials
+from fairway.kube.errors import BadConfig
 from fairway.scope import Scope
 from fairway.scope_flags import read_scope
 from fairway.service.http import Check
-from fairway.service.program import Program
+from fairway.service.program import CANNOT_WORK, Program
 from fairway.service.program import run as run_program
 from fairway.service.version import release
 from webhook.app import application, bind
@@ -39,7 +40,8 @@ def run(settings: Settings) -> int:
 async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int], None] | None = None) -> int:
     """Serve until ``stop`` is set, then finish the reviews in flight.
 
-    ``started`` is called with the port once reviews are served. Raises StartError, EndpointError, TlsError.
+    The exit code is 2 for a configuration that can never work. ``started`` is called with the port once
+    reviews are served. Raises StartError, EndpointError, TlsError.
     """
     scope = read_scope(settings.scope)
     program = Program(settings.endpoints)
@@ -53,6 +55,12 @@ async def serve(settings: Settings, stop: asyncio.Event, started: Callable[[int]
         client = await stack.enter_async_context(
             KubeClient.from_flags(api.kubeconfig, api.master, context=api.context, denials=denials)
         )
+        if settings.asks_karmada:
+            try:
+                await client.check_configuration()
+            except BadConfig as error:
+                logger.error("cannot start: %s", error)
+                return CANNOT_WORK
         certificates = LiveCertificates(_source(settings, client))
         metrics.watch_certificates(certificates.reading)
         registration = _registration(settings, scope, client, certificates, metrics)

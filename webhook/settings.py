@@ -57,6 +57,11 @@ class Settings:
     logs: LogSettings
     observe: bool = False
 
+    @property
+    def asks_karmada(self) -> bool:
+        """Whether anything is read of its API server: the webhook answers reviews without it, too."""
+        return self.registration is not None or isinstance(self.certificates, SecretName)
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestRequest:

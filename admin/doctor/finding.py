@@ -50,3 +50,8 @@ class Finding:
     remedy: str = ""
     patch: Patch | None = None
     more: tuple[Patch, ...] = ()
+
+
+def does_not_apply(why: str) -> Finding:
+    """Of a check that has nothing to look at: what is not there is not called well."""
+    return Finding(Verdict.NOTE, "", f"does not apply: {why}")

@@ -28,6 +28,8 @@ def read_config(
         return
     try:
         values = yaml_value(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Failed(f"--config {file}: no such file; expected YAML") from None
     except (OSError, UnicodeDecodeError, NoYaml) as error:
         raise Failed(f"--config {file}: {error}; expected YAML") from None
     if not isinstance(values, dict):

@@ -16,6 +16,8 @@ _SUFFIXES: Final = (".yaml", ".yml")
 DISPATCHER: Final = "dispatcher"
 ESTIMATOR: Final = "estimator"
 WEBHOOK: Final = "webhook"
+OPTIONAL: Final = "optional"
+"""What an installation does without: whoever wants it applies it, as kustomize leaves it out, too."""
 NOTIFY: Final = "notify"
 """What tells owners is no part of an installation: whoever wants it applies it."""
 EXAMPLE_CLUSTER: Final = "member1"
@@ -55,7 +57,7 @@ def packaged() -> Package:
     base = root / "base"
     return Package(
         crds=tuple(_below(root / "crds")),
-        karmada=tuple(_below(root / "karmada", without=("interpreters", "crds", NOTIFY))),
+        karmada=tuple(_below(root / "karmada", without=("interpreters", "crds", OPTIONAL, NOTIFY))),
         interpreters=tuple(_below(root / "karmada" / "interpreters")),
         member=tuple(_below(root / "member", without=("node-agent", NOTIFY))),
         host=tuple(_below(base, without=("estimator", "estimator-per-member", "estimator-for-many", NOTIFY))),

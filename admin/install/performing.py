@@ -21,6 +21,7 @@ from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, KubeError, NotFound
 
 _TRIES: Final = 5
+_REPLACED: Final = "in the place of Karmada's already"
 
 
 class InstallError(Exception):
@@ -164,16 +165,19 @@ class Performer:
             if not self._dry_run:
                 await created(client, manifest.collection, manifest.body)
             return Change(plane, manifest, Verdict.CREATE)
-        if stock.is_ours(live) and not stock.was_stock(live):
+        was_stock = stock.was_stock(live)
+        if stock.is_ours(live) and not was_stock:
             if action.onto is stock.nobody_in:
                 return await self._remove(plane, Remove(manifest))
             return await self._put(plane, manifest, live, {**live, **_ours_over(live, manifest)})
         wanted = action.onto(live, manifest)
         if wanted == live:
-            return Change(plane, manifest, Verdict.KEEP, note="Karmada's, and stays as it is")
-        if not stock.was_stock(live) and not self._dry_run:
+            note = _REPLACED if was_stock else "Karmada's, and stays as it is"
+            return Change(plane, manifest, Verdict.KEEP, note=note)
+        if not was_stock and not self._dry_run:
             await self._remember(client, action, live)
-        return await self._put(plane, manifest, live, {**live, **wanted}, "in the place of Karmada's")
+        note = _REPLACED if was_stock else "in the place of Karmada's"
+        return await self._put(plane, manifest, live, {**live, **wanted}, note)
 
     async def _put(self, plane: str, manifest: Manifest, live: Body, wanted: Body, note: str = "") -> Change:
         client = self._planes[plane]

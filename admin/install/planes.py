@@ -8,11 +8,13 @@ from typing import Final
 
 from admin.cli import Failed
 from admin.install.step import HOST, KARMADA
-from admin.sources import LiveSource, SourceError, file_kind, parse_source
+from admin.sources import DumpSource, LiveSource, SourceError, file_kind, parse_source
 from fairway.kube.client import KubeClient
+from fairway.kube.yaml_text import NoYaml, yaml_value
 
 _QPS: Final = 50.0
 _BURST: Final = 100
+_LARGEST_KUBECONFIG_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,24 @@ def _source(flag: str, text: str) -> LiveSource:
     try:
         source = parse_source(text, file_kind)
     except SourceError as error:
-        why = str(error).partition("; ")[0]
-        raise Failed(f"{flag} {text}: {why}; expected KUBECONFIG[@CONTEXT]") from None
+        raise Failed(f"{flag} {text}: {error.why}; expected KUBECONFIG[@CONTEXT]") from None
+    if isinstance(source, DumpSource):
+        _check_yaml(f"{flag} {text}", source.file)
     if not isinstance(source, LiveSource):
         raise Failed(f"{flag} {text}: expected a kubeconfig, for it is written to")
     return source
+
+
+def _check_yaml(where: str, file: Path) -> None:
+    """Of a file that is not known for a kubeconfig: is it a broken one? Raises Failed."""
+    try:
+        # What is larger is a dump, and would take minutes.
+        if file.stat().st_size <= _LARGEST_KUBECONFIG_BYTES:
+            yaml_value(file.read_bytes())
+    except OSError as error:
+        raise Failed(f"{where}: {error.strerror}; expected a kubeconfig") from None
+    except NoYaml as error:
+        raise Failed(f"{where}: {error}; expected a kubeconfig") from None
 
 
 def catalogue_text(file: Path | None) -> str:

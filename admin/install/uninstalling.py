@@ -23,7 +23,7 @@ from admin.install.rights import missing_rights
 from admin.install.step import HOST, KARMADA, Available, Ended
 from admin.install.uninstall_rights import rights_to_uninstall
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import KubeError
+from fairway.kube.errors import KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from webhook.bindings import GROUP, NAMESPACED
 from webhook.configuration import COLLECTION, NAME, Rule
@@ -104,7 +104,8 @@ class Uninstaller:
             given = _both(given, await self._sweep(karmada))
         estimators = await self._estimators(host)
         await self._rest()
-        return Gone(given, estimators, tuple(self._left(given)))
+        keeps_queues = not self._way.delete_queues and await self._has_queue_kinds(karmada)
+        return Gone(given, estimators, tuple(self._left(given, keeps_queues=keeps_queues)))
 
     async def _ask_for_rights(self) -> None:
         """All that is missing is told at once, before anything is half-way gone."""
@@ -201,7 +202,17 @@ class Uninstaller:
         for plane, client in self._planes.items():
             await self._remover.remove_labelled(plane, client, kinds_on(plane))
 
-    def _left(self, given: GivenBack) -> list[str]:
+    async def _has_queue_kinds(self, karmada: KubeClient) -> bool:
+        try:
+            await listed(karmada, the("ClusterQueue").path, KubeStruct)
+        except NotFound:
+            return False
+        except KubeError:
+            # Nothing but not being there says that they are not.
+            return True
+        return True
+
+    def _left(self, given: GivenBack, *, keeps_queues: bool) -> list[str]:
         left = list(self._remover.left)
         if given.kept:
             left.append(f"{len(given.kept)} held bindings, as asked for: {names(given.kept)}")
@@ -211,7 +222,7 @@ class Uninstaller:
                 f"{len(given.others)} held bindings, not by Fairway: {names(given.others)}; to let one go: "
                 """kubectl patch rb NAME --type merge -p '{"spec":{"suspension":{"scheduling":null}}}'"""
             )
-        if not self._way.delete_queues:
+        if keeps_queues:
             left.append("queue kinds and queues on Karmada's API server; --delete-queues deletes them")
         return left
 

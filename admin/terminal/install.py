@@ -36,13 +36,12 @@ def step_line(done: Done) -> RenderableType:
 
 
 def plan_text(done: Sequence[Done], notes: Iterable[str]) -> RenderableType:
-    """Every step with what it would change, how it is checked and how it is undone."""
-    parts: list[RenderableType] = []
+    """What is worth knowing, then every step with what it would change, how it is checked and undone."""
+    parts = notes_text(notes)
     for number, each in enumerate(done, 1):
         parts += _step_text(number, each)
     changes = [change for each in done for change in each.changes]
     parts.append(Text(f"{counted(len(done), 'step')}: {_count(changes)}", style="bold"))
-    parts += notes_text(notes)
     return Group(*parts)
 
 

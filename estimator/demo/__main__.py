@@ -42,7 +42,8 @@ def main() -> int:
             return 1
     console.print(f"\nThe server read them and answered {len(answers) * len(dumps)} gRPC calls:\n")
     console.print(answers_by_rpc(answers))
-    console.print(Text(next_steps(_interpreter())))
+    # Not broken: commands are to be copied.
+    console.print(Text(next_steps(_interpreter())), soft_wrap=True)
     return 0
 
 

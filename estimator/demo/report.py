@@ -10,6 +10,7 @@ from rich.text import Text
 
 from estimator.demo.asking import Reply
 from estimator.demo.questions import Question
+from fairway.names import DUMPED
 
 _PLAIN_WIDTH = 120
 _SHOWN_REASONS = 3
@@ -26,7 +27,7 @@ def next_steps(python: str) -> str:
 Try it on a cluster of your own; nothing but this dump is read. Where Fairway's node agent runs,
 add nodedevices to the list:
 
-  kubectl get nodes,pods,namespaces,resourcequotas,deployments,replicasets -A -o json > member1.json
+  kubectl get {DUMPED} -A -o json > member1.json
   {python} -m estimator --snapshot member1=member1.json
 
 or on a live cluster, in place of karmada-scheduler-estimator, with the same flags:

@@ -24,6 +24,8 @@ def extended_catalogue(file: Path | None) -> Catalogue:
         return builtin_catalogue()
     try:
         text = file.read_text("utf-8")
+    except FileNotFoundError:
+        raise CatalogueError(f"{file}: no such file; expected a YAML file in UTF-8") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CatalogueError(f"{file}: {error}; expected a YAML file in UTF-8") from None
     return builtin_catalogue().extended_by(parse_catalogue(text, str(file)))

@@ -69,11 +69,16 @@ class Denials:
         """The server could not be reached, did not know us, or failed."""
         self._troubled_s = self._clock()
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether the server was in trouble just now, and may have yet to read its roles."""
+        return self._troubled_s is not None and self._clock() - self._troubled_s < GRACE_S
+
     def refused(self, server: str, asked: Attributes, user: str) -> None:
         """The server said that ``user`` may not do this."""
         resource = asked.full_resource
         known = self._known.get((asked.verb, resource))
-        if known is None and self._troubled_s is not None and self._clock() - self._troubled_s < GRACE_S:
+        if known is None and self.is_settling:
             logger.info("%s: refused to %s %s, just after it was in trouble", server, asked.verb, resource)
             return
         if known is None or known.denial.user != user:

@@ -30,12 +30,12 @@ from fairway.kube.resource import KubeObjectLike
 from fairway.kube.resource_slices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.kube.topologies import KueueTopology
 from fairway.moments import moment_s
+from fairway.names import DUMPED
 
 T = TypeVar("T", bound=KubeObjectLike)
 
 _REMEDY = (
-    "write it with: kubectl get nodes,pods,namespaces,resourcequotas,limitranges -A -o json, and with "
-    "nodedevices where Fairway's node agent runs"
+    f"write it with: kubectl get {DUMPED} -A -o json, and with nodedevices where Fairway's node agent runs"
 )
 _WHOLE_FILE = -1
 _SHOWN_KINDS = 8

@@ -4,6 +4,8 @@ Their names, defaults and meanings are those of Karmada's components (pkg/shared
 k8s.io/component-base/logs, 1.19), where those have them.
 """
 
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +35,19 @@ class EndpointSettings:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A command line that only asks for text: print it (no newline at its end) and exit 0."""
+    """A command line that only asks for text: `tell` it (no newline at its end) and exit 0."""
 
     text: str
+
+
+def tell(text: str, end: str = "\n") -> int:
+    """Print what was asked for; the exit code 0, also where whoever reads has read enough."""
+    try:
+        print(text, end=end, flush=True)  # noqa: T201 - what was asked for
+    except BrokenPipeError:
+        # What is held back would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 _METRICS: Final = Flag(

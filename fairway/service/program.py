@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
@@ -17,6 +17,10 @@ from fairway.service.lifecycle import run as run_process
 from fairway.service.metrics import PermissionMetrics
 
 logger = logging.getLogger(__name__)
+
+
+CANNOT_WORK: Final = 2
+"""The exit code for a configuration that no waiting mends."""
 
 
 class StartError(RuntimeError):

@@ -91,8 +91,6 @@ def effective(
     if not without_effect:
         return ()
     message = "; ".join(map(str, without_effect))
-    if len(message) > _MAX_MESSAGE:
-        message = f"{message[: _MAX_MESSAGE - 3]}..."
     return (_condition(EFFECTIVE, False, WITHOUT_EFFECT, message, generation, now, before),)
 
 
@@ -105,6 +103,8 @@ def _condition(
     now: str,
     before: Sequence[QueueCondition],
 ) -> QueueCondition:
+    if len(message) > _MAX_MESSAGE:
+        message = f"{message[: _MAX_MESSAGE - 3]}..."
     status = "True" if is_true else "False"
     since = next((c.last_transition_time for c in before if c.type == type_ and c.status == status), "")
     return QueueCondition(type_, status, reason, message, since or now, generation)

@@ -1,6 +1,7 @@
 """One binding in the cache: as it is on the server, what follows from that, and what of ours is under way."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import UNSEEN, Seen
@@ -32,6 +33,17 @@ class Admission:
     is_off: bool = False
 
 
+class Pause(NamedTuple):
+    """The pause before a next try, epoch milliseconds: as it is written, and when it ends; 0 without one.
+
+    The clock that wrote it may have been wrong: it ends no later than one that had begun when it was first
+    seen.
+    """
+
+    written_ms: int = 0
+    until_ms: int = 0
+
+
 class Entry:
     """A binding and all that the dispatcher knows of it; only the cache changes it.
 
@@ -40,7 +52,8 @@ class Entry:
     ``line``: the queue in which its item waits, empty if none does. ``waits``: why it cannot be admitted
     whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
     often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
-    was first seen, epoch milliseconds, 0 without one. ``seen``: of its present release.
+    was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
+    present release.
     """
 
     __slots__ = (
@@ -56,6 +69,7 @@ class Entry:
         "item",
         "line",
         "note",
+        "pause",
         "priority",
         "queue",
         "record",
@@ -86,6 +100,7 @@ class Entry:
         self.note = ""
         self.seen = UNSEEN
         self.growing_ms = 0
+        self.pause = Pause()
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.
         self.written = ""
         self.written_ms = 0

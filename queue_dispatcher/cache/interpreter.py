@@ -9,9 +9,10 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.charged import charged_queue
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.phase import Moment, follow, phase
-from queue_dispatcher.bindings.state import Foreign, Growing, State, Unresolved
-from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.bindings.state import Foreign, Growing, Pending, State, Unresolved
+from queue_dispatcher.cache.entry import Entry, Pause
 from queue_dispatcher.cache.fleet import Fleet
+from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.objects import CLUSTER_PROPAGATION_POLICIES, NAMESPACES, PROPAGATION_POLICIES
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.templates import Templates
@@ -90,6 +91,7 @@ class Interpreter:
         )
         grows = isinstance(state, Growing) or (isinstance(state, Unresolved) and bool(binding.placed))
         entry.growing_ms = seen_ms if grows else 0
+        entry.pause = _pause(entry, state, now)
         is_skipped = binding.is_skipped or facts.is_skipped
         if isinstance(state, Foreign) and not (is_skipped or binding.is_held or binding.is_deleting):
             return self._passing_by(binding, names)
@@ -147,6 +149,16 @@ class Interpreter:
         # What runs is charged to it all the same.
         resolved = Resolved(cluster_queue) if isinstance(queue, Reason) else queue
         return replace(resolved, stopped=queue_stopped(cluster_queue, why_stopped))
+
+
+def _pause(entry: Entry, state: State, now: Moment) -> Pause:
+    """The pause before the entry's next try."""
+    if not isinstance(state, Pending | Growing) or not state.due_ms:
+        return Pause()
+    if entry.pause.written_ms == state.due_ms:
+        return entry.pause
+    at_most_ms = now.day_ms + promised_to(entry).backoff_ms(state.tries)
+    return Pause(state.due_ms, min(state.due_ms, at_most_ms))
 
 
 def _is_scheduled(binding: Binding) -> bool:

@@ -49,7 +49,7 @@ class Items:
         known = self._queues.queues.cluster_queues.get(queue)
         if known is None:
             return None, queue_not_found(f"ClusterQueue {queue[:253]} does not exist")
-        due_ms = max(entry.retry_ms, state.due_ms)
+        due_ms = max(entry.retry_ms, entry.pause.until_ms)
         limit = promised.backoff_limit
         # What runs already goes on trying to grow.
         if isinstance(state, Pending) and limit is not None and state.tries > limit:

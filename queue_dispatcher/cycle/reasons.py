@@ -78,8 +78,9 @@ def foreign_scheduler(name: str) -> Reason:
         "ForeignScheduler",
         f"its policy names scheduler {name[:63]} (spec.schedulerName), which is not Karmada's: nobody would "
         "place it if it were released",
-        "the policy names no scheduler; or, if that one places bindings as Karmada's does, an administrator "
-        "names it to the dispatcher with --scheduler-name",
+        "the policy is deleted and made again without schedulerName, which cannot be changed; or, if that "
+        "scheduler places bindings as Karmada's does, an administrator names it to the dispatcher with "
+        "--scheduler-name",
     )
 
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -17,7 +17,6 @@ from fairway.kube.errors import Denied, KubeError, NotFound
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.pace import Pace
 from fairway.kube.resource import ResourceKind
-from queue_dispatcher.api.cluster_queue import StopPolicy
 from queue_dispatcher.api.effect import Stated, without_effect
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.api.status import (
@@ -34,6 +33,7 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
+from queue_dispatcher.visibility.activity import Refusal, local_refusal, problems_of, refusal
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.views import still_counted
 
@@ -155,7 +155,7 @@ class QueueStatuses:
             usage: dict[str, list[tuple[str, int, int]]] = {}
             for one in usages.of(queue):
                 usage.setdefault(one.flavor, []).append((one.resource, one.used, one.borrowed))
-            stopped = cache.resolved.stopped.get(name, "")
+            notes = (*map(str, problems_of(cache, queue)), still_counted(cache, queue))
             yield (
                 path,
                 "ClusterQueue",
@@ -163,7 +163,7 @@ class QueueStatuses:
                     pending=tally.pending[name],
                     admitted=tally.admitted[name],
                     conditions=(
-                        self._active(path, stopped, still_counted(cache, queue)),
+                        self._active(path, refusal(cache, queue), notes),
                         *self._effective(path, queue),
                     ),
                     flavors_usage=tuple(
@@ -174,19 +174,17 @@ class QueueStatuses:
             )
         for key, local in list(cache.queues.local_queues.values.items()):
             path = LOCAL_QUEUES.object_path(local.name, local.namespace)
-            leads_to = local.cluster_queue
-            stopped = cache.resolved.refusal(leads_to)
-            if leads_to not in cache.resolved.tree.paths:
-                stopped = f"ClusterQueue {leads_to} does not exist"
-            if local.stop_policy is not StopPolicy.NONE:
-                stopped = f"its stopPolicy is {local.stop_policy}"
+            notes = tuple(map(str, local.problems))
             yield (
                 path,
                 "LocalQueue",
                 LocalQueueStatus(
                     pending=tally.local_pending[key],
                     admitted=tally.local_admitted[key],
-                    conditions=(self._active(path, stopped), *self._effective(path, local)),
+                    conditions=(
+                        self._active(path, local_refusal(cache, local), notes),
+                        *self._effective(path, local),
+                    ),
                 ),
             )
         classes = cache.queues.service_classes.values
@@ -205,13 +203,15 @@ class QueueStatuses:
         generation = next((one.observed_generation for one in before), 0)
         return effective(without_effect(of), generation, format_ms(self._clock.now_ms()), before)
 
-    def _active(self, path: str, stopped: str, note: str = "") -> QueueCondition:
+    def _active(self, path: str, refused: Refusal | None, notes: Iterable[str]) -> QueueCondition:
         before = self._before(path)
-        message = stopped or "; ".join(filter(None, ("the queue admits workloads", note)))
+        reason, message = refused or (
+            "Ready",
+            "; ".join(filter(None, ("the queue admits workloads", *notes))),
+        )
         now = format_ms(self._clock.now_ms())
         generation = next((one.observed_generation for one in before), 0)
-        reason = "Stopped" if stopped else "Ready"
-        return active(not stopped, reason, message, generation, now, before)
+        return active(refused is None, reason, message, generation, now, before)
 
     def _before(self, path: str) -> Sequence[QueueCondition]:
         written = self._written.get(path)

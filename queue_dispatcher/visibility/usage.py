@@ -27,13 +27,16 @@ class QueueUsage:
         """What is used of each resource that the queue has quota of."""
         ledger, tree = self._cache.charges.ledger, self._cache.resolved.tree
         node = tree.paths[queue.name][0]
+        is_stopped = queue.name in self._cache.resolved.stopped
         for group in queue.groups:
             for flavor in group.flavors:
                 for resource, quota in flavor.quotas.items():
                     cell = self._cache.table.cell(flavor.flavor, resource)
                     limits = tree.limits(cell)
-                    # Quota that nothing is left for is no room.
+                    # Quota that nothing is left for is no room, nor is that which is never given.
                     left = min(ledger.available(queue.name, cell), self._left.get(cell, _ENDLESS))
+                    if is_stopped or flavor.flavor not in self._cache.fleet.flavors:
+                        left = 0
                     yield Usage(
                         flavor=flavor.flavor,
                         resource=resource,

@@ -18,7 +18,7 @@ from fairway.visibility import (
     WorkloadList,
     WorkloadView,
 )
-from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.effect import without_effect
 from queue_dispatcher.bindings.state import (
     Adopted,
@@ -37,6 +37,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
+from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
@@ -120,19 +121,14 @@ class Views:
             if self._local_queue(entry) == name and self._sees(entry)
         ]
         pending = [entry for entry in entries if self._waits(entry)]
-        queue = queues.cluster_queues.get(local.cluster_queue)
         wanted = {entry.uid for entry in pending}
         standing = (row for row in self._rows(local.cluster_queue) if row.entry.uid in wanted)
-        stopped = "its ClusterQueue does not exist"
-        if queue is not None:
-            stopped = self._cache.resolved.refusal(queue.name)
-        if local.stop_policy is not StopPolicy.NONE:
-            stopped = f"its stopPolicy is {local.stop_policy}"
+        refused = local_refusal(self._cache, local)
         return LocalQueueView(
             namespace=namespace,
             name=name,
             cluster_queue=local.cluster_queue,
-            stopped=stopped,
+            stopped=refused.text if refused is not None else "",
             problems=[str(problem) for problem in (*local.problems, *without_effect(local))],
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
@@ -201,11 +197,8 @@ class Views:
         workloads: list[WorkloadView] | None = None,
     ) -> QueueView:
         queue = self._cache.queues.queues.cluster_queues[name]
-        problems = (
-            *queue.problems,
-            *self._cache.resolved.problems.get(name, ()),
-            *without_effect(queue),
-        )
+        problems = (*problems_of(self._cache, queue), *without_effect(queue))
+        refused = refusal(self._cache, queue)
         shares = self._cache.charges.ledger.share(name, ())
         idle = self._usage.idle(name)
         return QueueView(
@@ -213,7 +206,7 @@ class Views:
             parent=queue.parent,
             strategy="" if name in self._cache.resolved.inner else queue.strategy,
             weight_milli=queue.weight_milli,
-            stopped=self._cache.resolved.stopped.get(name, ""),
+            stopped=refused.text if refused is not None else "",
             problems=[*map(str, problems), *filter(None, (still_counted(self._cache, queue),))],
             pending=sum(waiting.values()),
             admitted=admitted,

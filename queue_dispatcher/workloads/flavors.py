@@ -13,11 +13,12 @@ there is room (`queue_dispatcher.cycle.assignment`), not enumerated here. Resour
 not limited, except accelerators: for those there is no quota.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.taints import Taint, first_untolerated
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
+from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
@@ -89,7 +90,7 @@ def alternatives(
             if isinstance(found, str):
                 of = f" of component {component.name}" if len(demand.components) > 1 else ""
                 names = ", ".join(resource for resource, _ in asked)
-                return never_fits(f"{names}{of}: {found} of queue {queue.name}")
+                return _never(f"{names}{of}", f"{found} of queue {queue.name}", queue.name, group, reaches)
             options = tuple(_alternative(flavors, asked, component, copies, table) for flavors in found)
             if len(options) == 1 and not options[0].places:
                 fixed += options
@@ -98,6 +99,26 @@ def alternatives(
     if fixed or not free:
         free.insert(0, (joined(fixed) if fixed else Alternative((), ()),))
     return tuple(free)
+
+
+def absent_flavors(queue: ClusterQueue, flavors: Container[str]) -> Iterator[Problem]:
+    """The flavors of a queue that are not among those that there are, by field."""
+    for number, group in enumerate(queue.groups):
+        for index, quotas in enumerate(group.flavors):
+            if quotas.flavor not in flavors:
+                yield Problem(
+                    f"spec.resourceGroups[{number}].flavors[{index}].name",
+                    f"there is no ResourceFlavor {quotas.flavor[:253]}: its quota is never given; create it, "
+                    "or name another",
+                )
+
+
+def without_flavors(queue: str, groups: Sequence[ResourceGroup], flavors: Container[str]) -> str:
+    """What to know of groups of a queue whose flavors are all not there; empty if any is."""
+    named = dict.fromkeys(quotas.flavor for group in groups for quotas in group.flavors)
+    if not named or any(name in flavors for name in named):
+        return ""
+    return f"there is no ResourceFlavor {_listed(named)}, and queue {queue} has quota of no other"
 
 
 def offered(queue: ClusterQueue) -> Mapping[str, tuple[str, ...]]:
@@ -113,6 +134,22 @@ def offered_by_all(total: Requests, reaches: Reaches) -> Mapping[str, tuple[str,
     """All flavors for all resources: what a workload without a queue takes up capacity of."""
     names = tuple(sorted(reaches))
     return {resource: names for resource, _ in total}
+
+
+def _never(asked: str, problem: str, queue: str, group: ResourceGroup, flavors: Container[str]) -> Reason:
+    """Why none of a group's flavors can be charged; where some are not there, it may be for want of them."""
+    gone = [quotas.flavor for quotas in group.flavors if quotas.flavor not in flavors]
+    if not gone:
+        return never_fits(f"{asked}: {problem}")
+    told = f"{problem}, and there is no ResourceFlavor {_listed(gone)}"
+    return never_fits(
+        f"{asked}: {without_flavors(queue, (group,), flavors) or told}",
+        f"an administrator creates ResourceFlavor {_listed(gone)}, or has queue {queue} name another",
+    )
+
+
+def _listed(flavors: Iterable[str]) -> str:
+    return ", ".join(name[:253] for name in flavors)
 
 
 def _choices(

@@ -3,7 +3,7 @@
 import pytest
 
 from admin.document import Failure
-from admin.verdicts import FORMAT, Verdicts, Word, is_sure, risk, sentence, word
+from admin.verdicts import FORMAT, Verdicts, Word, is_sure, risk, sentence, unheard_of, word
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.reasons import Reason
 
@@ -39,6 +39,22 @@ def test_risk_is_what_a_spreading_scheduler_would_leave_out() -> None:
     assert "would place 0 of 1 copy whole" in risk(placement(1, 1, spread=0))
     assert risk(placement(3, 3, spread=3)) == ""
     assert risk(placement(3, 3)) == ""
+
+
+@pytest.mark.parametrize(
+    ("clusters", "named"),
+    [("ab", "a, b"), ("abcdefgh", "a, b, c, d, e, f and 2 more")],
+)
+def test_what_nobody_has_is_told_with_all_who_say_the_same(clusters: str, named: str) -> None:
+    says = {**dict.fromkeys(clusters, "no rack here"), "z": "no block here"}
+    found = tuple(
+        ClusterExplanation(
+            ClusterPlacement(cluster, 0, 0, True, reasons=(Reason("unknown_level", f"never fits: {text}"),))
+        )
+        for cluster, text in says.items()
+    )
+    verdicts = Verdicts(FORMAT, "", "", "x", 1, {}, found)
+    assert unheard_of(verdicts) == f"no cluster has that\n{named}: no rack here\nz: no block here"
 
 
 def test_all_clusters_together() -> None:

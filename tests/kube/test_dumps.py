@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from fairway.kube import dump_text, dump_yaml
 from fairway.kube.dumps import Dump, DumpError, Problem, read_dump, read_dumps
 from fairway.kube.node_devices import NodeDevices
 from fairway.kube.objects import Deployment, ReplicaSet, ResourceQuota
+from fairway.names import DUMPED
 from fairway.resources import ResourceError, parse_amounts
 
 Object = dict[str, Any]
@@ -524,6 +526,14 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         read_dump(tmp_path / "gone.json")
     with pytest.raises(DumpError, match="the file cannot be read: Is a directory"):
         read_dump(tmp_path)
+
+
+def test_everybody_is_told_to_dump_the_same(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    told = [root / "README.md", root / "docs" / "report.md", root / "admin" / "main.py"]
+    assert all(DUMPED in re.sub(r"\s", "", file.read_text()) for file in told)
+    with pytest.raises(DumpError, match=f"kubectl get {DUMPED} -A -o json"):
+        read_dump(tmp_path / "gone.json")
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip bomb"])

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from admin.install.manifest import Manifest
+from admin.install.package import packaged
 from tests.manifests import kustomizer, tools
 from tests.manifests.objects import (
     FOLDERS,
@@ -18,6 +20,7 @@ from tests.manifests.objects import (
     pod_of,
 )
 
+PACKAGE = packaged()
 COMPONENTS = ("certificates-helm", "certificates-hack", "webhook-certificate", "visibility")
 
 
@@ -65,6 +68,24 @@ def test_every_file_for_karmada_is_part_of_it() -> None:
         each for file in files if file.name != "kustomization.yaml" for each in documents(file.read_text())
     ]
     assert by_key(kustomizer.build(MANIFESTS / "karmada")) == by_key(wanted)
+
+
+@pytest.mark.parametrize(
+    ("folder", "parts"),
+    [
+        ("karmada", (PACKAGE.karmada, PACKAGE.interpreters)),
+        ("member", (PACKAGE.member,)),
+        ("base", (PACKAGE.host,)),
+        ("base/estimator", (PACKAGE.estimators,)),
+        ("base/estimator-per-member", (PACKAGE.per_member,)),
+        ("base/estimator-for-many", (PACKAGE.for_many,)),
+    ],
+)
+def test_the_command_installs_what_kustomize_builds(
+    folder: str, parts: tuple[tuple[Manifest, ...], ...]
+) -> None:
+    installed = [dict(each.body) for part in parts for each in part]
+    assert by_key(installed).keys() == by_key(kustomizer.build(MANIFESTS / folder)).keys()
 
 
 def test_karmada_does_not_create_our_namespace_in_its_members() -> None:

@@ -1,5 +1,6 @@
 """The dispatcher without one permission: it says which, once, stays up, and goes without what that gives."""
 
+import asyncio
 import logging
 
 import pytest
@@ -223,6 +224,30 @@ def test_an_api_server_without_our_kinds_is_waited_for(caplog: pytest.LogCapture
     run(scenario)
     told = [record.getMessage() for record in caplog.records]
     assert sum("clusterqueues.fairway.dev are not served by" in one for one in told) == 1
+
+
+@pytest.mark.parametrize(("was_in_trouble", "level"), [(False, logging.WARNING), (True, logging.INFO)])
+def test_roles_that_a_server_has_yet_to_read_are_no_warning(
+    was_in_trouble: bool, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def scenario(world: World) -> None:
+        world.api.authorization = roles.karmada()
+        furnish(world)
+        async with dispatching.process(world) as process:
+            await world.until(lambda: world.is_placed(ADMITTED))
+            world.api.authorization = without(*reading("resourcebindings"))
+            if was_in_trouble:
+                process.client.denials.troubled()
+            catching_up = asyncio.create_task(process.sources.catch_up())
+            await world.passes(5)
+            world.api.authorization = roles.karmada()
+            await catching_up
+
+    run(scenario)
+    told = [one for one in caplog.records if one.getMessage().startswith("not leading yet")]
+    assert {one.levelno for one in told} == {level}
 
 
 def test_one_kind_of_status_that_may_not_be_written_stops_no_other() -> None:

@@ -4,10 +4,11 @@ import argparse
 import contextlib
 import logging
 import multiprocessing
+import re
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from sandbox.simulation.story import Story
@@ -16,17 +17,18 @@ from tests.simulation.play import Played, play
 from tests.simulation.shrink import shrink
 
 
-def main() -> int:
-    """The exit code: 1 if a law was broken."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code: 1 if a law was broken, which the last line says."""
     # What goes wrong is what is asked for.
     logging.disable(logging.CRITICAL)
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", default="0..200", help="one seed, or A..B without B")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--shrink", type=int, default=0, help="shrink so many of the stories that fail")
-    arguments = parser.parse_args()
-    first, _, end = arguments.seeds.partition("..")
-    seeds = range(int(first), int(end) if end else int(first) + 1)
+    arguments = parser.parse_args(argv)
+    seeds = _seeds(arguments.seeds)
+    if not seeds:
+        parser.error("--seeds: expected N or A..B with A < B")
     started_s, events, cpu_s = time.monotonic(), 0, 0.0
     faults, failed = Counter[str](), defaultdict[str, list[int]](list)
     examples: dict[str, Played] = {}
@@ -51,7 +53,15 @@ def main() -> int:
     for law, example in list(examples.items())[: arguments.shrink]:
         short = shrink(example.story, partial(_breaks, law))
         print(f"\n{law}, shrunk:\n{short.told()}")
+    broken = len({seed for of in failed.values() for seed in of})
+    print(f"\n{broken} of {number} stories broke a law" if broken else "no law was broken")
     return 1 if failed else 0
+
+
+def _seeds(text: str) -> range:
+    """Those that are meant; none where none can be."""
+    match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?", text)
+    return range(int(match[1]), int(match[2] or int(match[1]) + 1)) if match else range(0)
 
 
 def _played(seeds: range, processes: int) -> Iterator[Played]:

@@ -68,15 +68,17 @@ class Numbers(Laws):
         if name not in trees.quotas:
             expected = {"nominal": 0, "used": used.get(name, 0)}
         elif not trees.is_placed(name):
-            # Where it stands is for people to say first.
-            return
+            # Where it stands is for people to say first; until then it takes nothing.
+            expected = {"available": 0}
         else:
             expected = {
                 "nominal": trees.quotas[name].nominal,
                 "used": sum(used.get(below, 0) for below in trees.below(name)),
                 "borrowed": max(0, -trees.balance(name, used)),
             }
-            if room is not None and not trees.excess(name, used):
+            if any(trees.quotas[one].is_stopped for one in trees.path(name)):
+                expected["available"] = 0
+            elif room is not None and not trees.excess(name, used):
                 expected["available"] = max(0, min(trees.left(name, used), room))
         for what, amount in expected.items():
             told = getattr(usage, what)

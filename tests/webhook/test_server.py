@@ -116,6 +116,21 @@ def test_bindings_are_held_from_the_moment_the_webhook_is_registered(unused_tcp_
     run_scenario(scenario())
 
 
+def test_without_a_kubeconfig_and_outside_a_pod_it_ends_and_says_what_it_wants(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    settings = parse([*OFF, "--bind-address=127.0.0.1", "--secure-port=0"], version="1")
+    assert isinstance(settings, Settings)
+
+    async def scenario() -> None:
+        assert await serve(settings, asyncio.Event()) == 2
+
+    run_scenario(scenario())
+    assert "cannot start: in-cluster configuration" in caplog.text
+    assert "otherwise name a kubeconfig" in caplog.text
+
+
 def test_replicas_share_certificates_and_either_answers(unused_tcp_port: int) -> None:
     async def scenario() -> None:
         async with FakeApi() as api, KubeClient.from_url(api.url, qps=-1) as client:
@@ -181,6 +196,8 @@ def test_without_an_api_server_it_waits_unready_and_stops_when_told(
     async def scenario() -> None:
         api = FakeApi()
         settings = settings_for(api, unused_tcp_port)
+        # A port that nobody listens on: 0, of an API server that was never started, is no port at all.
+        settings = replace(settings, api=replace(settings.api, master="http://127.0.0.1:9"))
         health = BindAddress("127.0.0.1", unused_tcp_port)
         settings = replace(settings, endpoints=replace(settings.endpoints, health=health))
         stop = asyncio.Event()

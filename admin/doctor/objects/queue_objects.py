@@ -25,6 +25,7 @@ from queue_dispatcher.api.quota import ZERO, Percent
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import RESOURCE_BINDINGS
+from queue_dispatcher.workloads.flavors import absent_flavors
 
 _PARENT = "spec.parent"
 
@@ -100,17 +101,13 @@ def _flavors(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, CLUSTER_QUEUES, RESOURCE_FLAVORS, CLUSTERS)
     fleet, flavors = found.cache.fleet, found.cache.fleet.flavors
     for name, queue in found.cache.queues.queues.cluster_queues.items():
-        for group_index, group in enumerate(queue.groups):
-            for index, quotas in enumerate(group.flavors):
-                if quotas.flavor not in flavors:
-                    yield Finding(
-                        Verdict.ERROR,
-                        _queue_title(found, name),
-                        f"spec.resourceGroups[{group_index}].flavors[{index}].name: there is no "
-                        "ResourceFlavor "
-                        f"{quotas.flavor[:253]}: its quota is never given",
-                        "create the ResourceFlavor, or name another",
-                    )
+        for problem in absent_flavors(queue, flavors):
+            yield Finding(
+                Verdict.ERROR,
+                _queue_title(found, name),
+                str(problem),
+                "kubectl get resourceflavors shows those that there are",
+            )
     for name, flavor in found.cache.flavors.values.items():
         if not fleet.reaches[name].clusters:
             yield Finding(

@@ -69,9 +69,8 @@ def _case(entry: Entry, scheduler: str, ours: frozenset[str], found: Seen) -> Ca
             f"released more than {UNSEEN_MS // 1000} s ago for scheduler {scheduler[:63]}{by}, and that "
             f"has not "
             f"looked at it, nor does karmada-scheduler: {held}",
-            "leave schedulerName out of the policy, or run that scheduler; until then delete the "
-            "workloads, or stop "
-            "their queue",
+            "delete the policy and make it again without schedulerName, which cannot be changed, or run that "
+            "scheduler; until then delete the workloads, or stop their queue",
         )
     return Case(
         Verdict.ERROR,

@@ -1,14 +1,16 @@
 """Checks of what is held: does anybody release it, can it ever be released?"""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
-from admin.doctor.finding import Finding, Patch, Verdict
+from admin.doctor.finding import Finding, Patch, Verdict, does_not_apply
 from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.local_queues import uncovered
 from admin.doctor.objects.seen import Seen, seen, target, title
+from admin.doctor.program import DISPATCHER, programs
 from fairway.kube.lease import LEASES, Lease
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
@@ -94,7 +96,8 @@ def _why_finished(entry: Entry, found: Seen) -> Iterator[Case]:
 
 def _leader(evidence: Evidence) -> Iterator[Finding]:
     found = seen(evidence, LEASES, CLUSTER_QUEUES, LOCAL_QUEUES, *_BINDINGS)
-    if not _has_queues(found):
+    if not _has_queues(found) and not _is_installed(evidence):
+        yield does_not_apply("there is no queue, and no dispatcher that is known of")
         return
     plane = evidence.on_karmada()
     if LEASES.name not in plane.objects:
@@ -163,6 +166,15 @@ def _left_behind(evidence: Evidence) -> Iterator[Finding]:
 def _has_queues(found: Seen) -> bool:
     queues = found.cache.queues.queues
     return bool(queues.cluster_queues or queues.local_queues)
+
+
+def _is_installed(evidence: Evidence) -> bool:
+    """Whether a dispatcher is known to be there; of a host that could not be read, others tell."""
+    if evidence.host is None:
+        return False
+    with suppress(NotRead):
+        return bool(programs(evidence.host, (DISPATCHER,)))
+    return False
 
 
 def _is_led(evidence: Evidence) -> bool:

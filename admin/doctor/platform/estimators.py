@@ -17,7 +17,7 @@ from admin.doctor.estimator_address import (
     services_on_karmada,
 )
 from admin.doctor.evidence import Evidence, NotRead
-from admin.doctor.finding import Finding, Verdict
+from admin.doctor.finding import Finding, Verdict, does_not_apply
 from admin.doctor.kinds import CLUSTERS, SERVICES
 from admin.doctor.member_cluster import PULL, MemberCluster
 from admin.doctor.program import ESTIMATORS, SCHEDULER, programs
@@ -112,8 +112,11 @@ def _on_host(by: Discovery, cluster: MemberCluster, service: Service | None) -> 
 
 def _reach(evidence: Evidence) -> Iterable[Finding]:
     asked = _asked(evidence)
+    if not asked:
+        yield does_not_apply("there is no Cluster whose estimator would be asked")
+        return
     unserved = _told_elsewhere(evidence)
-    if asked and not evidence.estimators:
+    if not evidence.estimators:
         raise NotRead(
             "estimators",
             "none was asked, or none can be found from here, or they want TLS files that were not given",

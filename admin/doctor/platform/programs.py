@@ -5,7 +5,7 @@ from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
-from admin.doctor.finding import Finding, Verdict
+from admin.doctor.finding import Finding, Verdict, does_not_apply
 from admin.doctor.kinds import DEPLOYMENTS, PODS, SECRETS
 from admin.doctor.program import (
     DISPATCHER,
@@ -183,7 +183,10 @@ def _secrets(evidence: Evidence) -> Iterable[Finding]:
 
 
 def _dispatcher(evidence: Evidence) -> Iterable[Finding]:
-    for program in programs(evidence.on_host(), (DISPATCHER,)):
+    found = programs(evidence.on_host(), (DISPATCHER,))
+    if not found:
+        yield does_not_apply(f"nothing runs {DISPATCHER}")
+    for program in found:
         if not asks_estimators(program):
             yield Finding(
                 Verdict.WARNING,

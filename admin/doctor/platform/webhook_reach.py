@@ -5,7 +5,7 @@ from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead
-from admin.doctor.finding import Finding, Verdict
+from admin.doctor.finding import Finding, Verdict, does_not_apply
 from admin.doctor.kinds import MUTATING, VALIDATING
 from admin.doctor.platform.webhook_authority import bundle_problem, own_authorities
 from admin.doctor.registration import is_ours, server_of
@@ -27,6 +27,9 @@ def _reach(evidence: Evidence) -> Iterable[Finding]:
         for entry in configuration.webhooks or ()
         if entry.client_config.url
     ]
+    if not entries:
+        yield does_not_apply("no webhook is registered by a URL")
+        return
     # A call that cannot succeed by what is registered is told of where that is checked.
     told = {each.client_config.url for each in entries if is_ours(each) and bundle_problem(each, own)}
     entries = [entry for entry in entries if entry.client_config.url not in told]

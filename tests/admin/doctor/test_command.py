@@ -224,7 +224,10 @@ def test_a_patch_names_the_kubeconfig_it_is_for() -> None:
     [
         ([], "nothing to look at"),
         (["--karmada", "{file}", "--member", "a=x"], "no file x"),
-        (["--karmada", "none"], "--karmada: source 'none': no file none"),
+        (
+            ["--karmada", "none"],
+            "--karmada: source 'none': no file none; expected KUBECONFIG[@CONTEXT]|DUMP\n",
+        ),
         (["--karmada", "grpc://x:1"], "found the address of an estimator"),
         (["--karmada", "{file}", "--member", "{file}"], "expected NAME="),
         (["--karmada", "{file}", "--member", "a={file}", "--member", "a={file}"], "a is given twice"),

@@ -8,6 +8,7 @@ import pytest
 
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
+from admin.doctor.kinds import CLUSTERS, DEPLOYMENTS, MUTATING, PODS, VALIDATING, Kind
 from admin.doctor.platform import PLATFORM
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.scope import Scope
@@ -733,6 +734,26 @@ def test_a_break_turns_its_line_red_and_no_other(
     assert set(others) <= ALSO.get(text, set()), others
 
 
+@pytest.mark.parametrize(
+    ("check", "kinds", "says"),
+    [
+        ("dispatcher-flags", (DEPLOYMENTS, PODS), "nothing runs fairway-dispatcher"),
+        ("estimator-reach", (CLUSTERS,), "there is no Cluster whose estimator would be asked"),
+        ("webhook-reach", (MUTATING, VALIDATING), "no webhook is registered by a URL"),
+    ],
+)
+def test_what_there_is_nothing_of_is_not_called_well(
+    check: str, kinds: tuple[Kind, ...], says: str, tmp_path: Path
+) -> None:
+    whole = Installation().evidence(tmp_path)
+    none = dict.fromkeys([kind.name for kind in kinds], ())
+    host, karmada = (
+        replace(plane, objects={**plane.objects, **none}) for plane in (whole.on_host(), whole.on_karmada())
+    )
+    (found,) = findings(replace(whole, host=host, karmada=karmada))[check]
+    assert (found.verdict, found.message) == (N, f"does not apply: {says}")
+
+
 ALSO: dict[str, set[str]] = {
     # Old releases lack a gate, too, and a program cannot be of an old release alone.
     "1.12.3 cannot suspend": {"overcommit-gate"},
@@ -745,6 +766,8 @@ ALSO: dict[str, set[str]] = {
     "every workload of several pod templates": {"overcommit-gate"},
     # An old estimator is Karmada's own.
     "it sees no requests": {"karmada-release"},
+    # Who does not run asks nobody.
+    "what is held is never released": {"dispatcher-flags"},
     # What cannot be read has no day on which it ends.
     "expected PEM certificates": {"certificate-expiry"},
 }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from admin.install.installing import Done
 from admin.install.kinds import the
 from admin.install.performing import InstallError, Verdict
 from admin.install.settings import EstimatorMode, Hold, Interpreters, Settings
@@ -38,6 +39,12 @@ def on(scenario: Scenario, *, stock: bool = True, certificates: bool = True) -> 
     asyncio.run(run())
 
 
+def notes(steps: tuple[Done, ...]) -> dict[str, str]:
+    """What is told of Karmada's own, by object."""
+    changes = [change for done in steps for change in done.changes]
+    return {str(each.manifest): each.note for each in changes if "Karmada's" in each.note}
+
+
 @pytest.mark.parametrize("settings", [SETTINGS, SHARED, POLICIES, OTHERWISE])
 def test_a_second_installation_writes_nothing(settings: Settings) -> None:
     async def scenario(made: Fleet) -> None:
@@ -47,6 +54,10 @@ def test_a_second_installation_writes_nothing(settings: Settings) -> None:
         again = await made.install(settings)
         assert made.writes() == written
         assert {change.verdict for done in again for change in done.changes} == {Verdict.KEEP}
+        told = notes(first)
+        for estimator in [each for each, note in told.items() if note == "in the place of Karmada's"]:
+            told[estimator] += " already"
+        assert notes(again).items() >= told.items()
 
     on(scenario)
 
@@ -85,6 +96,14 @@ def test_queues_stay_unless_they_are_to_go() -> None:
         queues = made.apis["karmada"].store.collections["fairway.dev/v1alpha1/clusterqueues"]
         assert list(queues.records) == [("", "all")]
         assert any("--delete-queues" in left for left in gone.left)
+
+    on(scenario)
+
+
+def test_of_queues_that_never_were_nothing_is_left() -> None:
+    async def scenario(made: Fleet) -> None:
+        made.apis["karmada"].serve("/apis/fairway.dev/v1alpha1/clusterqueues", served=False)
+        assert not (await made.uninstall(delete_queues=False)).left
 
     on(scenario)
 

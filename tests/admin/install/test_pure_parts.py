@@ -352,6 +352,33 @@ def test_the_file_of_an_installation_serves_the_way_back(
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("apiVersion: v1\nkind: Config\n  x: [\n", "it is no YAML from line 3, column 4 on; expected a kube"),
+        ("kind: List\nitems: []\n", "expected a kubeconfig, for it is written to"),
+        ("x" * (2 << 20) + "\n  x: [\n", "expected a kubeconfig, for it is written to"),
+    ],
+    ids=["broken", "a dump", "too large for one"],
+)
+def test_what_is_no_kubeconfig_is_told(
+    text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "host.yaml"
+    file.write_text(text)
+    assert run(["install", "--host", str(file), "--karmada", str(file)]) == 1
+    assert f"--host {file}: {says}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--config", "--catalogue"])
+def test_a_file_that_is_not_there_is_told(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "none.yaml"
+    assert run(["install", "--host", "x", "--karmada", "x", flag, str(file)]) == 1
+    assert f"{flag} {file}: no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("args", "says"),
     [
         (["uninstall", "--release-all-at-once"], "refused: karmada-scheduler cannot be told to stop"),

@@ -125,6 +125,16 @@ def test_what_takes_the_place_of_the_webhook_is_there_before_it_goes() -> None:
     on(scenario)
 
 
+def test_a_plan_says_first_what_is_worth_knowing() -> None:
+    async def scenario(made: Fleet) -> None:
+        first, *others = _printed(plan_text(await made.preview(), ["held is whatever"])).splitlines()
+        assert first == "note: held is whatever"
+        assert others[0].startswith(" 1 host ")
+        assert not any("note:" in line for line in others)
+
+    on(scenario)
+
+
 def test_removals_are_shown_in_every_form_of_the_plan() -> None:
     async def scenario(made: Fleet) -> None:
         await made.install(POLICIES)

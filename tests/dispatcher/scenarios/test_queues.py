@@ -6,8 +6,9 @@ import pytest
 
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.visibility.waiting import waiting_of
-from tests.dispatcher.scenarios.objects import FAIRWAY, Obj, cluster_queue, local_queue
+from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, flavor, local_queue
 from tests.dispatcher.scenarios.test_life import charged
+from tests.dispatcher.scenarios.test_told import queues
 from tests.dispatcher.scenarios.world import World, run
 
 QUEUE = f"{FAIRWAY}/clusterqueues/main"
@@ -136,12 +137,52 @@ def test_queues_in_a_circle_stop_and_others_go_on() -> None:
         sound = world.submit("sound", "sound", gpus=2)
         await world.until(lambda: world.is_placed(sound))
         assert kind(world, stuck) == "QueueStopped"
+        await world.passes(1)
+        room = {name: [one.available for one in view.usage] for name, view in queues(world).items()}
+        assert room == {"main": [0], "loop": [0], "sound": [2]}
         world.api.update(QUEUE, spec(parent=""))
         await world.passes(1)
         # Now a parent itself, it still runs nothing.
         assert kind(world, stuck) == "QueueStopped"
         world.api.update(f"{FAIRWAY}/clusterqueues/loop", spec(parent=""))
         await world.until(lambda: world.is_placed(stuck), within_s=2)
+
+    run(scenario)
+
+
+def test_a_queue_says_which_of_its_flavors_are_gone() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8, m2=8)
+        world.queue("main", {"m1": 3})
+        world.queue("both", {"m1": 3, "m2": 3})
+        await world.start()
+        world.api.delete(f"{FAIRWAY}/resourceflavors/m1")
+        await world.passes(1)
+        key = world.submit("train")
+        other = world.submit("other", "both")
+        await world.until(lambda: world.is_placed(other))
+        await world.passes(1)
+        told = reason(world, key)
+        assert told is not None
+        assert (told.kind, told.text, told.unblock) == (
+            "NeverFits",
+            f"{GPU}: there is no ResourceFlavor m1, and queue main has quota of no other",
+            "an administrator creates ResourceFlavor m1, or has queue main name another",
+        )
+        views = queues(world)
+        gone = (
+            "spec.resourceGroups[0].flavors[0].name: there is no ResourceFlavor m1: its quota is never "
+            "given; create it, or name another"
+        )
+        assert [(views[name].problems, views[name].stopped) for name in ("main", "both")] == [
+            ([gone], "there is no ResourceFlavor m1, and queue main has quota of no other"),
+            ([gone], ""),
+        ]
+        assert [[one.available for one in views[name].usage] for name in ("main", "both")] == [[0], [0, 2]]
+        world.add(f"{FAIRWAY}/resourceflavors", flavor("m1", "m1"))
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(1)
+        assert (queues(world)["main"].problems, queues(world)["main"].stopped) == ([], "")
 
     run(scenario)
 

@@ -168,6 +168,46 @@ def test_statuses_are_written_when_they_change_and_seldom() -> None:
     run(scenario)
 
 
+def test_the_condition_says_what_is_wrong_with_a_queue() -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8, m2=8)
+        world.queue("main", {"m1": 3})
+        world.queue("both", {"m1": 3, "m2": 3})
+        world.queue("lost", {"m2": 3}, parent="none")
+        await world.start()
+        clock = world.dispatcher.controller._clock
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+
+            def active(kind: str, name: str, namespace: str = "") -> tuple[str, str, str]:
+                records = world.api.store.collection("fairway.dev/v1alpha1", kind).records
+                (found,) = records[namespace, name].decode()["status"]["conditions"]
+                return found["status"], found["reason"], found["message"]
+
+            statuses = QueueStatuses(client, world.dispatcher, clock, lambda kind, outcome: None)
+            task = asyncio.create_task(statuses.run(lambda: True))
+            await world.passes(12)
+            ready = ("True", "Ready", "the queue admits workloads")
+            status, why, lost = active("clusterqueues", "lost")
+            assert (status, why) == ("False", "Stopped")
+            assert active("localqueues", "lost", "team") == (status, why, lost)
+            assert active("clusterqueues", "main") == active("localqueues", "main", "team") == ready
+            world.api.delete(f"{FAIRWAY}/resourceflavors/m1")
+            await world.passes(12)
+            gone = (
+                "spec.resourceGroups[0].flavors[0].name: there is no ResourceFlavor m1: its quota is never "
+                "given; create it, or name another"
+            )
+            lacking = "there is no ResourceFlavor m1, and queue main has quota of no other"
+            assert active("clusterqueues", "main") == ("False", "FlavorNotFound", lacking)
+            assert active("localqueues", "main", "team") == ("False", "FlavorNotFound", lacking)
+            assert active("clusterqueues", "both") == ("True", "Ready", f"{ready[2]}; {gone}")
+            assert active("localqueues", "both", "team") == ready
+            task.cancel()
+            await asyncio.wait((task,))
+
+    run(scenario)
+
+
 def test_fields_without_effect_are_told_on_the_objects_that_state_them() -> None:
     async def scenario(world: World) -> None:
         world.fleet(m1=8)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairway.names import ADMISSION, QUEUE
+from fairway.names import ADMISSION, QUEUE, REQUEUE
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.state import Admitted, InFlight, Unplaced
@@ -47,6 +47,37 @@ def test_the_clock_of_the_former_leader_jams_nothing(skew_ms: int) -> None:
     assert made.requeue("t0") is None
     made.passes(300)
     assert (made.requeue("t0") or {})["count"] == 1
+
+
+def postponed(made: Plane, name: str, annotation: str) -> None:
+    """Its record has a time of its next try that no pause reaches."""
+
+    def edit(obj: Obj) -> None:
+        notes = obj["metadata"]["annotations"]
+        notes[annotation] = json.dumps(json.loads(notes[annotation]) | {"notBefore": "2099-01-01T00:00:00Z"})
+
+    made.edit(name, edit)
+
+
+@pytest.mark.parametrize("is_growth", [False, True], ids=["start", "growth"])
+def test_no_record_postpones_the_next_try_beyond_its_pause(is_growth: bool) -> None:
+    """Nor does what happens meanwhile: the pause counts from when the record was first seen."""
+    made = Plane({"m1": 8})
+    name = grown(made, 8) if is_growth else made.submit("train")
+    made.turn()
+    made.refuse(name)
+    made.passes(310)
+    assert made.is_held(name)
+    postponed(made, name, ADMISSION if is_growth else REQUEUE)
+    made.turn()
+    made.passes(30)
+    made.feed(SERVICE_CLASSES, service_class("another"))
+    made.turn()
+    assert getattr(made.reason(name), "kind", "") == "BackingOff"
+    made.passes(25)
+    assert made.is_held(name)
+    made.passes(10)
+    assert not made.is_held(name)
 
 
 def test_a_failover_has_as_long_to_start_as_a_start() -> None:
@@ -112,6 +143,8 @@ def test_what_names_a_foreign_scheduler_is_not_released() -> None:
     assert reason is not None
     assert reason.kind == "ForeignScheduler"
     assert "mine" in reason.text
+    # Karmada's webhook refuses another schedulerName of a policy that there is.
+    assert "made again without schedulerName" in reason.unblock
     assert made.charged() == 1
 
 

@@ -121,6 +121,21 @@ def test_never_fits_says_why(demand: Demand, permitted: set[str], told: str) -> 
     assert told in answer
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (("gone",), f"{GPU}: there is no ResourceFlavor gone, and queue team has quota of no other"),
+        (
+            ("gone", "h100", "lost"),
+            f"{GPU}: the clusters that its placement permits are in no flavor of queue team, and there is no "
+            "ResourceFlavor gone, lost",
+        ),
+    ],
+)
+def test_a_flavor_that_is_not_there_is_told(names: tuple[str, ...], told: str) -> None:
+    assert found(plain(1, gpu=1), {"unknown"}, queue(((GPU,), names))) == told
+
+
 def test_copies_are_charged_each() -> None:
     """volcano-global charges a workload that goes to several clusters once."""
     assert found(plain(2, gpu=4), {"c"}, copies=3) == [{("spot", GPU): 24}]

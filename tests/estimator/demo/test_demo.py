@@ -16,6 +16,7 @@ from estimator.demo.fleet import GPU
 from estimator.demo.questions import questions
 from estimator.demo.server_process import Server, ServerError, serving
 from estimator.pb import estimator_pb2 as pb
+from fairway.names import DUMPED
 
 ROOT = Path(__file__).parents[3]
 
@@ -36,7 +37,7 @@ ANSWERS = {
 
 
 def test_the_demonstration_shows_the_true_answers_and_ends_by_itself() -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, "-m", "estimator.demo"],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False,
@@ -49,6 +50,7 @@ def test_the_demonstration_shows_the_true_answers_and_ends_by_itself() -> None:
     assert set(ANSWERS) == {question.title for question in questions()}
     assert "never fits: needs 16 nvidia.com/gpu, the largest eligible node has 8" in shown
     assert "doubt" not in shown
+    assert f"kubectl get {DUMPED} -A -o json > member1.json\n" in shown
     assert "--snapshot member1=member1.json" in shown
     assert "docs/estimator.md" in shown
 

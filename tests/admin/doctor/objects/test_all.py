@@ -15,8 +15,12 @@ def test_where_all_is_well_every_check_says_so() -> None:
     assert well().findings() == {}
 
 
-def test_where_there_is_nothing_nothing_is_wrong() -> None:
-    assert World().findings() == {}
+def test_where_there_is_nothing_nothing_is_wrong_and_nobody_is_said_to_lead() -> None:
+    said = World().findings()
+    assert {name: [found.verdict for found in of] for name, of in said.items()} == {
+        "dispatcher-leads": [Verdict.NOTE]
+    }
+    assert said["dispatcher-leads"][0].message.startswith("does not apply: there is no queue")
 
 
 def test_names_are_distinct() -> None:

@@ -1,17 +1,21 @@
 """Bindings that leak, are stuck, or got past the queues."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Verdict
 from admin.doctor.karmada_kinds import CRON_JOBS
+from admin.doctor.objects.waiting import DISPATCHER_LEADS
 from fairway.kube.lease import LEASES
 from fairway.names import ADMISSION, REQUEUE
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.timestamp import format_ms
+from tests.admin.doctor.installation import Installation
 from tests.admin.doctor.objects.builders import (
     CREATED_MS,
     DEPLOYMENTS,
@@ -517,6 +521,18 @@ def test_without_a_leader_and_without_work_it_is_a_warning() -> None:
     assert [f.verdict for f in world.findings()["dispatcher-leads"]] == [Verdict.WARNING]
 
 
+@pytest.mark.parametrize(
+    ("leases", "verdict"), [([], Verdict.WARNING), ([lease()], Verdict.OK)], ids=["nobody", "somebody"]
+)
+def test_a_dispatcher_that_is_installed_leads_also_before_there_is_a_queue(
+    leases: list[Obj], verdict: Verdict, tmp_path: Path
+) -> None:
+    world = World()
+    world.objects[LEASES.name] = leases
+    evidence = replace(world.evidence(), host=Installation().evidence(tmp_path).host)
+    assert [found.verdict for found in DISPATCHER_LEADS.findings(evidence)] == [verdict]
+
+
 def test_of_several_leases_one_that_is_held_is_enough() -> None:
     world = well()
     stale = lease(renewed_ago_s=90_000)
@@ -531,7 +547,8 @@ def test_what_an_uninstall_left_held_is_told_and_released() -> None:
     world.add(RESOURCE_BINDINGS, binding("odd"))
     world.add(CLUSTER_RESOURCE_BINDINGS, binding("wide", ""))
     said = world.findings()
-    assert said.keys() == {"bindings-left"}
+    assert said.keys() == {"bindings-left", "dispatcher-leads"}
+    assert [f.verdict for f in said["dispatcher-leads"]] == [Verdict.NOTE]
     (finding,) = said["bindings-left"]
     assert finding.verdict is Verdict.ERROR
     assert finding.subject == "2 ClusterResourceBindings and ResourceBindings"
