@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.decision import Decision
 from queue_dispatcher.bindings.pods import counted, counted_need
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
@@ -159,6 +160,7 @@ def admission_record(
     admitted_ms: int,
     components: tuple[tuple[str, Flavors], ...] = (),
     group: str = "",
+    decision: Decision | None = None,
 ) -> AdmissionRecord:
     """The record that an admission leaves.
 
@@ -180,4 +182,5 @@ def admission_record(
         components=components,
         group=group,
         tries=state.tries if isinstance(state, Pending | Growing) else 0,
+        decision=decision,
     )

@@ -89,6 +89,7 @@ class BindingReader:
                 flavors=one(admission.flavors),
                 components=one(admission.components),
                 group=one(admission.group),
+                decision=one(admission.decision),
             )
         workload = spec.resource
         is_held = bool(spec.suspension and spec.suspension.scheduling)

@@ -21,6 +21,7 @@ from queue_dispatcher.bindings.annotation import (
     in_range,
     location,
 )
+from queue_dispatcher.bindings.decision import DIGEST_LENGTH, Decision
 from queue_dispatcher.bindings.timestamp import format_ms, parse_ms
 from queue_dispatcher.workloads.demand import Requests, requests
 
@@ -29,6 +30,7 @@ MAX_REPLICAS = 2**31 * 256
 MAX_COPIES = 100_000
 """More clusters than a fleet has."""
 MAX_TRIES = 2**31 - 2
+MAX_MEMBERS = 2**31 - 1
 MAX_RESOURCES = 256
 MAX_FLAVORS = 16 * 32 * 8
 """As many as a ClusterQueue can offer: resources by flavors of a group, by groups."""
@@ -47,9 +49,9 @@ class AdmissionRecord:
     ``admitted_ms``: epoch milliseconds. ``replicas``: pods of one copy. ``copies``: how many clusters get all
     of them. ``requests``: for all replicas and copies. ``flavors``: which flavors are charged with a
     resource, each in full until the workload is placed; ``components``: of one kind of pods, by name, where
-    not all have the same. ``group``: what it was admitted with, empty if alone. ``tries``: how often it, or
-    its growth, had been taken back since it last started. ``not_before_ms``: its growth is not to be admitted
-    before, epoch milliseconds; 0 for at once.
+    not all have the same. ``group``: what it was admitted with, empty if alone; ``decision``: with whom, None
+    if with nobody. ``tries``: how often it, or its growth, had been taken back since it last started.
+    ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once.
     """
 
     id: str
@@ -67,6 +69,13 @@ class AdmissionRecord:
     group: str = ""
     tries: int = 0
     not_before_ms: int = 0
+    decision: Decision | None = None
+
+
+class _Decision(KubeStruct, frozen=True):
+    members: int
+    digest: str
+    requests: dict[str, int]
 
 
 class _Record(KubeStruct, frozen=True):
@@ -85,8 +94,10 @@ class _Record(KubeStruct, frozen=True):
     group: str = ""
     tries: int = 0
     not_before: str = ""
+    decision: _Decision | None = None
 
 
+_HEXADECIMAL = frozenset("0123456789abcdef")
 _RECORDS = msgspec.json.Decoder(_Record)
 
 
@@ -121,6 +132,9 @@ def write_record(record: AdmissionRecord) -> str:
         value["tries"] = record.tries
     if record.not_before_ms:
         value["notBefore"] = format_ms(record.not_before_ms)
+    if record.decision is not None:
+        made = record.decision
+        value["decision"] = {"members": made.members, "digest": made.digest, "requests": dict(made.requests)}
     return encode(value)
 
 
@@ -128,10 +142,6 @@ def _checked(raw: _Record) -> AdmissionRecord:
     for field, text in (("id", raw.id), ("queue", raw.queue)):
         if not text:
             raise AnnotationError(f"{field}: expected a name, found none")
-    if len(raw.requests) > MAX_RESOURCES:
-        raise AnnotationError(f"requests: {len(raw.requests)} resources: expected at most {MAX_RESOURCES}")
-    for resource, amount in raw.requests.items():
-        in_range(f"requests[{resource[:63]}]", amount, 0, MAX_INT64)
     if sum(map(len, raw.flavors.values())) > MAX_FLAVORS:
         raise AnnotationError(f"flavors: expected at most {MAX_FLAVORS} in all")
     if sum(len(names) for of in raw.components.values() for names in of.values()) > MAX_COMPONENT_FLAVORS:
@@ -146,13 +156,34 @@ def _checked(raw: _Record) -> AdmissionRecord:
         admitted_ms=read_moment("admittedAt", raw.admitted_at),
         replicas=in_range("replicas", raw.replicas, 0, MAX_REPLICAS),
         copies=in_range("copies", raw.copies, 1, MAX_COPIES),
-        requests=requests(raw.requests.items()),
+        requests=_requests("requests", raw.requests),
         flavors=_flavors(raw.flavors),
         components=tuple((name, _flavors(of)) for name, of in sorted(raw.components.items())),
         group=raw.group,
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
         not_before_ms=read_moment("notBefore", raw.not_before) if raw.not_before else 0,
+        decision=None if raw.decision is None else _decision(raw.decision),
     )
+
+
+def _decision(raw: _Decision) -> Decision:
+    if len(raw.digest) != DIGEST_LENGTH or not _HEXADECIMAL.issuperset(raw.digest):
+        raise AnnotationError(
+            f"decision.digest: {raw.digest[:40]!r}: expected {DIGEST_LENGTH} digits of 0 to 9 and a to f"
+        )
+    return Decision(
+        in_range("decision.members", raw.members, 1, MAX_MEMBERS),
+        raw.digest,
+        _requests("decision.requests", raw.requests),
+    )
+
+
+def _requests(field: str, raw: Mapping[str, int]) -> Requests:
+    if len(raw) > MAX_RESOURCES:
+        raise AnnotationError(f"{field}: {len(raw)} resources: expected at most {MAX_RESOURCES}")
+    for resource, amount in raw.items():
+        in_range(f"{field}[{resource[:63]}]", amount, 0, MAX_INT64)
+    return requests(raw.items())
 
 
 def _flavors(raw: Mapping[str, Iterable[str]]) -> Flavors:

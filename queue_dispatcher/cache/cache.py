@@ -284,8 +284,8 @@ class Cache:
             budget -= 1
         if self._dirty or self._to_doubt:
             return False
-        for entry in self.pending.settle():
-            self._roll_forward(entry)
+        for entry, released in self.pending.settle():
+            self._roll_forward(entry, released)
         if len(self.shapes) > self._most_shapes:
             self.shapes.retain(self.pending.shapes())
             # What is found again by itself is as much again.
@@ -504,9 +504,9 @@ class Cache:
         self.forward.discard(entry.uid)
         self.mark(entry)
 
-    def _roll_forward(self, entry: Entry) -> None:
+    def _roll_forward(self, entry: Entry, released: Entry) -> None:
         """Charge the member of a half released group as part of it; its release is to be written next."""
-        record = forward_record(entry, self.pending.group_of(entry))
+        record = forward_record(entry, released)
         if record is not None and entry.item is not None:
             self.forward.add(entry.uid)
             self.assume(entry, Admission(entry.item, {entry.uid: record}), record)

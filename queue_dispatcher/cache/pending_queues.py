@@ -1,18 +1,21 @@
 """Who waits where: an item for each binding that may be admitted, in the line of its queue.
 
-A workload of a group has an item of its own but does not stand in line with it; once all of the group are
-there, one item stands for them together.
+A workload of a group has an item of its own but does not stand in line with it, unless it was taken back from
+a group that started; once all of the group are there, one item stands for them together.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry, GroupKey
-from queue_dispatcher.cache.groups import Member, group_state
+from queue_dispatcher.cache.groups import Member, group_state, left_out
 from queue_dispatcher.cache.shapes import Shapes, Together
 from queue_dispatcher.cycle.items import GROUP_PREFIX, Alternative, Item, Shape
 from queue_dispatcher.cycle.pending import PendingQueue
+
+_Named = tuple[str, str]
+"""Namespace and name of groups."""
 
 OwnLine = tuple[str, str, str]
 """ClusterQueue, namespace and name of a LocalQueue."""
@@ -36,45 +39,44 @@ class PendingQueues:
         self.changes = 0
         """Grows whenever somebody comes, goes or waits otherwise than before."""
         self._shapes = shapes
-        self._groups: dict[GroupKey, dict[str, Entry]] = {}
-        self._stale: set[GroupKey] = set()
+        # By namespace and name, whatever queue they wait in: LocalQueues may lead elsewhere meanwhile.
+        self._groups: dict[_Named, dict[str, Entry]] = {}
+        self._stale: set[_Named] = set()
+        self._items: dict[_Named, list[str]] = {}
         self._together: dict[str, _GroupItem] = {}
 
     def put(self, entry: Entry, item: Item | None, group: GroupKey | None) -> None:
         """The entry waits with ``item``, or does not wait; it belongs to ``group`` either way, if to any."""
         if item == entry.item and group == entry.group:
             if group is not None:
-                self._stale.add(group)
+                self._stale.add(group[1:])
             return
         self.drop(entry)
         self.changes += 1
         entry.item = item
         if group is not None:
             entry.group = group
-            self._groups.setdefault(group, {})[entry.uid] = entry
-            self._stale.add(group)
+            self._groups.setdefault(group[1:], {})[entry.uid] = entry
+            self._stale.add(group[1:])
         if item is not None and (group is None or item.is_growth):
-            entry.line = item.queue
-            self._stand(item)
+            self._stand_alone(entry, item)
 
     def drop(self, entry: Entry) -> None:
         """The entry is in no line and no group any more."""
         self.changes += 1
-        if entry.line and entry.item is not None:
-            self._remove(entry.item)
-            entry.line = ""
+        self._leave_line(entry)
         if entry.group is not None:
-            members = self._groups[entry.group]
-            del members[entry.uid]
-            self._stale.add(entry.group)
+            named = entry.group[1:]
+            del self._groups[named][entry.uid]
+            self._stale.add(named)
             entry.group = None
         entry.item = None
 
-    def settle(self) -> Iterator[Entry]:
-        """Bring the groups up to date; yields the members that are to be rolled forward."""
+    def settle(self) -> Iterator[tuple[Entry, Entry]]:
+        """Bring the groups up to date; yields whom to roll forward, each with one that was released."""
         stale, self._stale = sorted(self._stale), set()
-        for key in stale:
-            yield from self._settle_group(key)
+        for named in stale:
+            yield from self._settle_named(named)
 
     def split(self, item: Item, alternative: Alternative) -> Sequence[Alternative]:
         """What each of the item's members is charged with, in their order."""
@@ -90,10 +92,6 @@ class PendingQueues:
         found = self._together.get(_item_id(entry.group)) if entry.group is not None else None
         return found.item if found is not None and entry.uid in found.item.members else None
 
-    def group_of(self, entry: Entry) -> Collection[Entry]:
-        """All of the entry's group, itself included; nobody if it has none."""
-        return self._groups.get(entry.group, {}).values() if entry.group is not None else ()
-
     def has_groups(self, queue: str) -> bool:
         """Whether groups wait in the queue."""
         return any(found.item.queue == queue for found in self._together.values())
@@ -107,20 +105,41 @@ class PendingQueues:
                 if entry.item is not None:
                     yield entry.item.shape
 
-    def _settle_group(self, key: GroupKey) -> Iterator[Entry]:
+    def _settle_named(self, named: _Named) -> Iterator[tuple[Entry, Entry]]:
         self.changes += 1
-        found = self._together.pop(_item_id(key), None)
-        if found is not None:
-            self._remove(found.item)
-        entries = self._groups.get(key, {})
+        for item_id in self._items.pop(named, ()):
+            self._remove(self._together.pop(item_id).item)
+        entries = self._groups.get(named, {})
         if not entries:
-            self._groups.pop(key, None)
+            self._groups.pop(named, None)
             return
-        name = key[2]
-        state = group_state(name, [_member(entry, name) for entry in entries.values()])
-        for entry in entries.values():
-            if _waits(entry) and entry.waits != state.waiting:
-                entry.waits = state.waiting
+        members = {uid: _member(entry, named[1]) for uid, entry in entries.items()}
+        forward = left_out(members.values())
+        groups: dict[GroupKey, list[Member]] = {}
+        for uid, entry in entries.items():
+            if entry.group is not None:
+                groups.setdefault(entry.group, []).append(members[uid])
+        for key in sorted(groups):
+            self._settle_group(key, entries, groups[key], forward)
+        for uid, released in forward.items():
+            yield entries[uid], entries[released]
+
+    def _settle_group(
+        self, key: GroupKey, entries: Mapping[str, Entry], members: list[Member], forward: Collection[str]
+    ) -> None:
+        state = group_state(key[2], members, forward)
+        for member in members:
+            entry = entries[member.uid]
+            if not _waits(entry):
+                continue
+            is_alone = member.uid in state.alone
+            if is_alone and not entry.line and entry.item is not None:
+                self._stand_alone(entry, entry.item)
+            elif not is_alone:
+                self._leave_line(entry)
+            waits = None if is_alone else state.waiting
+            if entry.waits != waits:
+                entry.waits = waits
                 self._told(entry)
         items = [item for uid in state.together if (item := entries[uid].item) is not None]
         if items:
@@ -129,9 +148,17 @@ class PendingQueues:
             together = self._shapes.together([item.shape for item in items])
             item = _group_item(key, items, together.shape)
             self._together[item.id] = _GroupItem(item, together)
+            self._items.setdefault(key[1:], []).append(item.id)
             self._stand(item)
-        for uid in state.forward:
-            yield entries[uid]
+
+    def _stand_alone(self, entry: Entry, item: Item) -> None:
+        entry.line = item.queue
+        self._stand(item)
+
+    def _leave_line(self, entry: Entry) -> None:
+        if entry.line and entry.item is not None:
+            self._remove(entry.item)
+            entry.line = ""
 
     def _stand(self, item: Item) -> None:
         if item.queue not in self.queues:
@@ -158,16 +185,22 @@ def own_line(item: Item) -> OwnLine:
 
 
 def _member(entry: Entry, group: str) -> Member:
-    record = entry.record or entry.binding.record
+    record = entry.effective_record
+    was_released = record is not None and record.group == group
     state = entry.state
+    tries = state.tries if isinstance(state, Pending) else 0
     return Member(
         uid=entry.uid,
         size=entry.facts.group_size,
         created_ms=entry.binding.created_ms,
         enqueued_ms=entry.item.enqueued_ms if entry.item is not None else 0,
         is_pending=_waits(entry),
-        admitted_ms=record.admitted_ms if record is not None and record.group == group else None,
-        was_taken_back=isinstance(state, Pending) and state.tries > 0,
+        # The gate marks what it holds, and the mark goes with the first release.
+        is_new=tries == 0 and entry.binding.gated_ms is not None,
+        was_taken_back=tries > 0,
+        asked=record.requests if record else state.demand if isinstance(state, Pending) else (),
+        admitted_ms=record.admitted_ms if record and was_released else None,
+        decision=record.decision if record and was_released else None,
     )
 
 

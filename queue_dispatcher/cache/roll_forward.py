@@ -1,21 +1,18 @@
 """With what the members of a half released group are released that were left behind."""
 
-from collections.abc import Iterable
-
 from queue_dispatcher.bindings.admission import admission_record, components_of, flavors_of
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry
 
 
-def forward_record(entry: Entry, group: Iterable[Entry]) -> AdmissionRecord | None:
-    """The record of the entry as part of its group's admission; None if none of the group is released.
+def forward_record(entry: Entry, mate: Entry) -> AdmissionRecord | None:
+    """The record of the entry as part of the admission that its mate is released with; None if it is not.
 
-    As one that was released: the flavors of that one's record, or where it has none, of the first that the
-    entry could be charged to.
+    As its mate was: the flavors of that one's record, or where it has none, of the first that the entry could
+    be charged to.
     """
-    state, item = entry.state, entry.item
-    released = _released(entry, group)
+    state, item, released = entry.state, entry.item, mate.effective_record
     if item is None or released is None or not isinstance(state, Pending):
         return None
     flavors = dict(released.flavors)
@@ -37,10 +34,5 @@ def forward_record(entry: Entry, group: Iterable[Entry]) -> AdmissionRecord | No
         components=components,
         admitted_ms=released.admitted_ms,
         group=released.group,
+        decision=released.decision,
     )
-
-
-def _released(entry: Entry, group: Iterable[Entry]) -> AdmissionRecord | None:
-    records = (other.record or other.binding.record for other in group)
-    name = entry.group[2] if entry.group is not None else ""
-    return next((record for record in records if record is not None and record.group == name), None)

@@ -1,6 +1,7 @@
 """Admissions: the writes that carry out what a cycle decided, which from then on counts as made."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from queue_dispatcher.bindings.admission import (
     admission_record,
@@ -8,6 +9,7 @@ from queue_dispatcher.bindings.admission import (
     flavors_of,
     growth_flavors,
 )
+from queue_dispatcher.bindings.decision import decision
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
@@ -57,6 +59,9 @@ def _admission(cache: Cache, action: Admit, day_ms: int) -> list[Write]:
     }
     if len(records) < len(members):
         return []
+    if len(records) > 1:
+        together = decision({uid: record.requests for uid, record in records.items()})
+        records = {uid: replace(record, decision=together) for uid, record in records.items()}
     admission = Admission(item, records)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
@@ -93,6 +98,7 @@ def _record(
         components=before.components if before is not None else components_of(alternative),
         admitted_ms=day_ms,
         group=group if before is not None or isinstance(state, Pending) else "",
+        decision=before.decision if before is not None else None,
     )
 
 

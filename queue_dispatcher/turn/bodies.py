@@ -62,7 +62,7 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         if member is None:
             return None
         cache.refresh(member)
-        if not _still_wants(member, admission.records[uid]):
+        if not _still_wants(member, admission.records[uid], is_forward=uid in cache.forward):
             return None
     return patches.admit(entry.binding, record)
 
@@ -118,11 +118,12 @@ def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mappin
     return patches.admit(entry.binding, record)
 
 
-def _still_wants(entry: Entry, record: AdmissionRecord) -> bool:
+def _still_wants(entry: Entry, record: AdmissionRecord, *, is_forward: bool) -> bool:
     """Whether the entry still waits for just what the record says."""
     state = entry.state
     if isinstance(state, Pending):
-        queue = state.queue.cluster_queue
+        # What is rolled forward is charged as its group is, wherever its LocalQueue leads by now.
+        queue = record.queue if is_forward else state.queue.cluster_queue
     elif isinstance(state, Growing) and state.blocked is None:
         queue = state.queue
     else:

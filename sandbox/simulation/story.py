@@ -167,11 +167,13 @@ class StopLine(Line):
 
 @dataclass(frozen=True, slots=True)
 class RelabelLine(Line):
-    """The owner of a workload names another queue."""
+    """The owner of a workload names another queue; and a group, if that is not empty."""
 
     call: ClassVar[str] = "relabel"
     name: str
     queue: str
+    group: str = ""
+    group_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

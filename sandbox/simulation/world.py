@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -169,8 +170,14 @@ class World:
                     user="tenant",
                 )
             case RelabelLine():
-                body: Obj = {"metadata": {"labels": {QUEUE: line.queue}}}
-                api.patch(_plural(self.submitted[line.name]), f"{NAMESPACE}/{line.name}", body, user="tenant")
+                labels, submitted = {QUEUE: line.queue}, self.submitted[line.name]
+                if line.group:
+                    labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
+                body: Obj = {"metadata": {"labels": labels}}
+                api.patch(_plural(submitted), f"{NAMESPACE}/{line.name}", body, user="tenant")
+                if line.group:
+                    joins = replace(submitted, group=line.group, group_size=line.group_size)
+                    self.submitted[line.name] = joins
             case SuspendLine():
                 body = {"spec": {"suspension": {"scheduling": line.held}}}
                 api.patch("resourcebindings", self.binding_key(line.name), body, user="tenant")

@@ -12,6 +12,7 @@ from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.templates import GPU
 
 ADMISSION = "fairway.dev/admission"
+REQUEUE = "fairway.dev/requeue"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ def quota_of(obj: Obj, capacity: int) -> Quota:
         is_strict=at(obj, "spec", "queueingStrategy") == "StrictFIFO",
         is_stopped=at(obj, "spec", "stopPolicy", default="None") != "None",
     )
+
+
+def was_taken_back(binding: Obj) -> bool:
+    """Whether it was released before, and did not start."""
+    return REQUEUE in at(binding, "metadata", "annotations", default={})
 
 
 def record_of(binding: Obj) -> Obj | None:

@@ -75,7 +75,8 @@ def draw(seed: int) -> Story:
     story = _edits(story, rng, queues)
     story = _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
     story = _deeper(story, random.Random(f"depth of {seed}"))
-    return _asides(story, random.Random(f"asides of {seed}"), clusters)
+    story = _asides(story, random.Random(f"asides of {seed}"), clusters)
+    return _joiners(story, random.Random(f"joiners of {seed}"))
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -216,4 +217,24 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
             story = story.submit(f"half{number}", queue, group="half", group_size=3, at_s=at_s)
         kind: FaultKind = rng.choice(("kill_before_write", "kill_after_write"))
         story = story.fault(kind, at_s=at_s, for_s=20, amount=rng.randint(1, 3))
+    return story
+
+
+def _joiners(story: Story, rng: random.Random) -> Story:
+    """Who joins a group later on: made like one of its members, or there already and given its labels."""
+    submitted = story.of(SubmitLine)
+    members, others = [one for one in submitted if one.group], [one for one in submitted if not one.group]
+    for number in range(rng.choice((0, 1, 2)) if members else 0):
+        mate = rng.choice(members)
+        at_s = rng.randint(mate.at_s, max(mate.at_s, story.until_s))
+        size = mate.group_size + rng.choice((0, 1))
+        if others and rng.random() < 0.5:
+            of = rng.choice(others)
+            at_s = max(at_s, of.at_s)
+            story = story.relabel(of.name, queue=mate.queue, group=mate.group, group_size=size, at_s=at_s)
+        else:
+            joiner = replace(
+                mate, name=f"joiner{number}", gpus=rng.choice((1, 4, 50)), at_s=at_s, group_size=size
+            )
+            story = replace(story, lines=(*story.lines, joiner))
     return story

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import combinations
 
+from queue_dispatcher.bindings.decision import digest
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.world import World
@@ -15,6 +17,7 @@ from tests.simulation.accounts import (
     placed,
     quota_of,
     record_of,
+    was_taken_back,
 )
 
 QUEUE = "fairway.dev/queue"
@@ -46,6 +49,8 @@ class Known:
     _trees: Trees = field(default_factory=lambda: Trees(()))
     _earlier: list[tuple[int, Trees]] = field(default_factory=list)
     _released: set[str] = field(default_factory=set)
+    _as_one: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By the digest of a decision: who was to be released together, by uid, and what each asked for."""
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def _break(self, law: str, about: str, told: str) -> None:
@@ -137,7 +142,13 @@ class Known:
     def _together(self, binding: Obj, line: SubmitLine) -> list[tuple[Obj, SubmitLine]]:
         """It and those that start with it."""
         if line.group and is_held(binding) and not placed(binding):
-            held = [one for one in self._bindings() if self._in_group(one, line) and is_held(one)]
+            members = [one for one in self._bindings() if self._in_group(one, line)]
+            held = [one for one in members if is_held(one)]
+            if len(held) < len(members) or len(held) < self._size(line):
+                # Once it has started, who was taken back stands in line alone.
+                if was_taken_back(binding):
+                    return [(binding, line)]
+                held = [one for one in held if not was_taken_back(one)]
             return [(one, other) for one in held if (other := self._line(one)) is not None]
         return [(binding, line)]
 
@@ -164,12 +175,36 @@ class Known:
         record = record_of(binding)
         return int(sum(record["requests"].values())) if record is not None else 0
 
+    def _size(self, line: SubmitLine) -> int:
+        """How many the group of the line has, as the largest of its members says."""
+        members = (self._line(one) for one in self._bindings() if self._in_group(one, line))
+        return max((one.group_size for one in members if one is not None), default=line.group_size)
+
+    def _note_decision(self, binding: Obj, decision: Obj) -> None:
+        """One of a group is released: who is to be with it is told by the digest of their uids."""
+        line = self._line(binding)
+        if line is None or decision["digest"] in self._as_one:
+            return
+        group = {
+            one["metadata"]["uid"]: asked(one)
+            for one in self._bindings()
+            if (other := self._line(one)) is not None and other.group == line.group
+        }
+        for uids in combinations(sorted(group), decision["members"]):
+            if digest(uids) == decision["digest"]:
+                self._as_one[decision["digest"]] = {uid: group[uid] for uid in uids}
+                return
+
     def _in_group(self, binding: Obj, line: SubmitLine) -> bool:
         """Whether it belongs to the group of the line: one of its queue that does not opt out."""
         other = self._line(binding)
         if other is None or other.group != line.group or other.skip:
             return False
-        if not is_held(binding) and record_of(binding) is None:
+        record = record_of(binding)
+        if record is not None and record.get("group", "") != line.group:
+            # It was released by itself, or with others.
+            return False
+        if not is_held(binding) and record is None:
             # Somebody let go of it by hand.
             return False
         of = self.world.binding(line.name)

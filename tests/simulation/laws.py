@@ -10,13 +10,14 @@ from sandbox.simulation.story import FaultLine, SubmitLine
 from sandbox.simulation.templates import GPU
 from tests.simulation.accounts import (
     ADMISSION,
+    REQUEUE,
     asked,
     charge_of,
     is_held,
     placed,
     record_of,
 )
-from tests.simulation.quiet import REQUEUE, Quiet
+from tests.simulation.quiet import Quiet
 
 _OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
 _STALE_MS = 100_000
@@ -94,6 +95,8 @@ class Laws(Quiet):
             # Karmada has placed all of it from its own queue, whatever is held: that is noted, and not given.
             self._released.add(new["id"])
             return
+        if "decision" in new:
+            self._note_decision(after, new["decision"])
         if is_held(before) and not is_held(after):
             before_gpus = 0 if old is None else int(old["requests"].get(GPU, 0))
             self._admitted(key, int(new["requests"].get(GPU, 0)) - before_gpus, new)

@@ -5,7 +5,7 @@ what depends on reports of members that come late.
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,9 +14,17 @@ from sandbox.simulation.objects import Obj, at, condition
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
 from sandbox.simulation.world import FLAVOR
-from tests.simulation.accounts import asked, ended_in, is_ended, is_held, is_hopeless, placed, record_of
+from tests.simulation.accounts import (
+    REQUEUE,
+    asked,
+    ended_in,
+    is_ended,
+    is_held,
+    is_hopeless,
+    placed,
+    record_of,
+)
 from tests.simulation.laws import Laws
-from tests.simulation.quiet import REQUEUE
 
 _LAW = "what is told of queues is so"
 
@@ -133,14 +141,17 @@ class Numbers(Laws):
 
     def _lines(self) -> Iterator[str]:
         """The queue of each that stands in line; a group stands there as one, once all of it is there."""
-        groups: dict[tuple[str, str], list[bool]] = {}
+        groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for binding in self._bindings():
             line = self._line(binding)
             if line is None or not line.gpus or line.skip:
                 continue
             record, queue = record_of(binding), self._leads_to(binding)
             if record is not None and record.get("group"):
-                groups.setdefault((record["queue"], line.group), []).append(False)
+                group = groups[record["queue"], record["group"]]
+                group["size"] = max(group["size"], line.group_size)
+                group["released"] += 1
+                group["decided"] = max(group["decided"], record.get("decision", {}).get("members", 0))
             if line.scheduler or not is_held(binding) or is_ended(binding):
                 continue
             if at(binding, "metadata", "deletionTimestamp", default=""):
@@ -155,12 +166,18 @@ class Numbers(Laws):
                     yield name
             elif queue and not (requeue and line.tries is not None and _tries(requeue) > line.tries):
                 if line.group:
-                    groups.setdefault((queue, line.group), []).append(True)
+                    group = groups[queue, line.group]
+                    group["taken back" if requeue else "new"] += 1
+                    group["size"] = max(group["size"], line.group_size)
                 else:
                     yield queue
-        for (queue, name), members in groups.items():
-            size = next(one.group_size for one in self.world.submitted.values() if one.group == name)
-            if any(members) and len(members) >= size:
+        for (queue, _), members in groups.items():
+            waiting = members["new"] + members["taken back"]
+            is_there = waiting + max(members["released"], members["decided"]) >= members["size"]
+            is_first = is_there and not members["released"]
+            if not is_first:
+                yield from [queue] * members["taken back"]
+            if is_there and (waiting if is_first else members["new"]):
                 yield queue
 
     def _leads_to(self, binding: Obj) -> str:

@@ -7,6 +7,7 @@ from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.story import SubmitLine
 from tests.simulation.accounts import (
+    REQUEUE,
     asked,
     is_ended,
     is_held,
@@ -15,7 +16,6 @@ from tests.simulation.accounts import (
 )
 from tests.simulation.known import STARTS_WITHIN_MS, Known
 
-REQUEUE = "fairway.dev/requeue"
 _BACKOFF_MS = 1_200_000
 _TRIED = 3
 """After so many tries there is no node for a pod."""
@@ -82,7 +82,7 @@ class Quiet(Known):
             found = [one for one in self._bindings() if self._in_group(one, line)]
             # What another scheduler is to place has a reason of its own, and is not waited for in vain.
             there = sum(not (of := self._line(one)) or not of.scheduler for one in found)
-            return "" if there < line.group_size else f"all {there} are there"
+            return "" if there < self._size(line) else f"all {there} are there"
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
             stated = self.world.binding(head.name) if head is not None and head.impossible else None
@@ -129,10 +129,19 @@ class Quiet(Known):
         for (name, _), members in groups.items():
             runs = [key for key, one in members if is_ended(one) or placed(one) or record_of(one)]
             # Whoever was released with them and found no place is tried again, and told so as all who wait.
-            left = [key for key, one in members if one["metadata"]["uid"] not in self._released]
+            left = [key for key, one in members if self._is_left_out(one)]
             if runs and not set(left) <= set(runs):
                 told = f"{', '.join(runs)} but not {', '.join(left)}"
                 self._break("groups are released whole or not at all", name, told)
+
+    def _is_left_out(self, binding: Obj) -> bool:
+        """Whether it was decided to release it and it never was, although that can be told of all of them."""
+        uid = binding["metadata"]["uid"]
+        there = {one["metadata"]["uid"] for one in self._bindings()}
+        return uid not in self._released and any(
+            asked(binding) <= decided.get(uid, -1) and decided.keys() <= there
+            for decided in self._as_one.values()
+        )
 
     def _idle_quota(self, bindings: Mapping[str, Obj], waits: Mapping[str, object]) -> None:
         """Whether somebody waits for quota that is charged for what does not run."""

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queue_dispatcher.bindings.annotation import MAX_TEXT, Malformed
+from queue_dispatcher.bindings.decision import Decision, decision
 from queue_dispatcher.bindings.record import AdmissionRecord, parse_record, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, parse_requeue, write_requeue
 from queue_dispatcher.bindings.timestamp import LATEST_MS, format_ms, parse_ms
@@ -17,6 +18,9 @@ TEXT = (
     '"flavors":{"nvidia.com/gpu":["h100"]},"id":"11111111-2222-3333-4444-555555555555","localQueue":"team",'
     '"priority":0,"queue":"research","replicas":4,"requests":{"nvidia.com/gpu":8}}'
 )
+
+ONE, EIGHT = (("nvidia.com/gpu", 1),), (("nvidia.com/gpu", 8),)
+DECISION = {"members": 2, "digest": "0123456789abcdef" * 2, "requests": {"nvidia.com/gpu": 9}}
 
 
 def test_the_text_is_compact_with_sorted_keys() -> None:
@@ -63,6 +67,11 @@ def without(key: str) -> str:
         (changed(admittedAt="yesterday"), "admittedAt: 'yesterday': expected a time"),
         (changed(enqueuedAt="2026-09-21T14:13:20"), "enqueuedAt"),
         (changed(enqueuedAt=5), "enqueued"),
+        (changed(decision={}), "decision"),
+        (changed(decision={**DECISION, "members": 0}), "decision.members: 0: expected 1 to"),
+        (changed(decision={**DECISION, "digest": "0" * 31}), "decision.digest: '000"),
+        (changed(decision={**DECISION, "digest": "G" * 32}), "decision.digest: 'GGG"),
+        (changed(decision={**DECISION, "requests": {"cpu": -1}}), "decision.requests[cpu]: -1"),
     ],
 )
 def test_a_record_that_makes_no_sense_says_where(text: str, told: str) -> None:
@@ -78,6 +87,16 @@ def test_what_a_queue_can_offer_can_be_recorded(resources: int, length: int) -> 
     flavors = tuple(f"{at:0{length}}" for at in range(32))
     one = record(flavors=tuple((f"r{at:03}", flavors) for at in range(resources)))
     assert parse_record(write_record(one)) == one
+
+
+def test_with_whom_it_was_released() -> None:
+    made = decision({"a": EIGHT, "b": ONE})
+    assert made == decision({"b": ONE, "a": EIGHT})
+    assert made.digest not in (decision({"a": ONE}).digest, decision({"a": ONE, "c": ONE}).digest)
+    assert parse_record(write_record(record(decision=made))) == record(decision=made)
+    assert parse_record(changed(decision=DECISION)) == record(
+        decision=Decision(2, "0123456789abcdef" * 2, (("nvidia.com/gpu", 9),))
+    )
 
 
 def test_flavors_named_twice_or_by_nothing_count_once_or_not() -> None:

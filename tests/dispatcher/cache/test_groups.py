@@ -5,16 +5,31 @@ import random
 
 import pytest
 
-from queue_dispatcher.cache.groups import GroupState, Member, group_state
+from queue_dispatcher.bindings.decision import Decision, decision
+from queue_dispatcher.cache.groups import GroupState, Member, group_state, left_out
 from queue_dispatcher.cycle.reasons import waiting_for_gang_members
+from queue_dispatcher.workloads.demand import Requests
+
+ONE: Requests = (("nvidia.com/gpu", 1),)
 
 
-def waits(uid: str, size: int = 3, *, created_ms: int = 0, taken_back: bool = False) -> Member:
-    return Member(uid, size, created_ms, created_ms, is_pending=True, was_taken_back=taken_back)
+def waits(uid: str, size: int = 3, *, created_ms: int = 0, taken_back: bool = False, gpus: int = 1) -> Member:
+    asked = (("nvidia.com/gpu", gpus),)
+    is_new = not taken_back
+    return Member(
+        uid, size, created_ms, created_ms, True, is_new=is_new, was_taken_back=taken_back, asked=asked
+    )
 
 
-def runs(uid: str, size: int = 3, *, admitted_ms: int = 100) -> Member:
-    return Member(uid, size, 0, 0, is_pending=False, admitted_ms=admitted_ms)
+def decided(uids: str) -> Decision:
+    """To admit those of one letter each, with a GPU each."""
+    return decision(dict.fromkeys(uids, ONE))
+
+
+def runs(uid: str, size: int = 3, *, admitted_ms: int = 100, of: str = "") -> Member:
+    """``of``: with whom it was released."""
+    made = decided(of) if of else None
+    return Member(uid, size, 0, 0, is_pending=False, asked=ONE, admitted_ms=admitted_ms, decision=made)
 
 
 def blocked(uid: str) -> Member:
@@ -46,31 +61,40 @@ def blocked(uid: str) -> Member:
             GroupState(waiting=waiting_for_gang_members("g", 2, 3)),
             id="the largest size counts",
         ),
-        pytest.param([runs("a"), waits("b"), waits("c")], GroupState(forward=("b", "c")), id="half released"),
         pytest.param(
             [runs("a"), runs("b"), runs("c"), waits("d")],
             GroupState(("d",)),
             id="who comes to a whole group asks for quota",
         ),
         pytest.param(
-            [runs("a"), runs("b"), waits("c", created_ms=101)],
-            GroupState(("c",)),
-            id="who was not there when it was released asks for quota",
-        ),
-        pytest.param(
-            [runs("a"), runs("b"), waits("c", taken_back=True)],
-            GroupState(("c",)),
-            id="who was taken back asks for quota",
-        ),
-        pytest.param(
-            [runs("a"), waits("b"), waits("c"), waits("d")],
-            GroupState(("d",), ("b", "c")),
-            id="no more than are missing are rolled forward",
-        ),
-        pytest.param(
-            [runs("a", 4), waits("b", 4, created_ms=500), waits("c", 4, created_ms=500)],
+            [runs("a", 4), waits("b", 4), waits("c", 4)],
             GroupState(waiting=waiting_for_gang_members("g", 3, 4)),
-            id="half released, and one of the rest is missing",
+            id="one runs, and one of the rest is missing",
+        ),
+        pytest.param(
+            [runs("a", of="ade"), waits("b")],
+            GroupState(("b",)),
+            id="who was released and is deleted is not waited for",
+        ),
+        pytest.param(
+            [runs("a"), waits("b", taken_back=True), waits("c", taken_back=True)],
+            GroupState(alone=("b", "c")),
+            id="who was taken back starts alone",
+        ),
+        pytest.param(
+            [waits("b", taken_back=True), waits("c")],
+            GroupState(alone=("b",), waiting=waiting_for_gang_members("g", 2, 3)),
+            id="who was taken back waits for nobody",
+        ),
+        pytest.param(
+            [runs("a", 4), waits("b", 4, taken_back=True), waits("c", 4), waits("d", 4)],
+            GroupState(("c", "d"), ("b",)),
+            id="who was taken back keeps nobody waiting",
+        ),
+        pytest.param(
+            [waits("a", taken_back=True), waits("b", taken_back=True), waits("c", taken_back=True)],
+            GroupState(("a", "b", "c")),
+            id="all were taken back",
         ),
     ],
 )
@@ -78,3 +102,42 @@ def test_what_follows(members: list[Member], expected: GroupState) -> None:
     assert group_state("g", members) == expected
     random.Random(1).shuffle(members)
     assert group_state("g", members) == expected
+
+
+def test_who_is_rolled_forward_does_not_stand_in_line_and_is_there() -> None:
+    members = [runs("a"), waits("b"), waits("c"), waits("d")]
+    assert group_state("g", members, {"b"}) == GroupState(("c", "d"))
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        pytest.param([waits("a"), waits("b"), waits("c")], "", id="nobody is released"),
+        pytest.param([runs("a", of="abc"), waits("b"), waits("c")], "bc", id="half released"),
+        pytest.param([runs("a", of="abc"), runs("b", of="abc"), waits("c")], "c", id="more than half"),
+        pytest.param([runs("a", of="ab"), runs("b", of="ab"), waits("c")], "", id="whole"),
+        pytest.param([runs("a", of="ab"), waits("c")], "", id="another has taken one's place"),
+        pytest.param([runs("a"), waits("b"), waits("c")], "", id="released with nobody, or it does not say"),
+        pytest.param([runs("a", of="abc"), waits("b")], "", id="one that waited is deleted"),
+        pytest.param([runs("b", of="abc"), waits("c")], "", id="one that was released is deleted"),
+        pytest.param([runs("a", of="abc"), waits("d"), waits("b"), waits("c")], "bc", id="one has joined"),
+        pytest.param(
+            [runs("a", of="ab"), waits("b", created_ms=101)],
+            "",
+            id="who was not there yet",
+        ),
+        pytest.param(
+            [runs("a", of="ab"), waits("b", taken_back=True)], "", id="who was taken back asks for quota"
+        ),
+        pytest.param(
+            [runs("a", of="abc"), waits("b", gpus=3), waits("c")], "c", id="who asks for more asks for quota"
+        ),
+        pytest.param(
+            [runs("a", of="ab"), waits("b"), runs("c", of="cd"), waits("d")], "bd", id="two decisions"
+        ),
+    ],
+)
+def test_whom_a_decision_left_out(members: list[Member], expected: str) -> None:
+    assert sorted(left_out(members)) == list(expected)
+    random.Random(1).shuffle(members)
+    assert sorted(left_out(members)) == list(expected)
