@@ -89,6 +89,8 @@ class Collection:
 
     objects: dict[str, Obj] = field(default_factory=dict)
     history: list[tuple[int, str, Obj]] = field(default_factory=list)
+    latest: int = 0
+    """When it changed last, whether or not that is forgotten."""
     trimmed: int = 0
     watches: list[Watch] = field(default_factory=list)
 
@@ -310,6 +312,7 @@ class ApiServer:
         self.writes.append(Written(self.timeline.now_ms, self.revision, call, before, after))
 
     def _tell(self, collection: Collection, kind: str, obj: Obj) -> None:
+        collection.latest = self.revision
         collection.history.append((self.revision, kind, obj))
         is_over = False
         for watch in collection.watches:

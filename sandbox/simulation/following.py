@@ -80,8 +80,8 @@ class Following(Generic[O]):
     @property
     def is_current(self) -> bool:
         """Whether the sink has been told of all that has happened."""
-        history = self._client.api.collection(self.resource).history
-        return self.is_synced and (not history or self._position.is_at(str(history[-1][0])))
+        latest = self._client.api.collection(self.resource).latest
+        return self.is_synced and (not latest or self._position.is_at(str(latest)))
 
     def catch_up(self, then: Callable[[], None]) -> None:
         """Call ``then`` once the sink has all that there is now; see `Reflector.catch_up`."""

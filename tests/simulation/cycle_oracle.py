@@ -263,10 +263,14 @@ class Oracle:
         return level
 
     def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
-        """The least that any workload which is due and could ever start is charged for its first part."""
+        """The least that any workload which is due and could ever start is charged for its first part.
+
+        Nothing where one asks for something else.
+        """
         due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
-        charges = [dict(shape.alternatives[0].charge)[self.cell] for shape in due]
-        return (((self.cell, min(charges)),),) if charges else ()
+        charges = [dict(shape.alternatives[0].charge).get(self.cell) for shape in due]
+        known = [amount for amount in charges if amount is not None]
+        return (((self.cell, min(known)),),) if known and len(known) == len(charges) else ()
 
     def _seen_above(self, queue: str, amount: int, level: int) -> int:
         """What of the amount the node so high above sees: not what those below had for themselves alone."""

@@ -109,7 +109,7 @@ class Decisions(Numbers):
                 if told != (right := oracle.distance(name, amount)):
                     self._break(_RIGHT, "distances", f"{amount} of {name}: {told}, and right is {right}")
             least = state.pending.least(oracle.now_ms)
-            if least and least != (right_least := oracle.least(state)):
+            if least and (right_least := oracle.least(state)) and least != right_least:
                 self._break(_RIGHT, "least", f"{name}: {least}, and right is {right_least}")
 
     def _reasons(self, oracle: Oracle, decision: Decision) -> None:
