@@ -83,10 +83,12 @@ def _parked(state: TurnState, entry: Entry) -> Parked:
     fleet = state.cache.fleet
     clusters = fleet.permitted(binding.placement) if binding.placement is not None else ()
     order = (-record.priority, record.enqueued_ms) if record is not None else (0, 0)
+    # Whether room appeared while another process looked, or none did, nobody knows: it is tried once.
+    unknown_ms = 0 if seen.is_ours or seen.kicks else seen.since_ms + 1
     return Parked(
         uid=entry.uid,
         since_ms=seen.since_ms,
-        room_ms=max((state.room_ms.get(cluster, 0) for cluster in clusters), default=0),
+        room_ms=max((unknown_ms, *(state.room_ms.get(cluster, 0) for cluster in clusters))),
         order=(*order, entry.uid),
         kicked_ms=seen.kicked_ms,
         kicks=seen.kicks,

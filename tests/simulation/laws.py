@@ -39,7 +39,8 @@ class Laws(Quiet):
     _seen: int = 0
     _news: int = 0
     """Of what was seen, all but that somebody still leads."""
-    _passed: Counter[str] = field(default_factory=Counter)
+    _passed: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    """By key, and whether by others of its own queue."""
     _passed_from_ms: dict[str, int] = field(default_factory=dict)
     _asked_ms: dict[str, int] = field(default_factory=dict)
     _able_since: dict[str, int] = field(default_factory=dict)
@@ -135,13 +136,10 @@ class Laws(Quiet):
             if self.world.story.estimators and self.world.timeline.now_ms - from_ms < _AT_LEAST_MS:
                 # It is being asked about, and keeps its place meanwhile.
                 continue
-            self._passed[other] += 1
-            if self._passed[other] > (
-                _IN_ONE_QUEUE if queue == its else _TURNS + 4 * len(self._trees.quotas)
-            ):
-                told = (
-                    f"has quota and room, and {self._passed[other]} of no more right were released before it"
-                )
+            self._passed[other, queue == its] += 1
+            count = self._passed[other, queue == its]
+            if count > (_IN_ONE_QUEUE if queue == its else _TURNS + 4 * len(self._trees.quotas)):
+                told = f"has quota and room, and {count} of no more right were released before it"
                 self._break("turns are bounded", other, told)
         self._used[its] += gpus
 
@@ -162,7 +160,8 @@ class Laws(Quiet):
                 self._count_anew(key)
 
     def _count_anew(self, key: str) -> None:
-        self._passed.pop(key, None)
+        for is_own in (True, False):
+            self._passed.pop((key, is_own), None)
         self._passed_from_ms.pop(key, None)
 
     def look(self) -> None:

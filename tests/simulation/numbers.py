@@ -106,12 +106,12 @@ class Numbers(Laws):
         clusters, lost = self.world.api.collection("clusters").objects, self._lost()
         flavor = self.world.api.collection("resourceflavors").objects.get(FLAVOR)
         names = at(flavor, "spec", "clusterNames") or clusters
-        told = [
-            at(one, "status", "resourceSummary", "allocatable", GPU)
+        told = {
+            name: at(one, "status", "resourceSummary", "allocatable", GPU)
             for name, one in clusters.items()
-            if name in names and name not in lost
-        ]
-        return None if None in told else sum(map(int, told))
+            if name in names
+        }
+        return None if None in told.values() else sum(int(told[name]) for name in told.keys() - lost)
 
     def _charged(self, binding: Obj, line: SubmitLine) -> tuple[str, int]:
         """To which queue it is charged, and how many GPUs."""

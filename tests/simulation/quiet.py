@@ -71,6 +71,8 @@ class Quiet(Known):
             return ""
         if "the heads of StrictFIFO queues" in reason.text:
             return "" if self._is_kept_for_heads(self._queue_named(binding)) else "no such head waits"
+        if "permits none of the clusters" in reason.text and self._is_barred(line):
+            return ""
         if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
             return ""
         if kind in expected:
@@ -95,6 +97,11 @@ class Quiet(Known):
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    def _is_barred(self, line: SubmitLine) -> bool:
+        """Whether a taint keeps it from all clusters that it may go to."""
+        clusters = self.world.api.collection("clusters").objects
+        return all(at(clusters[name], "spec", "taints") for name in line.clusters or clusters)
 
     def _is_kept_for_heads(self, queue: str) -> bool:
         """Whether somebody waits for quota in another StrictFIFO queue of the tree."""

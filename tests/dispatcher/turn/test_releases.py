@@ -119,6 +119,21 @@ def test_the_time_from_a_kick_is_what_karmada_took() -> None:
     assert made.state.window.size >= window
 
 
+def test_a_new_leader_kicks_once_what_it_has_not_seen_put_aside() -> None:
+    made = Plane()
+    made.submit("train")
+    made.turn()
+    made.refuse("train")
+    made.passes(20)
+    before = [write.purpose for write in made.writes]
+    made.restart()
+    made.passes(20)
+    kicks = [Purpose.KICK, Purpose.CLEAR_HOLD]
+    assert [write.purpose for write in made.writes][len(before) :] == kicks
+    made.passes(100)
+    assert [write.purpose for write in made.writes][len(before) :] == kicks
+
+
 def test_no_more_are_kicked_at_once_than_the_window_holds() -> None:
     made = Plane()
     for number in range(40):
