@@ -26,8 +26,8 @@ def plane_files(root: Path) -> Iterator[TemplateFile]:
         kept = [_annotated(source, _KEEP) for source in objects_of(root, file)]
         yield TemplateFile(f"karmada-crd-{Path(file).name}", file, on_karmada, kept)
     for file in _below(root, "karmada"):
-        if file.startswith("karmada/notify/"):
-            # Of `manifests.templating.notify`.
+        if file.startswith(("karmada/notify/", "karmada/optional/")):
+            # Of `manifests.templating.notify`; what whoever wants it applies.
             continue
         condition = on_karmada
         if file.startswith("karmada/interpreters/"):
