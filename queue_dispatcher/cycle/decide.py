@@ -25,9 +25,10 @@ from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.head import QueueHead
-from queue_dispatcher.cycle.headroom import Bounds, Headroom
+from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingClass, most_of
+from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end

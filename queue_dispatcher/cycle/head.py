@@ -13,10 +13,11 @@ from collections.abc import Sequence
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.headroom import Bounds, Fit, Headroom, QueueHeadroom
+from queue_dispatcher.cycle.headroom import Fit, Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.order import Rank, next_point_ms, rank
 from queue_dispatcher.cycle.pending import PendingClass
+from queue_dispatcher.cycle.queue_headroom import Bounds, QueueHeadroom
 from queue_dispatcher.cycle.snapshot import QueueState
 from queue_dispatcher.ledger.cells import Charge
 

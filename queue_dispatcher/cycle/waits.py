@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from queue_dispatcher.cycle.actions import ClassKey
-from queue_dispatcher.cycle.headroom import Headroom, QueueHeadroom
+from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.pending import PendingClass
+from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.reasons import Reason, behind_head
 from queue_dispatcher.ledger.cells import Charge
 

@@ -1,23 +1,19 @@
-"""The real dispatcher as processes of the simulation: cache, turns and writes in virtual time.
+"""One process of the real dispatcher in the simulation: cache, turns and writes in virtual time.
 
 What is the process' own here is only what waits: watches, requests, sleeping. All that decides is the code
 that runs in production.
 """
 
-import random
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
-from fairway.accelerators.catalogue import Catalogue
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.reflector import Sink
 from fairway.kube.resource import ResourceKind
 from fairway.scope import Scope
-from fairway.visibility import QueueList
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
 from queue_dispatcher.bindings.binding import Binding
@@ -31,33 +27,26 @@ from queue_dispatcher.cache.objects import (
     PROPAGATION_POLICIES,
     TemplateObject,
 )
-from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
-from queue_dispatcher.controller import DEBOUNCE_S, Controller
-from queue_dispatcher.cycle.actions import Decision
-from queue_dispatcher.cycle.decide import AdmissionCycles
-from queue_dispatcher.cycle.reasons import Reason
-from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.controller import DEBOUNCE_S
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
-from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.release.executor import Executor
-from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
-from queue_dispatcher.visibility.notes import notes_of
-from queue_dispatcher.visibility.views import Views
-from queue_dispatcher.visibility.waiting import waiting_of
-from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
 from sandbox.simulation.candidate import Candidate
 from sandbox.simulation.coroutines import Later, Mailbox, Started
 from sandbox.simulation.errors import ApiError
-from sandbox.simulation.following import Decoder, Following
-from sandbox.simulation.process import Host, Process
+from sandbox.simulation.following import Following
+from sandbox.simulation.process import Process
 from sandbox.simulation.timeline import Timer
+from sandbox.simulation.turns import Cycles, Turns
+
+if TYPE_CHECKING:
+    from sandbox.simulation.replica import Replica
 
 _WRITERS: Final = 8
 _ASKERS: Final = 4
@@ -80,88 +69,7 @@ class Estimators(Protocol):
 
 
 @cache
-def _metrics() -> DispatcherMetrics:
-    # Nobody scrapes it: one for all.
-    return DispatcherMetrics(CollectorRegistry(), version="simulated")
-
-
-class _Turns(Controller):
-    """The controller, woken by the timeline instead of an event loop."""
-
-    wake: Callable[[], None]
-    soon: Callable[[Callable[[], None]], None]
-    is_turning = False
-    """Whether a turn has begun and not ended yet."""
-
-    def __init__(
-        self, state: TurnState, metrics: DispatcherMetrics, clock: SteadyClock, is_synced: Callable[[], bool]
-    ) -> None:
-        super().__init__(state, metrics, clock, is_synced, _untold)
-        self._resting: list[Later[None]] = []
-
-    def changed(self) -> None:
-        """See `Controller.changed`."""
-        self.wake()
-
-    @property
-    def next_due_ms(self) -> int | None:
-        """When time alone calls for a turn, by its own clock."""
-        return self._next_due_ms
-
-    def take(self) -> Iterator[None]:
-        """What `Controller.step` does, in steps between which others may be let run."""
-        if not self._is_synced():
-            return
-        self.settle()
-        if not self._is_synced():
-            return
-        self.is_turning = True
-        yield from self._turn()
-        self.is_turning = False
-        resting, self._resting = self._resting, []
-        for one in resting:
-            self.soon(partial(one.set, None))
-
-    def settle(self) -> None:
-        """As `Controller.settled`."""
-        self.state.advance(self.now())
-        self.state.cache.settle()
-
-    async def at_rest(self) -> None:
-        """See `Controller.at_rest`."""
-        while self.is_turning:
-            later = Later[None]()
-            self._resting.append(later)
-            await later
-
-
-class _Cycles(AdmissionCycles):
-    """Admission cycles, each of which somebody is told of."""
-
-    def __init__(self, tell: Callable[[Snapshot, Decision, int], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
-        """See `AdmissionCycles.steps`."""
-        decision = yield from super().steps(snapshot, now_ms)
-        self._tell(snapshot, decision, now_ms)
-        return decision
-
-
-def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
-    """Nobody looks."""
-
-
-def _unheard(replica: str) -> None:
-    """Nobody listens."""
-
-
-def _untold(notice: Notice) -> None:
-    """Nobody is told."""
-
-
-class _Run:
+class Run:
     """One process of a replica, from its start to its end."""
 
     def __init__(self, replica: "Replica", number: int) -> None:
@@ -181,9 +89,9 @@ class _Run:
             probes=estimators is not None,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
-        state.cycles = _Cycles(lambda *decided: replica.decided(*decided))
+        state.cycles = Cycles(lambda *decided: replica.decided(*decided))
         self._working: list[Started] = []
-        self.turns = _Turns(state, _metrics(), clock, lambda: self.is_synced)
+        self.turns = Turns(state, clock, lambda: self.is_synced)
         self.turns.wake, self.turns.soon = self._wake, partial(process.after, 0)
         self._asking: Asking | None = None
         if state.estimates is not None:
@@ -360,104 +268,6 @@ class _Run:
             one.stop()
         for started in self._working:
             started.stop()
-
-
-class Replica:
-    """One replica of the dispatcher: a process that is started anew when it ended. ``rng`` is its chance.
-
-    ``observe`` is told the purpose and the outcome of each write; ``wait_s``: see `Estimates`.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        api: ApiServer,
-        catalogue: Catalogue,
-        decoder: Decoder,
-        rng: random.Random,
-        *,
-        estimators: Estimators | None = None,
-        wait_s: float = 60.0,
-        observe: Callable[[str, str], None] = lambda purpose, outcome: None,
-    ) -> None:
-        self.name, self.api, self.catalogue, self.decoder, self.rng = name, api, catalogue, decoder, rng
-        self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
-        self.host = Host(api.timeline)
-        self.slow_ms = 0
-        self.decided = _unseen
-        """Told of each decision: from what, what, and when."""
-        self.turned: Callable[[str], None] = _unheard
-        """Told its name at the beginning of each turn."""
-        self._starts = 0
-        self._run: _Run | None = None
-
-    def start(self) -> None:
-        """Begin a process, unless there is one."""
-        if self._run is None:
-            self._starts += 1
-            self._run = _Run(self, self._starts)
-
-    def kill(self) -> None:
-        """End the process where it stands."""
-        if self._run is not None:
-            self._run.end()
-            self._run = None
-
-    def restart_after(self, delay_ms: int) -> None:
-        """Kill it, and let another come up."""
-        self.kill()
-        self.api.timeline.after(delay_ms, self.start)
-
-    def pause(self) -> None:
-        """Stop the process without ending it."""
-        if self._run is not None:
-            self._run.process.pause()
-
-    def go_on(self) -> None:
-        """Let a paused process go on."""
-        if self._run is not None:
-            self._run.process.go_on()
-
-    def delay_ms(self) -> int:
-        """How long the next request, or its answer, is on its way."""
-        return self.rng.randint(1, 8) + (self.rng.randint(0, self.slow_ms) if self.slow_ms else 0)
-
-    @property
-    def is_leading(self) -> bool:
-        """Whether its process believes that it leads, and may write."""
-        return self._run is not None and self._run.candidate.may_write()
-
-    @property
-    def is_up(self) -> bool:
-        """Whether there is a process, and it is not paused."""
-        return self._run is not None and not self._run.process.is_paused
-
-    def waits(self) -> dict[str, Reason]:
-        """Why each binding waits, by key, as the process says now."""
-        if self._run is None:
-            return {}
-        cache, view, now_ms = self._run.settled(), self._run.turns.view, self._run.clock.now_ms()
-        told = ((entry, waiting_of(cache, view, entry, now_ms)) for entry in cache.entries.values())
-        return {entry.binding.key: reason for entry, reason in told if reason is not None}
-
-    def states(self) -> dict[str, str]:
-        """What whoever looks is told of each binding, by key: its state in one word, and notes."""
-        if self._run is None:
-            return {}
-        cache, now_ms = self._run.settled(), self._run.clock.now_ms()
-        return {
-            entry.binding.key: f"{state_name(entry)}: {notes_of(entry, now_ms)}"
-            for entry in cache.entries.values()
-        }
-
-    def queues(self) -> QueueList | None:
-        """What it tells of queues; None while it has not heard of all that there is, or is writing."""
-        if self._run is None or not self._run.is_current:
-            return None
-        cache, turns = self._run.settled(), self._run.turns
-        views = Views(cache, turns.view, self._run.clock.now_ms())
-        window = turns.state.window.size
-        return views.queues(in_flight=len(cache.running.in_flight), window=window, is_leader=turns.is_leading)
 
 
 def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sandbox.simulation.api_server import ApiServer, Call
-from sandbox.simulation.dispatcher import Replica
 from sandbox.simulation.errors import Timeout, TooMany, Unavailable
+from sandbox.simulation.replica import Replica
 from sandbox.simulation.story import FaultLine
 from sandbox.simulation.watch import Watch
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fairway.accelerators.builtin import builtin_catalogue
 from sandbox.simulation.api_server import Admission, ApiServer
-from sandbox.simulation.dispatcher import Replica
 from sandbox.simulation.estimators import Estimators
 from sandbox.simulation.following import Decoder
 from sandbox.simulation.gate import gate
@@ -17,6 +16,7 @@ from sandbox.simulation.karmada.control_plane import Karmada, Limits
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Scoring, gpu_nodes
 from sandbox.simulation.objects import Obj, rfc3339
+from sandbox.simulation.replica import Replica
 from sandbox.simulation.templates import GPU, RESOURCES
 from sandbox.simulation.timeline import EPOCH_MS, Timeline
 

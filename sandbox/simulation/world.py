@@ -10,7 +10,6 @@ import msgspec
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
 from sandbox.simulation.api_server import ApiServer
-from sandbox.simulation.dispatcher import Replica
 from sandbox.simulation.errors import ApiError
 from sandbox.simulation.estimators import Estimators
 from sandbox.simulation.faults import SOMEBODY, Faults
@@ -22,6 +21,7 @@ from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import gpu_nodes
 from sandbox.simulation.objects import Obj, rfc3339
 from sandbox.simulation.outside import Outside
+from sandbox.simulation.replica import Replica
 from sandbox.simulation.story import (
     NAMESPACE,
     ClusterLine,

@@ -41,8 +41,9 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, MetadataObject
 from queue_dispatcher.cache.templates import Kind, template_key
-from queue_dispatcher.cycle.headroom import Headroom, QueueHeadroom
+from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Shape
+from queue_dispatcher.cycle.queue_headroom import QueueHeadroom
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.workloads.finished import is_finished

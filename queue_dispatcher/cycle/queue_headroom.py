@@ -1,0 +1,378 @@
+"""QueueHeadroom: what one queue may take of a cycle's headroom, and why not.
+
+`QueueHeadroom.can_admit` is the only place where it is decided whether something may start: a limit that is
+checked on one path and forgotten on another does not exist.
+
+It is also the only place where a queue reads what it shares with others, and it notes what it read. What is
+left of a cell for a queue falls by at most what is charged to anybody, and rises by at most what anybody
+gives back; so two sums over all queues (`flows`) tell, without asking the quota tree, that what was found in
+an earlier cycle would be found again (`QueueHeadroom.is_unchanged`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from fairway.resources import format_amount
+from queue_dispatcher.cycle.assignment import Stuck, assign
+from queue_dispatcher.cycle.headroom import Fit, Headroom
+from queue_dispatcher.cycle.items import Alternative, Shape, joined
+from queue_dispatcher.cycle.reasons import (
+    Reason,
+    never_fits,
+    waiting_for_borrowing,
+    waiting_for_capacity,
+    waiting_for_estimate,
+    waiting_for_quota,
+)
+from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.ledger.cells import Cell, Charge, added
+from queue_dispatcher.ledger.tree import UNLIMITED
+
+
+@dataclass(slots=True)
+class Bounds:
+    """By cell: up to which ``spent``, and below which ``returned``, nothing has changed for any queue."""
+
+    spent: dict[Cell, int]
+    returned: dict[Cell, float]
+
+    def hold(self, headroom: "Headroom") -> bool:
+        """Whether the sums are within them."""
+        return all(headroom.spent.get(cell, 0) <= most for cell, most in self.spent.items()) and all(
+            headroom.returned.get(cell, 0) < most for cell, most in self.returned.items()
+        )
+
+
+@dataclass(slots=True)
+class _Left:
+    """What was left of a cell for a queue when somebody looked.
+
+    ``ceiling``: up to which sum of all that is spent charges to the queue are known to fit. ``rises``: the
+    sum of all that is given back from which on what was refused for want of this cell may fit.
+    """
+
+    amount: int
+    ceiling: int
+    rises: float = inf
+
+
+class QueueHeadroom:
+    """What is left for one queue of the ledger's tree.
+
+    It may be kept from cycle to cycle: `begin` tells it of the next, `look_anew` that nothing holds any more.
+    """
+
+    def __init__(self, headroom: Headroom, queue: str) -> None:
+        self._headroom = headroom
+        self._queue = queue
+        self._path = headroom.ledger.tree.paths[queue]
+        # What was read before anything was taken in the cycle, which is what may hold in the next too.
+        self._cells: dict[Cell, _Left] = {}
+        self._verdicts: dict[str, Verdict | None] = {}
+        self._capacities: dict[Cell, int | None] = {}
+        # By cell of which it was asked how far away it would be borrowed, all that was spent and returned.
+        self._distances: dict[Cell, tuple[int, int]] = {}
+        self._narrow: dict[Alternative, Alternative] = {}
+        self._kept: dict[Cell, int] = {}
+        self._is_first = False
+
+    def begin(self, headroom: Headroom) -> None:
+        """Something may be taken from now on; what was left before may differ as `is_unchanged` allows."""
+        self._headroom = headroom
+        if self._kept:
+            self._kept = {}
+        self._is_first = False
+
+    def look_anew(self, headroom: Headroom) -> None:
+        """Everything may have changed; until `begin`, what is read is noted."""
+        self.begin(headroom)
+        self._is_first = True
+        for read in (self._cells, self._verdicts, self._capacities, self._distances, self._narrow):
+            if read:
+                read.clear()
+
+    def is_unchanged(self, headroom: Headroom, charge: Charge) -> bool:
+        """Whether before anything is taken, what was refused is refused, and the charge fits if it did."""
+        spent, returned, cells = headroom.spent, headroom.returned, self._cells
+        for cell, left in cells.items():
+            if returned.get(cell, 0) >= left.rises:
+                return False
+        for cell, amount in charge:
+            left, before = cells[cell], spent.get(cell, 0)
+            if amount + before > left.ceiling:
+                # More may be left than that: what was given back since, or was taken from others alone.
+                left.amount = headroom.available(self._queue, self._path, cell)
+                if amount > left.amount:
+                    return False
+                left.ceiling = before + left.amount
+        for cell, flow in self._distances.items():
+            if self._flow(headroom, cell) != flow:
+                return False
+        return self.is_told_the_same(headroom)
+
+    def is_told_the_same(self, headroom: Headroom) -> bool:
+        """Whether verdicts and capacities are those that were read."""
+        if self._verdicts:
+            verdicts = headroom.verdicts
+            for probe, verdict in self._verdicts.items():
+                if verdicts.get(probe) is not verdict:
+                    return False
+        if self._capacities:
+            capacity = headroom.capacity
+            for cell, most in self._capacities.items():
+                if capacity.get(cell) != most:
+                    return False
+        return True
+
+    def slack(self, charge: Charge, bounds: Bounds) -> None:
+        """Lower the bounds within which `is_unchanged` is known to hold, but for what is told."""
+        for cell, amount in charge:
+            ceiling = self._cells[cell].ceiling - amount
+            if ceiling < bounds.spent.get(cell, inf):
+                bounds.spent[cell] = ceiling
+        for cell, left in self._cells.items():
+            if left.rises < bounds.returned.get(cell, inf):
+                bounds.returned[cell] = left.rises
+        # How far away something would be borrowed may change with anything that is charged or given back.
+        for cell, (spent, returned) in self._distances.items():
+            bounds.spent[cell] = min(bounds.spent.get(cell, UNLIMITED), spent)
+            bounds.returned[cell] = min(bounds.returned.get(cell, UNLIMITED), returned + 1)
+
+    def can_admit(self, shape: Shape) -> Fit | None:
+        """How one more workload of the shape may start now; None if it may not, for which see `why`.
+
+        The first alternative that has quota and capacity; an open question does not make it try others.
+        """
+        if shape.never is not None:
+            return None
+        if shape.further or shape.avoids_borrowing:
+            found = self._assign(shape)
+            return None if isinstance(found, Stuck) else self._estimated(shape, found)
+        cells, spent, has_kept = self._cells, self._headroom.spent, bool(self._kept)
+        for alternative in shape.alternatives:
+            if alternative.places:
+                alternative = self._narrowed(alternative)
+            for cell, amount in alternative.charge:
+                left = cells.get(cell)
+                if (left is None or has_kept or amount + spent.get(cell, 0) > left.ceiling) and not self._has(
+                    cell, amount
+                ):
+                    break
+            else:
+                return self._estimated(shape, alternative) if shape.probe else Fit(alternative, True)
+        return None
+
+    def refuses(self, least: Sequence[Charge]) -> bool:
+        """Whether nothing has room because not even the least does, by `PendingQueue.least`."""
+        for charge in least:
+            for cell, amount in charge:
+                if not self._has(cell, amount):
+                    break
+            else:
+                return False
+        return bool(least)
+
+    def can_ever_admit(self, shape: Shape) -> bool:
+        """Whether a workload of the shape could start if nothing else ran; True where that is undecided."""
+        if shape.never is not None:
+            return False
+        if shape.further:
+            found = assign(self._parts(shape), self._could_have)
+            if isinstance(found, Stuck) and not found.is_undecided:
+                return False
+        elif not any(map(self._is_possible, self._ways(shape))):
+            return False
+        verdict = self._verdict(shape) if shape.probe else None
+        return verdict is None or not verdict.never
+
+    def keep(self, charge: Charge) -> None:
+        """For the rest of the cycle, leave so much to somebody ahead in this queue."""
+        for cell, amount in charge:
+            self._kept[cell] = self._kept.get(cell, 0) + amount
+
+    def owned_and_short(self, shape: Shape, headroom: Headroom) -> Charge:
+        """What can be held for a refused shape: what is left of the queue's own quota, where it lacks quota.
+
+        Nothing where it would have to borrow, or where quota is not what it lacks.
+        """
+        ledger, queue = headroom.ledger, self._queue
+        ways = self._ways(shape)
+        if shape.further:
+            ways = [joined([options[0] for options in self._parts(shape)])]
+        for alternative in ways:
+            charge = alternative.charge
+            if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
+                continue
+            owned = [(cell, min(amount, ledger.owned_left(queue, cell))) for cell, amount in charge]
+            held = tuple(pair for pair in owned if pair[1])
+            if held and any(amount > ledger.availability(queue, cell).amount for cell, amount in charge):
+                return held
+        return ()
+
+    def why(self, shape: Shape) -> Reason:
+        """Why the shape was refused: what the first alternative lacks that is possible at all."""
+        if shape.never is not None:
+            return shape.never
+        verdict = self._verdict(shape) if shape.probe else None
+        ways = self._ways(shape)
+        if shape.further:
+            ever, now = assign(self._parts(shape), self._could_have), self._assign(shape)
+            if isinstance(ever, Stuck) and not ever.is_undecided:
+                return self._never(ever.options[0])
+            # Of the part that fits nowhere now, with what the parts before it take.
+            ways = now.options if isinstance(now, Stuck) else [now]
+        elif not ways:
+            return _NO_ALTERNATIVE
+        elif not any(map(self._is_possible, ways)):
+            return self._never(ways[0])
+        short: tuple[Cell, int] | None = None
+        for alternative in [one for one in ways if self._is_possible(one)] or ways:
+            lacks = (pair for pair in alternative.charge if not self._has(*pair))
+            first = next(lacks, None)
+            if verdict is not None and (first is None or verdict.never):
+                return _unestimated(verdict)
+            short = short or first
+        return self._short(*short) if short is not None else _NO_ALTERNATIVE
+
+    def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
+        if not shape.probe:
+            return Fit(alternative, True)
+        return self._headroom.estimated(shape, alternative, self._verdict(shape))
+
+    def _assign(self, shape: Shape) -> Alternative | Stuck:
+        return assign(self._parts(shape), self._has, self._distance if shape.avoids_borrowing else None)
+
+    def _distance(self, charge: Charge) -> int:
+        """How far away the queue would borrow it."""
+        headroom = self._headroom
+        if not headroom.changes:
+            for cell, _ in charge:
+                self._distances[cell] = self._flow(headroom, cell)
+        return headroom.ledger.borrowing_distance(self._queue, charge)
+
+    def _flow(self, headroom: Headroom, cell: Cell) -> tuple[int, int]:
+        return headroom.spent.get(cell, 0), headroom.returned.get(cell, 0)
+
+    def _ways(self, shape: Shape) -> Sequence[Alternative]:
+        return [self._narrowed(one) for one in shape.alternatives]
+
+    def _parts(self, shape: Shape) -> list[list[Alternative]]:
+        return [[self._narrowed(one) for one in options] for options in shape.parts]
+
+    def _narrowed(self, alternative: Alternative) -> Alternative:
+        """The alternative without the flavors that can never take it, unless none can.
+
+        Karmada may put it on one of those all the same, while nobody tells it where to: then it is charged
+        there, and the queue waits until it is back within its quota. The other way, the smallest flavor of a
+        queue would set the largest workload of all.
+        """
+        if not alternative.places:
+            return alternative
+        found = self._narrow.get(alternative)
+        if found is None:
+            left = [place for place in alternative.places if self._is_possible(place)]
+            found = alternative
+            if left and len(left) < len(alternative.places):
+                flavors = {pair for place in left for pair in place.flavors}
+                found = Alternative(
+                    tuple(pair for pair in alternative.flavors if pair in flavors),
+                    added(*(place.charge for place in left)),
+                    component=alternative.component,
+                )
+            self._narrow[alternative] = found
+        return found
+
+    def _verdict(self, shape: Shape) -> Verdict | None:
+        found = self._verdicts[shape.probe] = self._headroom.verdicts.get(shape.probe)
+        return found
+
+    def _has(self, cell: Cell, amount: int) -> bool:
+        """Whether so much more may be charged just now."""
+        headroom = self._headroom
+        if not self._is_first:
+            kept = self._kept.get(cell, 0) if self._kept else 0
+            return amount + kept <= headroom.available(self._queue, self._path, cell)
+        left = self._cells.get(cell)
+        if left is None:
+            there = headroom.available(self._queue, self._path, cell)
+            left = self._cells[cell] = _Left(there, headroom.spent.get(cell, 0) + there)
+        if amount <= left.amount:
+            return True
+        left.rises = min(left.rises, headroom.returned.get(cell, 0) + amount - left.amount)
+        return False
+
+    def _is_possible(self, alternative: Alternative) -> bool:
+        return all(amount <= self._most(cell) for cell, amount in alternative.charge)
+
+    def _could_have(self, cell: Cell, amount: int) -> bool:
+        return amount <= self._most(cell)
+
+    def _most(self, cell: Cell) -> int:
+        """What could be charged if nothing else ran."""
+        capacity = self._capacities[cell] = self._headroom.capacity.get(cell)
+        most = self._headroom.ledger.tree.limits(cell).most[self._path[0]]
+        return most if capacity is None else min(most, capacity)
+
+    def _short(self, cell: Cell, asked: int) -> Reason:
+        headroom = self._headroom
+        amount = asked + self._kept.get(cell, 0)
+        quota = headroom.availability(self._queue, cell)
+        flavor, resource = headroom.ledger.tree.table.name(cell)
+        if amount <= quota.amount:
+            missing = amount - headroom.free(cell)
+            return waiting_for_capacity(
+                f"{format_amount(resource, missing)} {resource} more are needed than are free in flavor "
+                f"{flavor}"
+            )
+        if headroom.is_held(self._queue, cell):
+            lacks = format_amount(resource, amount - quota.amount)
+            return waiting_for_borrowing(self._queue, flavor, resource, lacks, is_held=True)
+        shortage = headroom.ledger.shortage(self._queue, cell, amount, quota)
+        lacks = format_amount(resource, shortage.missing)
+        waits = waiting_for_borrowing if shortage.is_borrowing else waiting_for_quota
+        # What queues below it use is many numbers to add up, and no answer to who could give something back.
+        is_leaf = not headroom.ledger.tree.children(headroom.ledger.tree.paths[shortage.node][0])
+        used = headroom.ledger.used(shortage.node, cell) if is_leaf else 0
+        borrowers = [
+            (name, format_amount(resource, more))
+            for name, more in headroom.ledger.borrowers(shortage.node, cell)
+        ]
+        return waits(
+            shortage.node,
+            flavor,
+            resource,
+            lacks,
+            format_amount(resource, used) if used else "",
+            borrowers,
+        )
+
+    def _never(self, alternative: Alternative) -> Reason:
+        ledger = self._headroom.ledger
+        cell, amount = next((c, a) for c, a in alternative.charge if a > self._most(c))
+        flavor, resource = ledger.tree.table.name(cell)
+        asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
+        most = ledger.tree.most(self._queue, cell)
+        if amount > most:
+            return never_fits(
+                f"{asked}; queue {self._queue} can never use more than {format_amount(resource, most)}, even "
+                "if it borrows all that others lend"
+            )
+        capacity = max(0, self._headroom.capacity[cell])
+        return never_fits(f"{asked}, which has {format_amount(resource, capacity)} in all")
+
+
+def _unestimated(verdict: Verdict) -> Reason:
+    """Why the estimators find no room, or cannot tell."""
+    told = "; ".join(verdict.reasons)
+    if verdict.unanswered:
+        return waiting_for_estimate(told, verdict.unanswered)
+    if verdict.never:
+        return never_fits(
+            told or "the estimators find no cluster that could take it, were it empty",
+            "the workload asks for less or for other nodes, or such nodes are added",
+        )
+    return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
+
+
+_NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")

@@ -1,0 +1,87 @@
+"""The controller and its cycles in virtual time: turns that may be interrupted, and told of."""
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.controller import Controller
+from queue_dispatcher.cycle.actions import Decision
+from queue_dispatcher.cycle.decide import AdmissionCycles
+from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.metrics import DispatcherMetrics
+from queue_dispatcher.turn.notices import Notice
+from queue_dispatcher.turn.state import TurnState
+from sandbox.simulation.coroutines import Later
+
+
+def _metrics() -> DispatcherMetrics:
+    # Nobody scrapes it: one for all.
+    return DispatcherMetrics(CollectorRegistry(), version="simulated")
+
+
+class Turns(Controller):
+    """The controller, woken by the timeline instead of an event loop."""
+
+    wake: Callable[[], None]
+    soon: Callable[[Callable[[], None]], None]
+    is_turning = False
+    """Whether a turn has begun and not ended yet."""
+
+    def __init__(self, state: TurnState, clock: SteadyClock, is_synced: Callable[[], bool]) -> None:
+        super().__init__(state, _metrics(), clock, is_synced, _untold)
+        self._resting: list[Later[None]] = []
+
+    def changed(self) -> None:
+        """See `Controller.changed`."""
+        self.wake()
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When time alone calls for a turn, by its own clock."""
+        return self._next_due_ms
+
+    def take(self) -> Iterator[None]:
+        """What `Controller.step` does, in steps between which others may be let run."""
+        if not self._is_synced():
+            return
+        self.settle()
+        if not self._is_synced():
+            return
+        self.is_turning = True
+        yield from self._turn()
+        self.is_turning = False
+        resting, self._resting = self._resting, []
+        for one in resting:
+            self.soon(partial(one.set, None))
+
+    def settle(self) -> None:
+        """As `Controller.settled`."""
+        self.state.advance(self.now())
+        self.state.cache.settle()
+
+    async def at_rest(self) -> None:
+        """See `Controller.at_rest`."""
+        while self.is_turning:
+            later = Later[None]()
+            self._resting.append(later)
+            await later
+
+
+class Cycles(AdmissionCycles):
+    """Admission cycles, each of which somebody is told of."""
+
+    def __init__(self, tell: Callable[[Snapshot, Decision, int], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def steps(self, snapshot: Snapshot, now_ms: int) -> Generator[None, None, Decision]:
+        """See `AdmissionCycles.steps`."""
+        decision = yield from super().steps(snapshot, now_ms)
+        self._tell(snapshot, decision, now_ms)
+        return decision
+
+
+def _untold(notice: Notice) -> None:
+    """Nobody is told."""
