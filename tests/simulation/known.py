@@ -141,7 +141,7 @@ class Known:
 
     def _together(self, binding: Obj, line: SubmitLine) -> list[tuple[Obj, SubmitLine]]:
         """It and those that start with it."""
-        if line.group and is_held(binding) and not placed(binding):
+        if line.group and is_held(binding) and not placed(binding) and record_of(binding) is None:
             members = [one for one in self._bindings() if self._in_group(one, line)]
             held = [one for one in members if is_held(one)]
             if len(held) < len(members) or len(held) < self._size(line):

@@ -133,7 +133,10 @@ class Quiet(Known):
             line = self._line(binding)
             if line is not None and line.group and self._in_group(binding, line):
                 groups.setdefault((line.group, self._queue_named(binding)), []).append((key, binding))
-        for (name, _), members in groups.items():
+        for (name, queue), members in groups.items():
+            if queue not in self._trees.quotas:
+                # What its ClusterQueue was deleted amid waits for another, and says so.
+                continue
             runs = [key for key, one in members if is_ended(one) or placed(one) or record_of(one)]
             # Whoever was released with them and found no place is tried again, and told so as all who wait.
             left = [key for key, one in members if self._is_left_out(one)]
