@@ -75,6 +75,11 @@ def pods_at(demand: Demand, share: Placed) -> int:
     return sum(count for _, count in demand.at(share))
 
 
+def pods_placed(demand: Demand, placed: Sequence[Placed]) -> int:
+    """How many pods all clusters got together."""
+    return sum(pods_at(demand, share) for share in placed)
+
+
 def _unsent(placed: Sequence[Placed], suspension: Suspension | None) -> tuple[str, ...]:
     if suspension is None:
         return ()

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
-from queue_dispatcher.bindings.progress import pods_at
+from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import (
     Admitted,
     Growing,
@@ -100,7 +100,7 @@ class RunningSet:
         if charged is None:
             return
         binding = entry.binding
-        if binding.progress.idle or not any(pods_at(binding.demand, share) for share in binding.placed):
+        if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
             self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
         self._running[uid] = Running(

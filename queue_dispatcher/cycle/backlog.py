@@ -22,27 +22,26 @@ class Backlog:
         # The last stands for what is above all trees.
         self._items = [0] * (len(tree.nodes) + 1)
         self._amounts: dict[Cell, list[int]] = {}
-        self._counted: dict[str, tuple[PendingQueue, int, int, Charge]] = {}
+        self._counted: dict[str, tuple[object, int, Charge]] = {}
         self._admitted: dict[tuple[int, Cell], int] = {}
         self._admitted_items: dict[int, int] = {}
 
     def count(self, queue: str, pending: PendingQueue) -> None:
         """What waits in a queue of the tree."""
         known = self._counted.get(queue)
-        # Where nothing waits any more there is no `PendingQueue`; the next one counts its versions anew.
-        if known is not None and known[0] is pending and known[1] == pending.version:
+        if known is not None and known[0] is pending.version:
             return
         self.forget(queue)
         most, items = self._tree.most, len(pending)
         amounts = tuple((cell, min(amount, most(queue, cell))) for cell, amount in pending.backlog.items())
         self._add(queue, items, amounts, 1)
-        self._counted[queue] = (pending, pending.version, items, amounts)
+        self._counted[queue] = (pending.version, items, amounts)
 
     def forget(self, queue: str) -> None:
         """The queue does not count."""
         known = self._counted.pop(queue, None)
         if known is not None:
-            _, _, items, amounts = known
+            _, items, amounts = known
             self._add(queue, -items, amounts, -1)
 
     def begin(self) -> None:

@@ -79,7 +79,7 @@ class QueueHead:
         self._left = QueueHeadroom(headroom, state.name)
         self._headroom = headroom
         # What the head was found by, beside what was read of the headroom, and how.
-        self._version = -1
+        self._version: object = None
         self._at_ms = 0
         self._until_ms: float = _FOREVER
         self.first: Charge = ()
@@ -104,7 +104,7 @@ class QueueHead:
         """
         pending, left = state.pending, self._left
         is_same = (
-            self._version == pending.version
+            self._version is pending.version
             and (self.state is state or self.state == state)
             and self._at_ms <= now_ms < self._until_ms
         )

@@ -36,8 +36,8 @@ class PendingQueue:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.version = 0
-        """Grows with every change of what waits, and of what of it is due."""
+        self.version = object()
+        """Another with every change of what waits, and of what of it is due; no two queues ever share one."""
         self._items: dict[str, Item] = {}
         self._classes: list[PendingClass] = []
         # Whether somebody may still read `_classes`, which then is left as it is and changed in a copy.
@@ -68,7 +68,7 @@ class PendingQueue:
     def add(self, item: Item) -> None:
         """Put an item in its place in the line; it replaces one of the same id."""
         self.remove(item.id)
-        self.version += 1
+        self.version = object()
         self._items[item.id] = item
         self._count(item.shape, 1)
         if item.due_ms > self._advanced_ms:
@@ -81,7 +81,7 @@ class PendingQueue:
         item = self._items.pop(item_id, None)
         if item is None:
             return None
-        self.version += 1
+        self.version = object()
         self._count(item.shape, -1)
         if item.due_ms > self._advanced_ms:
             del self._later[bisect_left(self._later, _due(item), key=_due)]
@@ -108,7 +108,7 @@ class PendingQueue:
         due = self._due_by(now_ms)
         if not due:
             return
-        self.version += 1
+        self.version = object()
         for item in self._later[:due]:
             self._line_up(item)
         del self._later[:due]

@@ -9,7 +9,7 @@ quota, and Karmada is late.
 from statistics import median_low
 
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.bindings.progress import pods_at
+from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.ledger.cells import Cell, Charge
 
 
@@ -22,7 +22,7 @@ class Idle:
 
     def add(self, binding: Binding, charge: Charge, now_ms: int) -> None:
         """Count one that is charged so."""
-        pods = sum(pods_at(binding.demand, share) for share in binding.placed)
+        pods = pods_placed(binding.demand, binding.placed)
         idle, of = (binding.progress.idle, pods) if pods else (1, 1)
         if not idle:
             return

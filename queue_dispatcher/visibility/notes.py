@@ -6,7 +6,7 @@ cluster, placed and not running, let go of by hand, labelled anew while it runs.
 
 from collections.abc import Iterator
 
-from queue_dispatcher.bindings.progress import pods_at
+from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import (
     Admitted,
     Adopted,
@@ -121,7 +121,7 @@ def _not_running(entry: Entry, now_ms: int) -> Iterator[str]:
     since_ms = record.admitted_ms if record is not None else binding.created_ms
     if not progress.idle or now_ms - since_ms < SOON_MS:
         return
-    pods = sum(pods_at(binding.demand, share) for share in binding.placed)
+    pods = pods_placed(binding.demand, binding.placed)
     yield f"{progress.idle} of its {pods} pods do not run, as far as its clusters have reported"
 
 

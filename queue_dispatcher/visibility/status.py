@@ -162,10 +162,7 @@ class QueueStatuses:
                 ClusterQueueStatus(
                     pending=tally.pending[name],
                     admitted=tally.admitted[name],
-                    conditions=(
-                        self._active(path, refusal(cache, queue), notes),
-                        *self._effective(path, queue),
-                    ),
+                    conditions=self._conditions(path, queue, refusal(cache, queue), notes),
                     flavors_usage=tuple(
                         FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
                         for flavor, of in usage.items()
@@ -181,10 +178,7 @@ class QueueStatuses:
                 LocalQueueStatus(
                     pending=tally.local_pending[key],
                     admitted=tally.local_admitted[key],
-                    conditions=(
-                        self._active(path, local_refusal(cache, local), notes),
-                        *self._effective(path, local),
-                    ),
+                    conditions=self._conditions(path, local, local_refusal(cache, local), notes),
                 ),
             )
         classes = cache.queues.service_classes.values
@@ -197,6 +191,11 @@ class QueueStatuses:
             # Most have nothing to be told, and never had.
             if conditions or path in self._written:
                 yield path, type(of).__name__, ConditionsStatus(conditions)
+
+    def _conditions(
+        self, path: str, of: Stated, refused: Refusal | None, notes: Iterable[str]
+    ) -> tuple[QueueCondition, ...]:
+        return (self._active(path, refused, notes), *self._effective(path, of))
 
     def _effective(self, path: str, of: Stated) -> tuple[QueueCondition, ...]:
         before = self._before(path)

@@ -96,14 +96,20 @@ def test_a_failover_has_as_long_to_start_as_a_start() -> None:
     assert (made.requeue("train") or {})["count"] == 1
 
 
-def test_the_time_from_a_kick_is_what_karmada_took() -> None:
+def parked(count: int) -> Plane:
+    """So many that were released, and that Karmada put aside."""
     made = Plane()
-    for number in range(40):
+    for number in range(count):
         made.submit(f"t{number}")
     for _ in range(8):
         made.passes(1)
         for name in made.released():
             made.refuse(name)
+    return made
+
+
+def test_the_time_from_a_kick_is_what_karmada_took() -> None:
+    made = parked(40)
     made.passes(60)
     window = made.state.window.size
     assert len(made.cache.running.parked) == 40
@@ -135,13 +141,7 @@ def test_a_new_leader_kicks_once_what_it_has_not_seen_put_aside() -> None:
 
 
 def test_no_more_are_kicked_at_once_than_the_window_holds() -> None:
-    made = Plane()
-    for number in range(40):
-        made.submit(f"t{number}")
-    for _ in range(8):
-        made.passes(1)
-        for name in made.released():
-            made.refuse(name)
+    made = parked(40)
     made.passes(20)
     made.room_appears("m1")
     made.turn()
