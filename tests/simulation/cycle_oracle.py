@@ -352,20 +352,22 @@ class Oracle:
 
     def _own(self, queue: str) -> _Entry | None:
         item = self._head(queue) if queue in self._waiting else None
+        self._stand(queue, item)
         if item is None:
             return None
-        self._stand(queue, item)
         tier = share = 0
         if self._root_is_scarce(queue):
             tier, share = int(self._borrows(queue, _amount(item))), self._share(queue, _amount(item), 0)
         tag = self._tag(item.priority, queue)
         return _Entry(tier, share, -item.priority, tag, item.enqueued_ms, item.id, queue)
 
-    def _stand(self, queue: str, item: Item) -> None:
-        """Of a head that borrowed and has lost its room, the next competes only once it is looked at."""
-        before = self._heads.get(queue)
-        self._heads[queue] = item
-        if before is None or _is_alike(before, item) or before in self._inquired:
+    def _stand(self, queue: str, item: Item | None) -> None:
+        """A head that borrowed and has lost its room hides its neighbours until it is looked at, and so does
+        the next of its queue, which stands where it stood."""
+        before = self._heads.pop(queue, None)
+        if item is not None:
+            self._heads[queue] = item
+        if before is None or (item and _is_alike(before, item)) or before in self._inquired:
             return
         if before.id not in self.admitted and self._root_is_scarce(queue):
             amount = _amount(before)
