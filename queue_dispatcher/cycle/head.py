@@ -47,7 +47,6 @@ class QueueHead:
         "_place",
         "_ranks",
         "_share",
-        "_share_version",
         "_until_ms",
         "_version",
         "blocked",
@@ -91,9 +90,8 @@ class QueueHead:
         self._moved: list[tuple[Rank, int, PendingClass]] = []
         self._is_strict = False
         self._is_begun = False
-        # Of the queue with what `found` is charged, and the version of its balances that it was found by.
-        self._share = 0
-        self._share_version = -1
+        # The version of the queue's balances, and its share with what `found` is charged.
+        self._share: tuple[int, int] | None = None
         self._restart()
 
     def keep_or_find(self, state: QueueState, headroom: Headroom, now_ms: int, *, is_within: bool) -> bool:
@@ -122,7 +120,7 @@ class QueueHead:
         self.found = self._find()
         self._ahead = self._next
         self._is_touched = False
-        self._share_version = -1
+        self._share = None
         self.first = self.found.alternative.charge if self.found is not None else ()
         return True
 
@@ -136,10 +134,9 @@ class QueueHead:
         if headroom.changes or fit is not self.found:
             return ledger.share_at(self.name, fit.alternative.charge, 0)
         version = ledger.version(self.path[0])
-        if self._share_version != version:
-            self._share = ledger.share_at(self.name, self.first, 0)
-            self._share_version = version
-        return self._share
+        if self._share is None or self._share[0] != version:
+            self._share = (version, ledger.share_at(self.name, self.first, 0))
+        return self._share[1]
 
     def begin(self, headroom: Headroom) -> None:
         """Compete in a cycle, with the head that was kept or found."""

@@ -93,6 +93,7 @@ class Run:
         self._working: list[Started] = []
         self.turns = Turns(state, clock, lambda: self.is_synced)
         self.turns.wake, self.turns.soon = self._wake, partial(process.after, 0)
+        self.turns.submitted = lambda *made: replica.submitted(*made)
         self._asking: Asking | None = None
         if state.estimates is not None:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)

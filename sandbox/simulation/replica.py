@@ -9,6 +9,7 @@ from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Snapshot
+from queue_dispatcher.turn.writes import Write
 from queue_dispatcher.visibility.notes import notes_of
 from queue_dispatcher.visibility.views import Views
 from queue_dispatcher.visibility.waiting import waiting_of
@@ -24,6 +25,10 @@ def _unseen(snapshot: Snapshot, decision: Decision, now_ms: int) -> None:
 
 def _unheard(replica: str) -> None:
     """Nobody listens."""
+
+
+def _unread(writes: tuple[Write, ...], under_way: frozenset[str]) -> None:
+    """Nobody reads."""
 
 
 class Replica:
@@ -52,6 +57,8 @@ class Replica:
         """Told of each decision: from what, what, and when."""
         self.turned: Callable[[str], None] = _unheard
         """Told its name at the beginning of each turn."""
+        self.submitted = _unread
+        """Told of the writes of each turn, and which bindings were being written when it made them."""
         self._starts = 0
         self._run: Run | None = None
 

@@ -1,18 +1,19 @@
 """The controller and its cycles in virtual time: turns that may be interrupted, and told of."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from prometheus_client import CollectorRegistry
 
 from queue_dispatcher.clock import SteadyClock
-from queue_dispatcher.controller import Controller
+from queue_dispatcher.controller import Controller, Releases
 from queue_dispatcher.cycle.actions import Decision
 from queue_dispatcher.cycle.decide import AdmissionCycles
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.notices import Notice
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.turn.writes import Fate, Prepared, Write
 from sandbox.simulation.coroutines import Later
 
 
@@ -26,12 +27,42 @@ class Turns(Controller):
 
     wake: Callable[[], None]
     soon: Callable[[Callable[[], None]], None]
+    submitted: Callable[[tuple[Write, ...], frozenset[str]], None]
+    """Told of the writes of each turn, and which bindings were being written when it made them."""
     is_turning = False
     """Whether a turn has begun and not ended yet."""
 
     def __init__(self, state: TurnState, clock: SteadyClock, is_synced: Callable[[], bool]) -> None:
         super().__init__(state, _metrics(), clock, is_synced, _untold)
         self._resting: list[Later[None]] = []
+        self._releasing: Releases | None = None
+        self._under_way: set[str] = set()
+
+    def lead(self, releases: Releases | None) -> None:
+        """See `Controller.lead`."""
+        self._releasing = releases
+        self._under_way = set()
+        super().lead(self if releases is not None else None)
+
+    def submit(self, writes: Iterable[Write]) -> None:
+        """See `queue_dispatcher.controller.Releases`."""
+        assert self._releasing is not None
+        made = tuple(writes)
+        self.submitted(made, frozenset(self._under_way))
+        self._under_way |= {write.uid for write in made}
+        self._releasing.submit(made)
+
+    def prepare(self, write: Write) -> Prepared | None:
+        """See `Controller.prepare`."""
+        prepared = super().prepare(write)
+        if prepared is None:
+            self._under_way.discard(write.uid)
+        return prepared
+
+    def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
+        """See `Controller.wrote`."""
+        self._under_way.discard(write.uid)
+        super().wrote(write, fate, message)
 
     def changed(self) -> None:
         """See `Controller.changed`."""

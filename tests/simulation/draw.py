@@ -76,6 +76,7 @@ def draw(seed: int) -> Story:
     story = _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
     story = _deeper(story, random.Random(f"depth of {seed}"))
     story = _asides(story, random.Random(f"asides of {seed}"), clusters)
+    story = _unanswered(story, random.Random(f"unanswered of {seed}"))
     return _joiners(story, random.Random(f"joiners of {seed}"))
 
 
@@ -218,6 +219,13 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         kind: FaultKind = rng.choice(("kill_before_write", "kill_after_write"))
         story = story.fault(kind, at_s=at_s, for_s=20, amount=rng.randint(1, 3))
     return story
+
+
+def _unanswered(story: Story, rng: random.Random) -> Story:
+    """Estimators that are gone for longer than anything is patient."""
+    if not story.estimators or rng.random() < 0.95:
+        return story
+    return story.fault("estimator_gone", at_s=rng.randint(0, story.until_s), for_s=rng.randint(200, 400))
 
 
 def _joiners(story: Story, rng: random.Random) -> Story:
