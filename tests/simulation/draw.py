@@ -205,10 +205,7 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
             # Also while it does not answer, and Karmada has said so.
             story = story.fault("cluster_lost", at_s=at_s, for_s=60, whom=name)
             at_s += 40
-        barred, open_ = ('[{"key": "example.com/barred", "effect": "NoSchedule"}]', "null")
-        for taints, since_s in ((barred, 0), (open_, rng.randint(3, 15))):
-            body = f'{{"spec": {{"taints": {taints}}}}}'
-            story = story.write(name, kind="clusters", body=body, at_s=at_s + since_s)
+        story = _barred(story, name, at_s, for_s=rng.randint(3, 15))
     if rng.random() < 0.05:
         # In the midst of the release of a group.
         above = {line.parent for line in story.of(QueueLine)}
@@ -222,10 +219,29 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
 
 
 def _unanswered(story: Story, rng: random.Random) -> Story:
-    """Estimators that are gone for longer than anything is patient."""
-    if not story.estimators or rng.random() < 0.95:
+    """Estimators that are gone for longer than anything is patient, some while work is put aside."""
+    if not story.estimators or rng.random() < 0.9:
         return story
-    return story.fault("estimator_gone", at_s=rng.randint(0, story.until_s), for_s=rng.randint(200, 400))
+    at_s = rng.randint(0, story.until_s)
+    if rng.random() < 0.5:
+        # Others who stand in no line take all there is, and the estimators see them later than Karmada.
+        above = {line.parent for line in story.of(QueueLine)}
+        queue = rng.choice([line.name for line in story.of(QueueLine) if line.name not in above])
+        for line in story.of(ClusterLine):
+            for number in range(line.gpus * line.nodes):
+                name, only = f"squatter-{line.name}-{number}", (line.name,)
+                story = story.submit(name, queue, runs_s=60, at_s=at_s, clusters=only, skip=True)
+        story = story.fault("estimator_wrong", at_s=at_s + 2, for_s=20, amount=4)
+        story = story.submit("late", queue, priority=1000, at_s=at_s + 10)
+    return story.fault("estimator_gone", at_s=at_s + 25, for_s=rng.randint(300, 400))
+
+
+def _barred(story: Story, cluster: str, at_s: int, for_s: int) -> Story:
+    barred, open_ = ('[{"key": "example.com/barred", "effect": "NoSchedule"}]', "null")
+    for taints, since_s in ((barred, 0), (open_, for_s)):
+        body = f'{{"spec": {{"taints": {taints}}}}}'
+        story = story.write(cluster, kind="clusters", body=body, at_s=at_s + since_s)
+    return story
 
 
 def _joiners(story: Story, rng: random.Random) -> Story:

@@ -29,11 +29,16 @@ class Starts(Decisions):
         self._aside_ms.clear()
         if self.world.leader is None or not self.world.faults.is_calm() or self._is_slow:
             return
-        for binding in self._bindings():
+        unplaced = [one for one in self._bindings() if _is_unplaced(one)]
+        if not unplaced:
+            return
+        promised = [(one, line) for one in unplaced if (line := self._line(one)) is not None]
+        has_room = self._room(promised) and self._room_anywhere(promised)
+        for binding in unplaced:
             line, key = self._line(binding), f"{NAMESPACE}/{binding['metadata']['name']}"
             if line is None or not self._is_aside(binding) or line.impossible or line.scheduler:
                 continue
-            if self._room([(binding, line)]) and not self._is_promised(binding):
+            if self._room([(binding, line)]) and (has_room or not self._is_promised(binding)):
                 self._aside_ms[key] = since.get(key, now_ms)
                 if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS:
                     told = f"room for {(now_ms - self._aside_ms[key]) // 1000} s, and not tried again"
@@ -41,10 +46,9 @@ class Starts(Decisions):
 
     @staticmethod
     def _is_aside(binding: Obj) -> bool:
-        """Whether it was released and found no place."""
+        """Whether it found no place."""
         scheduled = condition(binding, "Scheduled")
-        is_refused = scheduled is not None and scheduled["status"] == "False"
-        return record_of(binding) is not None and not is_held(binding) and is_refused and not placed(binding)
+        return scheduled is not None and scheduled["status"] == "False"
 
     def _binding_changed(self, written: Written) -> None:
         super()._binding_changed(written)
@@ -70,3 +74,8 @@ class Starts(Decisions):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
+
+
+def _is_unplaced(binding: Obj) -> bool:
+    """Whether it was released and has no place."""
+    return record_of(binding) is not None and not is_held(binding) and not placed(binding)

@@ -24,6 +24,8 @@ class Submitted(Prompt):
                 self._break("a binding is written once at a time", write.uid, f"and again to {write.purpose}")
             begun.add(write.uid)
         kicked = [write.uid for write in writes if write.purpose is Purpose.KICK]
+        if len(kicked) < 2:
+            return
         records = {one["metadata"]["uid"]: record_of(one) for one in self._bindings()}
         ranks = [
             (-record["priority"], from_rfc3339(record["enqueuedAt"]), uid)
