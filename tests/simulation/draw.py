@@ -76,6 +76,7 @@ def draw(seed: int) -> Story:
     story = _shares(_faults(story, rng, clusters), random.Random(f"shares of {seed}"))
     story = _deeper(story, random.Random(f"depth of {seed}"))
     story = _asides(story, random.Random(f"asides of {seed}"), clusters)
+    story = _comings_and_goings(story, random.Random(f"comings of {seed}"))
     story = _unanswered(story, random.Random(f"unanswered of {seed}"))
     return _joiners(story, random.Random(f"joiners of {seed}"))
 
@@ -215,6 +216,26 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
             story = story.submit(f"half{number}", queue, group="half", group_size=3, at_s=at_s)
         kind: FaultKind = rng.choice(("kill_before_write", "kill_after_write"))
         story = story.fault(kind, at_s=at_s, for_s=20, amount=rng.randint(1, 3))
+    return story
+
+
+def _comings_and_goings(story: Story, rng: random.Random) -> Story:
+    """A group of which most are deleted while it runs, and that others join one after the other."""
+    if rng.random() < 0.93:
+        return story
+    above = {line.parent for line in story.of(QueueLine)}
+    queue = max((line for line in story.of(QueueLine) if line.name not in above), key=lambda one: one.gpus)
+    at_s = rng.randint(0, story.until_s)
+    come, go = {0: (0, 1, 2, 3), 20: (4, 5), 40: (6,)}, {15: (0, 1, 2), 35: (4,)}
+    for after_s, numbers in come.items():
+        for number in numbers:
+            name = f"pack{number}"
+            story = story.submit(
+                name, queue.name, group="pack", group_size=4, runs_s=120, at_s=at_s + after_s
+            )
+    for after_s, numbers in go.items():
+        for number in numbers:
+            story = story.delete(f"pack{number}", at_s=at_s + after_s, what="workload")
     return story
 
 
