@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for law in sorted(played.laws):
                 failed[law].append(played.story.seed)
                 examples.setdefault(law, played)
+            for one in played.broken[:1]:
+                print(f"seed {played.story.seed} breaks: {one}", file=sys.stderr)
             if number % 200 == 0:
                 print(f"{number} of {len(seeds)} seeds, {events} events", file=sys.stderr)
     took_s = time.monotonic() - started_s
