@@ -74,15 +74,15 @@ class Decisions(Numbers):
         quotas = {name: one for name, one in self._trees.quotas.items() if self._trees.is_placed(name)}
         if quotas.keys() != self._trees.quotas.keys() or {node.name for node in tree.nodes} != quotas.keys():
             return
-        cell = tree.table.cell(FLAVOR, GPU)
+        cell, weights = tree.table.cell(FLAVOR, GPU), self._weights()
         for node in tree.nodes:
             quota, told = quotas[node.name], node.quotas.get(cell)
-            known = [quota.parent, quota.nominal, quota.lends, quota.borrows]
+            known = [quota.parent, weights[node.name], quota.nominal, quota.lends, quota.borrows]
             found = [told.nominal, told.lending_limit, told.borrowing_limit] if told is not None else []
-            if [node.parent, *found] != known:
+            if [node.parent, node.weight_milli, *found] != known:
                 # It has not heard of it yet; `Numbers` knows when it has.
                 return
-        oracle = Oracle(snapshot, now_ms, self._trees, self._weights(), cell)
+        oracle = Oracle(snapshot, now_ms, self._trees, weights, cell)
         self._ledger(oracle)
         oracle.run()
         admitted = [action.item.id for action in decision.actions if isinstance(action, Admit)]

@@ -83,6 +83,9 @@ def _run(world: World, laws: Submitted) -> None:
             written, still_ms = now, timeline.now_ms
         elif timeline.now_ms - still_ms >= _STILL_MS:
             break
+    if _is_asking(world):
+        # An answer had become old, and is asked for anew: it comes within seconds.
+        _look(world, laws)
     laws.quiet()
 
 
@@ -105,6 +108,11 @@ def _look(world: World, laws: Submitted) -> None:
             )
     timeline.run_until(until_ms)
     laws.look()
+
+
+def _is_asking(world: World) -> bool:
+    leader = world.leader
+    return leader is not None and any(why.kind == "WaitingForEstimate" for why in leader.waits().values())
 
 
 def _is_over(world: World) -> bool:

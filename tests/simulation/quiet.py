@@ -139,7 +139,10 @@ class Quiet(Known):
                 continue
             runs = [key for key, one in members if is_ended(one) or placed(one) or record_of(one)]
             # Whoever was released with them and found no place is tried again, and told so as all who wait.
-            left = [key for key, one in members if self._is_left_out(one)]
+            # Whose LocalQueue was deleted amid it waits for another, and says so.
+            left = [
+                key for key, one in members if self._is_left_out(one) and not self._local_queue_is_gone(one)
+            ]
             if runs and not set(left) <= set(runs):
                 told = f"{', '.join(runs)} but not {', '.join(left)}"
                 self._break("groups are released whole or not at all", name, told)
