@@ -183,4 +183,5 @@ def admission_record(
         group=group,
         tries=state.tries if isinstance(state, Pending | Growing) else 0,
         decision=decision,
+        grown=isinstance(state, Growing) and bool(binding.placed),
     )

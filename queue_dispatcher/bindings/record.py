@@ -51,7 +51,8 @@ class AdmissionRecord:
     resource, each in full until the workload is placed; ``components``: of one kind of pods, by name, where
     not all have the same. ``group``: what it was admitted with, empty if alone; ``decision``: with whom, None
     if with nobody. ``tries``: how often it, or its growth, had been taken back since it last started.
-    ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once.
+    ``not_before_ms``: its growth is not to be admitted before, epoch milliseconds; 0 for at once. ``grown``:
+    whether this is of growth, and some of it was placed before.
     """
 
     id: str
@@ -70,6 +71,7 @@ class AdmissionRecord:
     tries: int = 0
     not_before_ms: int = 0
     decision: Decision | None = None
+    grown: bool = False
 
 
 class _Decision(KubeStruct, frozen=True):
@@ -95,6 +97,7 @@ class _Record(KubeStruct, frozen=True):
     tries: int = 0
     not_before: str = ""
     decision: _Decision | None = None
+    grown: bool = False
 
 
 _HEXADECIMAL = frozenset("0123456789abcdef")
@@ -135,6 +138,8 @@ def write_record(record: AdmissionRecord) -> str:
     if record.decision is not None:
         made = record.decision
         value["decision"] = {"members": made.members, "digest": made.digest, "requests": dict(made.requests)}
+    if record.grown:
+        value["grown"] = True
     return encode(value)
 
 
@@ -163,6 +168,7 @@ def _checked(raw: _Record) -> AdmissionRecord:
         tries=in_range("tries", raw.tries, 0, MAX_TRIES),
         not_before_ms=read_moment("notBefore", raw.not_before) if raw.not_before else 0,
         decision=None if raw.decision is None else _decision(raw.decision),
+        grown=raw.grown,
     )
 
 

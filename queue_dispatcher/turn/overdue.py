@@ -8,6 +8,7 @@ that it found no place. What it has not looked at yet stays released, however lo
 from queue_dispatcher.api.service_class import ServiceClass, StartsWhen
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
+from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
 
 MAX_MESSAGE = 200
@@ -46,7 +47,8 @@ def why_never_ready(
 ) -> str | None:
     """Why all of a workload that is placed, and of which pods do not run, is to be taken back now.
 
-    None if it is not: where its class does not ask for that, and where pods would be left behind.
+    None if it is not: where its class does not ask for that, and where pods would be left behind. What ran
+    before it grew is not stopped for what it grew by, which is told.
     """
     phase = state.phase
     if promised.starts_when is not StartsWhen.READY or binding.is_held or binding.is_preserved:
@@ -54,5 +56,8 @@ def why_never_ready(
     if not isinstance(phase, Placed) or not phase.starting or not binding.is_settled:
         return None
     if now.elapsed_ms - seen.since_ms < promised.start_timeout_ms:
+        return None
+    has_grown = binding.record is not None and binding.record.grown
+    if has_grown and binding.progress.idle < pods_placed(binding.demand, binding.placed):
         return None
     return f"{phase.starting} of its pods did not run within {promised.start_timeout_ms // 1000} s"

@@ -21,6 +21,8 @@ class Starts(Decisions):
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when its places changed last."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
+    _grew: set[str] = field(default_factory=set)
+    """Keys of what was given more while it was placed."""
 
     def look(self) -> None:
         """See `Laws.look`."""
@@ -60,12 +62,17 @@ class Starts(Decisions):
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
-        line = self._line(after)
-        record = record_of(before)
-        if line is None or record is None or record_of(after) is not None:
+        line, key = self._line(after), written.key
+        record, now = record_of(before), record_of(after)
+        if record is not None and now is not None and now["admittedAt"] != record["admittedAt"]:
+            self._grew |= {key} if placed(before) else set()
+        if line is None or record is None or now is not None:
             return
+        was_growth, self._grew = key in self._grew, self._grew - {key}
         if is_held(before) or not is_held(after):
             return
+        if was_growth and (runs := _running(before)):
+            self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
         is_whole = placed(before) >= int(at(before, "spec", "replicas", default=0))
@@ -79,3 +86,10 @@ class Starts(Decisions):
 def _is_unplaced(binding: Obj) -> bool:
     """Whether it was released and has no place."""
     return record_of(binding) is not None and not is_held(binding) and not placed(binding)
+
+
+def _running(binding: Obj) -> int:
+    """Pods that run, as its clusters have reported."""
+    items = at(binding, "status", "aggregatedStatus", default=()) or ()
+    told = [item.get("status") or {} for item in items]
+    return sum(int(one.get("ready", 0)) + int(one.get("readyReplicas", 0)) for one in told)

@@ -178,6 +178,7 @@ def test_a_timestamp_comes_back(moment: int) -> None:
         group=st.text(max_size=8),
         tries=st.integers(0, 2**31 - 2),
         not_before_ms=st.just(0) | _MS,
+        grown=st.booleans(),
     )
 )
 def test_a_record_comes_back_and_equal_records_give_equal_text(one: AdmissionRecord) -> None:

@@ -468,6 +468,31 @@ def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None
     assert not made.is_held("noimage")
 
 
+@pytest.mark.parametrize("is_new", [False, True], ids=["one process", "a new leader"])
+def test_what_runs_is_not_stopped_for_growth_that_does_not(is_new: bool) -> None:
+    made = Plane({"m1": 8})
+    made.feed(SERVICE_CLASSES, service_class("strict", startTimeout="100s", startsWhen="Ready"))
+    made.submit("web", said={"fairway.dev/class": "strict"}, replicas=2)
+    made.turn()
+    made.place("web", m1=2)
+    made.report("web", m1={"active": 2, "ready": 2})
+    made.passes(200)
+    made.edit("web", lambda obj: obj["spec"].update({"replicas": 4, "suspension": {"scheduling": True}}))
+    made.turn()
+    made.place("web", m1=4)
+    made.report("web", m1={"active": 4, "ready": 2})
+    made.passes(20)
+    if is_new:
+        made.restart()
+    made.passes(300)
+    assert list(made.clusters("web")) == ["m1:4"]
+    assert state_name(made.entry("web")) == "Starting"
+    # Of a service that is restarted elsewhere, and of which nothing runs at all, nothing is kept.
+    made.report("web", m1={"active": 4, "ready": 0})
+    made.passes(1)
+    assert list(made.clusters("web")) == []
+
+
 def test_what_grew_before_any_of_it_was_placed_gives_its_quota_back() -> None:
     made = Plane({"m1": 8})
     made.submit("web", replicas=2)
