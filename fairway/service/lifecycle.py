@@ -24,9 +24,9 @@ from fairway.service.event_loop import new_event_loop
 
 logger = logging.getLogger(__name__)
 
-# A collection's pause grows with what it visits: at most 4,000 new objects, or 16,000 of middle age, each a
+# A collection's pause grows with what it visits: at most 2,000 new objects, or 8,000 of middle age, each a
 # few milliseconds. Full ones come after 10 million surviving allocations, and frozen objects are not visited.
-GC_THRESHOLDS: Final = (4_000, 4, 650)
+GC_THRESHOLDS: Final = (2_000, 4, 1_300)
 # A thread that computes hands the interpreter to the loop after this time (default 5 ms).
 SWITCH_INTERVAL_S: Final = 0.001
 # A TLS record has 16 KiB at most. Every TLS connection of asyncio keeps a buffer of the first size (default

@@ -106,8 +106,12 @@ class Ledger:
     def moved_to(self, tree: QuotaTree) -> "Ledger":
         """The same charges under other quotas; a queue is known by its name."""
         moved = Ledger(tree)
-        for queue, charge in self.charges().items():
-            moved.charge(queue, charge)
+        for cell, column in self._columns.items():
+            for node, amount in zip(self.tree.nodes, column.charged, strict=True):
+                if amount:
+                    moved.charge(node.name, ((cell, amount),))
+        for queue, charged in self._strays.items():
+            moved.charge(queue, tuple(charged.items()))
         return moved
 
     def charges(self) -> dict[str, Charge]:

@@ -72,9 +72,10 @@ def resolving(
     has_children = set(parents.values())
     quotas = {}
     for number, (name, queue) in enumerate(by_name.items(), 1):
-        quotas[name] = _quotas(
-            queue, name not in has_children, capacities, table, problems.setdefault(name, [])
-        )
+        told: list[Problem] = []
+        quotas[name] = _quotas(queue, name not in has_children, capacities, table, told)
+        if told:
+            problems.setdefault(name, []).extend(told)
         if number % PIECE == 0:
             yield None
     for name, rests in _rests(by_name, parents, capacities, table).items():
@@ -87,10 +88,10 @@ def resolving(
     ]
     yield None
     tree = QuotaTree(nodes, table)
-    yield None
     stopped = _stopped(by_name, parents, tree, misplaced)
-    told = {name: tuple(found) for name, found in problems.items() if found}
-    yield Resolved(tree, stopped, frozenset(has_children & by_name.keys()), told)
+    yield None
+    shown = {name: tuple(found) for name, found in problems.items()}
+    yield Resolved(tree, stopped, frozenset(has_children & by_name.keys()), shown)
 
 
 def _misplaced(queues: Mapping[str, ClusterQueue]) -> dict[str, Problem]:

@@ -73,18 +73,18 @@ class QuotaTree:
         for node in self.nodes:
             above = self.paths[node.parent] if node.parent else ()
             self.paths[node.name] = (index[node.name], *above)
-        self._children: list[list[int]] = [[] for _ in self.nodes]
+        self._children: dict[int, list[int]] = {}
         for number, parent in enumerate(self.parents):
             if parent >= 0:
-                self._children[parent].append(number)
+                self._children.setdefault(parent, []).append(number)
         self._limits: dict[Cell, Limits] = {}
         self._lends_all: dict[tuple[int, Cell], bool] = {}
-        self._resources = self._cells_by_resource()
+        self._resources: dict[int, tuple[tuple[Cell, ...], ...]] = {}
         self._lendable: dict[int, tuple[tuple[tuple[Cell, ...], int], ...]] = {}
 
     def children(self, node: int) -> Sequence[int]:
         """The numbers of those right below a node."""
-        return self._children[node]
+        return self._children.get(node, ())
 
     def subtree(self, node: int) -> Iterator[int]:
         """The numbers of a node and of all below it."""
@@ -92,7 +92,7 @@ class QuotaTree:
         while waiting:
             node = waiting.pop()
             yield node
-            waiting += self._children[node]
+            waiting += self.children(node)
 
     def limits(self, cell: Cell) -> Limits:
         """The column of a cell; cells that no node names are there, with nothing owned."""
@@ -116,7 +116,7 @@ class QuotaTree:
             root = self.paths[self.nodes[node].name][-1]
             found = self._lendable[node] = tuple(
                 (cells, sum(self.limits(cell).most[node] for cell in cells))
-                for cells in self._resources[root]
+                for cells in self._cells_by_resource(root)
             )
         return found
 
@@ -148,18 +148,15 @@ class QuotaTree:
                 most[number] = min(owned[number] + borrowing[number], kept + most[parent])
         return Limits(nominal, owned, borrowing, lending, most)
 
-    def _cells_by_resource(self) -> dict[int, tuple[tuple[Cell, ...], ...]]:
-        """By root: the cells that its tree has quotas of, those of one resource together."""
-        found: dict[int, set[Cell]] = {}
-        for node in self.nodes:
-            found.setdefault(self.paths[node.name][-1], set()).update(node.quotas)
-        by_root = {}
-        for root, cells in found.items():
+    def _cells_by_resource(self, root: int) -> tuple[tuple[Cell, ...], ...]:
+        """The cells that a tree has quotas of, those of one resource together."""
+        found = self._resources.get(root)
+        if found is None:
             by_resource: dict[str, list[Cell]] = {}
-            for cell in sorted(cells):
+            for cell in sorted({cell for node in self.subtree(root) for cell in self.nodes[node].quotas}):
                 by_resource.setdefault(self.table.name(cell).resource, []).append(cell)
-            by_root[root] = tuple(tuple(cells) for cells in by_resource.values())
-        return by_root
+            found = self._resources[root] = tuple(tuple(cells) for cells in by_resource.values())
+        return found
 
 
 _NONE = CellQuota()
