@@ -107,6 +107,7 @@ class SpreadConstraint(KubeStruct, frozen=True):
 
     spread_by_field: str = ""
     spread_by_label: str = ""
+    min_groups: int = 0
     max_groups: int = 0
 
 

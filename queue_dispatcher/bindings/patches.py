@@ -7,23 +7,30 @@ the uid and the resourceVersion that it was decided on: an API server answers 40
 where the binding is no longer that one, and nothing is written. All say by `Binding` what they are about.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fairway.names import ADMISSION, HELD_AT, REQUEUE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
+from queue_dispatcher.workloads.demand import Placed
 
 Patch = Mapping[str, object]
 """A JSON merge patch (RFC 7386), ``application/merge-patch+json``."""
 
 
-def admit(binding: Binding, record: AdmissionRecord) -> Patch:
+def admit(binding: Binding, record: AdmissionRecord, places: Sequence[Placed] = ()) -> Patch:
     """Admission: the record, and Karmada may place it; what was noted of earlier tries goes.
 
     The same for growth, where the record is the new one, and for a binding whose record is restored.
+    ``places``: where to; empty leaves that to Karmada.
     """
-    return _patch(binding, annotations={ADMISSION: write_record(record), REQUEUE: None}, held=False)
+    clusters: list[object] = [
+        {"name": place.cluster, "replicas": place.replicas} if place.replicas else {"name": place.cluster}
+        for place in places
+    ]
+    annotations = {ADMISSION: write_record(record), REQUEUE: None}
+    return _patch(binding, annotations=annotations, held=False, clusters=clusters or None)
 
 
 def shrink(binding: Binding, record: AdmissionRecord) -> Patch:

@@ -18,6 +18,7 @@ from queue_dispatcher.workloads.placement import (
     ZONE,
     AffinityGroup,
     ClusterAffinity,
+    Division,
     Placement,
     ZoneRequirement,
 )
@@ -29,18 +30,18 @@ _NO_CLUSTER = ClusterAffinity(labels=NOTHING)
 def read_placement(stated: PlacementSpec, evicting: Iterable[str] = ()) -> Placement:
     """The placement, reduced; never raises. ``evicting``: clusters that Karmada takes the workload off."""
     scheduling = stated.replica_scheduling
-    spread = () if _has_fixed_weights(scheduling) else tuple(stated.spread_constraints or ())
-    limits = [
-        s.max_groups
-        for s in spread
-        if s.max_groups > 0 and not s.spread_by_label and s.spread_by_field in ("", _CLUSTER)
-    ]
+    division = _division(scheduling)
+    spread = () if division is Division.STATIC else tuple(stated.spread_constraints or ())
+    by_cluster = [s for s in spread if not s.spread_by_label and s.spread_by_field in ("", _CLUSTER)]
     return Placement(
         groups=_groups(stated),
         tolerations=tuple(stated.cluster_tolerations or ()),
-        is_duplicated=scheduling is None or scheduling.replica_scheduling_type == "Duplicated",
-        max_clusters=min(limits, default=0),
-        spread_by=frozenset(s.spread_by_field for s in stated.spread_constraints or () if s.spread_by_field),
+        division=division,
+        min_clusters=max((s.min_groups for s in by_cluster), default=0),
+        max_clusters=min((s.max_groups for s in by_cluster if s.max_groups > 0), default=0),
+        spread_by=frozenset(
+            by for s in stated.spread_constraints or () if (by := s.spread_by_field or s.spread_by_label)
+        ),
         evicting=frozenset(evicting),
     )
 
@@ -80,12 +81,14 @@ def _zones(expressions: Iterable[SelectorRequirement]) -> tuple[ZoneRequirement,
     return tuple(ZoneRequirement(e.operator, frozenset(e.values or ())) for e in expressions if e.key == ZONE)
 
 
-def _has_fixed_weights(scheduling: ReplicaScheduling | None) -> bool:
+def _division(scheduling: ReplicaScheduling | None) -> Division:
+    if scheduling is None or scheduling.replica_scheduling_type == "Duplicated":
+        return Division.DUPLICATED
     if (
-        scheduling is None
-        or scheduling.replica_scheduling_type != "Divided"
+        scheduling.replica_scheduling_type != "Divided"
         or scheduling.replica_division_preference != "Weighted"
     ):
-        return False
+        return Division.AGGREGATED
     weights = scheduling.weight_preference
-    return weights is None or (bool(weights.static_weight_list) and not weights.dynamic_weight)
+    is_static = weights is None or (bool(weights.static_weight_list) and not weights.dynamic_weight)
+    return Division.STATIC if is_static else Division.DYNAMIC

@@ -20,9 +20,10 @@ class Verdict:
     ``fits``: how many workloads of the shape have room now, beside each other; 0 for none, with ``reasons``.
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
     ``pods``: those of one workload; each of the ``fits`` ends once ``per`` of them have lost their place, see
-    `queue_dispatcher.cycle.displacement`. ``unanswered``: of one that is no answer, what has to happen for
-    one; ``fits`` is 0 then. ``never``: it would not even fit if nothing else ran, on the nodes that there
-    are.
+    `queue_dispatcher.cycle.displacement`. ``rooms``: by cluster, how many fit there, in units of which one
+    workload needs ``per``; empty where each of several clusters gets it, or that is not known.
+    ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
+    would not even fit if nothing else ran, on the nodes that there are.
     """
 
     fits: int
@@ -32,6 +33,7 @@ class Verdict:
     never: bool = False
     pods: Pods = ()
     per: int = 1
+    rooms: tuple[tuple[str, int], ...] = ()
 
     def left(self, displaced: int) -> int:
         """How many fit still once so many pods have lost their place; never below 0."""

@@ -161,18 +161,22 @@ class Estimates:
         """What is being asked has no answer any more."""
         self._open.clear()
 
-    def released(self, probe: str, members: Mapping[str, str], until_ms: int) -> None:
+    def released(
+        self, probe: str, members: Mapping[str, str], until_ms: int, taken: Mapping[str, int] | None = None
+    ) -> None:
         """A workload that was asked about is released; its pods are on their way, until then at the latest.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
+        ``taken``: as of `Verdicts.admitted`.
         """
-        self.verdicts.admitted(probe)
+        self.verdicts.admitted(probe, taken)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             gang = pb.Gang()
             gang.CopyFrom(question.gang)
             gang.name = name
-            self._on_its_way[uid] = _OnItsWay(probe, gang, frozenset(question.clusters), until_ms)
+            clusters = frozenset(question.clusters if taken is None else taken)
+            self._on_its_way[uid] = _OnItsWay(probe, gang, clusters, until_ms)
 
     def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
         """Karmada placed it; soon its pods show."""

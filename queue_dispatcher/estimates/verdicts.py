@@ -8,7 +8,7 @@ and again is asked less and less often until then.
 """
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -39,10 +39,13 @@ class _Known:
     now: Verdict
     lost: int = 0
 
-    def less(self, pods: int) -> "_Known":
-        """With so many pods fewer."""
+    def less(self, pods: int, taken: Mapping[str, int]) -> "_Known":
+        """With so many pods fewer; ``taken``: by cluster, how much of its room may be lost."""
         lost = self.lost + pods
-        return replace(self, lost=lost, now=replace(self.verdict, fits=self.verdict.left(lost)))
+        rooms = tuple(
+            (cluster, left) for cluster, room in self.now.rooms if (left := room - taken.get(cluster, 0)) > 0
+        )
+        return replace(self, lost=lost, now=replace(self.verdict, fits=self.verdict.left(lost), rooms=rooms))
 
 
 class Verdicts:
@@ -95,18 +98,23 @@ class Verdicts:
         known = self._known.get(probe)
         return known.now if known is not None and known.until_ms > now_ms else None
 
-    def admitted(self, probe: str) -> None:
-        """A workload of this question was released on the strength of its answer."""
+    def admitted(self, probe: str, taken: Mapping[str, int] | None = None) -> None:
+        """A workload of this question was released on the strength of its answer.
+
+        ``taken``: by cluster, of the verdict's ``rooms``; None where Karmada chooses.
+        """
         known = self._known.get(probe)
         if known is not None:
-            self._keep(probe, known.less(known.verdict.per))
-            self.room_taken(known.verdict.clusters, known.verdict.pods, but=probe)
+            per = known.verdict.per
+            at = dict.fromkeys(known.verdict.clusters, per) if taken is None else taken
+            self._keep(probe, known.less(per, at))
+            self.room_taken(at.keys(), known.verdict.pods, but=probe)
 
     def drop(self, probe: str) -> None:
         """The answer has proved wrong."""
         self._known.pop(probe, None)
 
-    def room_taken(self, clusters: Collection[str], pods: Pods, *, but: str = "") -> None:
+    def room_taken(self, clusters: Iterable[str], pods: Pods, *, but: str = "") -> None:
         """These pods go to one of the clusters, or to several: what was to fit there may not any more."""
         taken = frozenset(clusters)
         self.releases += 1
@@ -157,4 +165,5 @@ def is_room(growth: Mapping[str, int], pods: Pods) -> bool:
 def _less(known: _Known, clusters: frozenset[str], pods: Pods) -> _Known:
     if known.verdict.fits <= 0 or clusters.isdisjoint(known.verdict.clusters):
         return known
-    return known.less(displaced(pods, known.verdict.pods))
+    lost = displaced(pods, known.verdict.pods)
+    return known.less(lost, dict.fromkeys(clusters, lost))

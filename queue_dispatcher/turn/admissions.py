@@ -10,14 +10,20 @@ from queue_dispatcher.bindings.admission import (
     growth_flavors,
 )
 from queue_dispatcher.bindings.decision import decision
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.turn.choice import Choice, choice
 from queue_dispatcher.turn.duties import begin
+from queue_dispatcher.turn.probing import tell_released
+from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
+from queue_dispatcher.workloads.flavors import Reaches
+from queue_dispatcher.workloads.form import Form, form_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
@@ -38,16 +44,16 @@ def _stands(cache: Cache, item: Item) -> bool:
     return True
 
 
-def admissions(cache: Cache, admitted: Iterable[Admit], day_ms: int) -> list[Write]:
+def admissions(state: TurnState, admitted: Iterable[Admit], now: Moment) -> list[Write]:
     """The writes of all that is to be admitted, in order; nothing of what is being written."""
     writes: list[Write] = []
     for action in admitted:
-        writes += _admission(cache, action, day_ms)
+        writes += _admission(state, action, now)
     return writes
 
 
-def _admission(cache: Cache, action: Admit, day_ms: int) -> list[Write]:
-    item = action.item
+def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
+    cache, day_ms, item = state.cache, now.day_ms, action.item
     members = [cache.entries[uid] for uid in item.members]
     if any(entry.is_writing for entry in members):
         return []
@@ -62,10 +68,42 @@ def _admission(cache: Cache, action: Admit, day_ms: int) -> list[Write]:
     if len(records) > 1:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
-    admission = Admission(item, records)
+    chosen = _choice(state, action, now)
+    admission = Admission(item, records, chosen.places if chosen is not None else ())
+    tell_released(state, item, chosen.taken if chosen is not None else None, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
     return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
+
+
+def _choice(state: TurnState, action: Admit, now: Moment) -> Choice | None:
+    """Where the release says that it goes; None where that is left to Karmada."""
+    item, cache = action.item, state.cache
+    verdict = state.estimates.verdicts.get(item.shape.probe, now.elapsed_ms) if state.estimates else None
+    if not state.chooses or verdict is None or item.is_growth or len(item.members) > 1:
+        return None
+    binding = cache.entries[item.members[0]].binding
+    if binding.placement is None or form_of(binding.placement, binding.demand)[0] is not Form.CONFIRM:
+        return None
+    permitted = cache.fleet.permitted(binding.placement)
+    preferred = _preferred(action.alternative, cache.fleet.reaches, permitted)
+    return choice(binding.placement, binding.demand, verdict, preferred)
+
+
+def _preferred(
+    alternative: Alternative, reaches: Reaches, permitted: frozenset[str]
+) -> tuple[frozenset[str], ...]:
+    """The permitted clusters where all of it has a flavor that it is charged to, by the order of those."""
+    found = permitted
+    for part in alternative.parts or (alternative,):
+        by_resource: dict[str, frozenset[str]] = {}
+        for resource, flavor in part.flavors:
+            reach = reaches[flavor].clusters if flavor in reaches else frozenset()
+            by_resource[resource] = by_resource.get(resource, frozenset()) | reach
+        for clusters in by_resource.values():
+            found &= clusters
+    flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
+    return tuple(found & reaches[flavor].clusters for flavor in flavors) or (found,)
 
 
 def _record(

@@ -64,7 +64,12 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         cache.refresh(member)
         if not _still_wants(member, admission.records[uid], is_forward=uid in cache.forward):
             return None
-    return patches.admit(entry.binding, record)
+    placement, places = entry.binding.placement, admission.places
+    permitted = cache.fleet.permitted(placement) if placement is not None else frozenset()
+    if not permitted.issuperset(place.cluster for place in places):
+        # Its policy, or a cluster, has changed since: Karmada chooses.
+        places = ()
+    return patches.admit(entry.binding, record, places)
 
 
 def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:

@@ -98,10 +98,10 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         began = Basis(changes, stated.envelope, stated.verdicts, None)
         stands = standing(cache, decision.actions)
         is_latest = began == _basis(state, now, is_full=False)
-        admitted = admissions(cache, stands, now.day_ms)
+        admitted = admissions(state, stands, now)
         writes += admitted
         state.turns = decision.turns
-        probings += probings_of(state, decision, now)
+        probings += probings_of(state, decision)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
     due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]

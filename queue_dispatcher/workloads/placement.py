@@ -11,6 +11,7 @@ one at a time.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from fairway.selectors import Operator, Requirement
 from fairway.taints import Toleration, first_untolerated
@@ -20,6 +21,19 @@ from queue_dispatcher.workloads.fleet import Cluster
 PROVIDER = "provider"
 REGION = "region"
 ZONE = "zone"
+
+
+class Division(StrEnum):
+    """How Karmada divides replicas over the clusters that it chooses."""
+
+    DUPLICATED = "Duplicated"
+    """Each gets all of them."""
+    AGGREGATED = "Aggregated"
+    """As few clusters as there is room for."""
+    DYNAMIC = "DynamicWeight"
+    """By the room that each has."""
+    STATIC = "StaticWeight"
+    """By weights, whatever room there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +91,23 @@ AffinityGroup = tuple[ClusterAffinity, ...]
 class Placement:
     """A placement policy, reduced.
 
-    ``groups``: empty for every cluster. ``is_duplicated``: each chosen cluster gets all replicas, instead of
-    a part. ``max_clusters``: how many are chosen at most, 0 for no limit. ``spread_by``: fields that a
-    cluster must have because the workload is spread by them. ``evicting``: clusters that it is being taken
-    off, none of which Karmada gives it meanwhile.
+    ``groups``: empty for every cluster. ``max_clusters``: how many are chosen at most, 0 for no limit;
+    ``min_clusters``: at least. ``spread_by``: fields that a cluster must have because the workload is spread
+    by them. ``evicting``: clusters that it is being taken off, none of which Karmada gives it meanwhile.
     """
 
     groups: tuple[AffinityGroup, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
-    is_duplicated: bool = False
+    division: Division = Division.AGGREGATED
+    min_clusters: int = 0
     max_clusters: int = 0
     spread_by: frozenset[str] = frozenset()
     evicting: frozenset[str] = frozenset()
+
+    @property
+    def is_duplicated(self) -> bool:
+        """Whether each chosen cluster gets all replicas, instead of a part."""
+        return self.division is Division.DUPLICATED
 
     def permits(self, cluster: Cluster) -> bool:
         """Whether Karmada may place the workload on the cluster, as far as is written down."""

@@ -204,7 +204,7 @@ def _outside(before: Obj, after: Obj) -> str:
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and not now):
+        if was == now or (name == "clusters" and (not now or not was)):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})

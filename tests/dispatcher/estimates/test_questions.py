@@ -18,11 +18,11 @@ from queue_dispatcher.estimates.questions import (
     verdict_of,
 )
 from queue_dispatcher.workloads.demand import Component, Demand, Placed
-from queue_dispatcher.workloads.placement import Placement
+from queue_dispatcher.workloads.placement import Division, Placement
 from tests.dispatcher.scenarios import objects
 
 BOTH = frozenset({"m1", "m2"})
-DIVIDED, DUPLICATED, ONE = Placement(), Placement(is_duplicated=True), Placement(max_clusters=1)
+DIVIDED, DUPLICATED, ONE = Placement(), Placement(division=Division.DUPLICATED), Placement(max_clusters=1)
 
 
 def bound(placement: Placement, replicas: int = 4) -> Binding:

@@ -7,6 +7,7 @@ from queue_dispatcher.workloads.fleet import Cluster
 from queue_dispatcher.workloads.placement import (
     ANYWHERE,
     ClusterAffinity,
+    Division,
     Placement,
     ZoneRequirement,
     by_group,
@@ -84,12 +85,12 @@ def test_permitted_clusters(placement: Placement, expected: set[str]) -> None:
     ("placement", "is_set", "expected"),
     [
         (Placement(), False, 1),  # divided
-        (Placement(is_duplicated=True), False, 6),
-        (Placement(is_duplicated=True, max_clusters=2), False, 2),
-        (Placement(((named("a", "b"),),), is_duplicated=True, max_clusters=5), False, 2),
+        (Placement(division=Division.DUPLICATED), False, 6),
+        (Placement(division=Division.DUPLICATED, max_clusters=2), False, 2),
+        (Placement(((named("a", "b"),),), division=Division.DUPLICATED, max_clusters=5), False, 2),
         # One group is used, so the largest counts, not all of them together.
-        (Placement(((named("a", "b"),), (named("c"),)), is_duplicated=True), False, 2),
-        (Placement(((named("gone"),),), is_duplicated=True), False, 1),
+        (Placement(((named("a", "b"),), (named("c"),)), division=Division.DUPLICATED), False, 2),
+        (Placement(((named("gone"),),), division=Division.DUPLICATED), False, 1),
         # A set of components goes to every cluster chosen, divided or not.
         (Placement(), True, 6),
         (Placement(max_clusters=1), True, 1),
