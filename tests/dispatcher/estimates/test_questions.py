@@ -137,7 +137,10 @@ def test_what_answers_mean(question: Question, rooms: tuple[int, int], fits: int
 
 def test_a_cluster_that_nobody_knows_matters_only_where_the_others_have_no_room() -> None:
     away = ClusterRoom("m2", 0, unknown="unavailable")
-    assert verdict_of(q(1), [ClusterRoom("m1", 1), away]) == (Verdict(1, frozenset({"m1"})), ())
+    assert verdict_of(q(1), [ClusterRoom("m1", 1), away]) == (
+        Verdict(1, frozenset({"m1"}), rooms=(("m1", 1),)),
+        (),
+    )
     assert verdict_of(q(1), [ClusterRoom("m1", 0), away]) == (None, ("unavailable",))
 
 
