@@ -32,7 +32,11 @@ class Places(Submitted):
         chosen, after = self._chosen.get(written.key), written.after
         if chosen is None:
             return
-        if after is None or is_held(after) or sum(chosen.values()) != at(after, "spec", "replicas", default=0):
+        if (
+            after is None
+            or is_held(after)
+            or sum(chosen.values()) != at(after, "spec", "replicas", default=0)
+        ):
             del self._chosen[written.key]
         elif _shares(after) != chosen and written.user == "karmada-scheduler":
             del self._chosen[written.key]
