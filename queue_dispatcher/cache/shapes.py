@@ -78,7 +78,9 @@ class Together:
 
 
 class Shapes:
-    """The shapes of all that waits. With ``probes`` the estimators are asked about accelerators."""
+    """The shapes of all that waits. With ``probes`` the estimators are asked about accelerators; with
+    ``chooses`` releases say where to, as far as they can.
+    """
 
     def __init__(
         self,
@@ -87,11 +89,13 @@ class Shapes:
         is_accelerator: Callable[[str], bool],
         *,
         probes: bool,
+        chooses: bool,
     ) -> None:
         self._fleet = fleet
         self._table = table
         self._is_accelerator = is_accelerator
         self._probes = probes
+        self._chooses = chooses
         self._shapes: dict[Wanted, _Known] = {}
         # The same, so that no change of one queue or placement looks through all.
         self._by_queue: dict[str, list[_Known]] = {}
@@ -136,11 +140,13 @@ class Shapes:
         parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
+        says_where = bool(probe) and isinstance(state, Pending) and self._says_where(wanted)
+        now = (parts, never, probe, avoids, says_where)
         before = known.shape if known is not None else None
-        now = (parts, never, probe, avoids)
-        if before is None or (before.parts, before.never, before.probe, before.avoids_borrowing) != now:
+        if before is None or _as_found(before) != now:
             first, further = (parts[0], parts[1:]) if parts else ((), ())
-            before = Shape(_digest(wanted, probe), wanted.total, first, never, probe, further, avoids)
+            key = _digest(wanted, probe)
+            before = Shape(key, wanted.total, first, never, probe, further, avoids, says_where)
         if known is None:
             known = self._shapes[wanted] = _Known(wanted, before)
             self._by_queue.setdefault(wanted.queue, []).append(known)
@@ -222,6 +228,9 @@ class Shapes:
         held = (binding.placed, state.record.flavors if state.record is not None else None)
         return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
 
+    def _says_where(self, wanted: Wanted) -> bool:
+        return self._chooses and form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
+
     def _probe(self, wanted: Wanted, permitted: frozenset[str]) -> str:
         asks = any(self._is_accelerator(resource) for resource, _ in wanted.total)
         if not (self._probes and asks):
@@ -229,6 +238,10 @@ class Shapes:
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+
+
+def _as_found(shape: Shape) -> tuple[object, ...]:
+    return (shape.parts, shape.never, shape.probe, shape.avoids_borrowing, shape.says_where)
 
 
 def _left(index: dict[K, list[_Known]], kept: Collection[Shape]) -> dict[K, list[_Known]]:

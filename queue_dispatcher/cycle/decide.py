@@ -161,7 +161,8 @@ class _Cycle:
         self._outcome = outcome
         self._begun = begun
         self._turns = TakenTurns(snapshot.turns, snapshot.ledger.tree)
-        self._tokens = snapshot.tokens
+        # By whether a release says where.
+        self._tokens = {False: snapshot.tokens, True: snapshot.own_tokens}
         self._in_flight = snapshot.in_flight
         self._max_probes = snapshot.max_probes
         self._elsewhere = snapshot.elsewhere
@@ -169,12 +170,13 @@ class _Cycle:
         self._questions: dict[int, dict[str, Item]] = {}
         self._asked: set[str] = set()
         self._full: frozenset[str] = frozenset()
+        self._held_back: set[str] = set()
 
     def run(self, candidates: Sequence[QueueHead]) -> Iterator[None]:
         """Give turns while there are tokens and items that have room."""
         self._backlog.begin()
         contests: dict[int, Contest] = {}
-        if self._tokens > 0:
+        if self._has_tokens:
             contests = self._contests(candidates)
         trees: list[_Due] = []
         for root, contest in contests.items():
@@ -182,7 +184,7 @@ class _Cycle:
             if contest.winner is not None:
                 trees.append(self._due(root, contest.winner))
         heapq.heapify(trees)
-        while trees and self._tokens > 0:
+        while trees and self._has_tokens:
             yield
             root = trees[0][-1]
             contest = contests[root]
@@ -197,10 +199,10 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        if self._tokens <= 0:
+        if self._held_back or not self._has_tokens:
             self._outcome.full = release_window_full(self._in_flight)
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
-            self._full = frozenset(head.item.id for head in left)
+            self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
         for number, head in enumerate(self._begun):
             if not number % _PACE:
                 yield
@@ -232,15 +234,28 @@ class _Cycle:
         priority, came_ms, item_id = winner.rank
         return (priority, self._turns.tag(-priority, root), came_ms, item_id, root)
 
+    @property
+    def _has_tokens(self) -> bool:
+        return any(left > 0 for left in self._tokens.values())
+
     def _play(self, queue: QueueHead, contest: Contest) -> None:
-        """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked."""
+        """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked.
+
+        Where the tokens of its kind are used up, its queue waits with it, and it keeps its place.
+        """
         item, fit = queue.item, queue.fit
         assert fit is not None
         if not fit.is_known:
             self._pass_over(queue, item, contest.is_scarce)
             return
+        if self._tokens[item.shape.says_where] <= 0:
+            if contest.is_scarce:
+                self._headroom.keep(queue.name, fit.alternative.charge)
+            self._held_back.add(item.id)
+            queue.stop()
+            return
         self._headroom.take(queue.name, item.shape, fit)
-        self._tokens -= len(item.members)
+        self._tokens[item.shape.says_where] -= len(item.members)
         self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))

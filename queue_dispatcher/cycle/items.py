@@ -50,7 +50,7 @@ class Shape:
     workload may come from different flavors, the alternatives of each part beyond the first, which are what
     ``alternatives`` are then of. ``avoids_borrowing``: a later flavor that needs no borrowing goes first.
     ``probe``: what the estimators are asked about, equal for all shapes that are the same question; empty
-    where nobody needs to be asked.
+    where nobody needs to be asked. ``says_where``: a release says where to; else Karmada has to place it.
     """
 
     key: str
@@ -60,6 +60,7 @@ class Shape:
     probe: str = ""
     further: tuple[tuple[Alternative, ...], ...] = ()
     avoids_borrowing: bool = False
+    says_where: bool = False
 
     @property
     def parts(self) -> tuple[tuple[Alternative, ...], ...]:

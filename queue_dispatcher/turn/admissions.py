@@ -23,7 +23,6 @@ from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.flavors import Reaches
-from queue_dispatcher.workloads.form import Form, form_of
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
@@ -80,10 +79,8 @@ def _choice(state: TurnState, action: Admit, now: Moment) -> Choice | None:
     """Where the release says that it goes; None where that is left to Karmada."""
     item, cache = action.item, state.cache
     verdict = state.estimates.verdicts.get(item.shape.probe, now.elapsed_ms) if state.estimates else None
-    if not state.chooses or verdict is None or item.is_growth or len(item.members) > 1:
-        return None
     binding = cache.entries[item.members[0]].binding
-    if binding.placement is None or form_of(binding.placement, binding.demand)[0] is not Form.CONFIRM:
+    if verdict is None or binding.placement is None or not item.shape.says_where:
         return None
     permitted = cache.fleet.permitted(binding.placement)
     preferred = _preferred(action.alternative, cache.fleet.reaches, permitted)

@@ -56,14 +56,12 @@ class TurnState:
     appeared there, monotonic. ``overtaken_ms``: when the latest of the releases was made that Karmada has
     placed, likewise. ``turns``: who has had how much of the release window. ``cycles``: what still holds of
     one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
-    ``notices``: what there is to tell; whoever tells it empties it. ``chooses``: whether releases say where
-    to, as far as they can; else Karmada chooses for all of them.
+    ``notices``: what there is to tell; whoever tells it empties it.
     """
 
-    def __init__(self, cache: Cache, estimates: Estimates | None, *, chooses: bool = True) -> None:
+    def __init__(self, cache: Cache, estimates: Estimates | None) -> None:
         self.cache = cache
         self.estimates = estimates
-        self.chooses = chooses
         self.window = ReleaseWindow()
         self.is_leading = False
         self.term = 0

@@ -131,14 +131,16 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 priority=queue.priority,
                 stopped=_stopped(state, queue),
             )
-    in_flight = len(cache.running.in_flight)
+    in_flight = cache.running.in_flight
+    own = sum(1 for uid in in_flight if _says_where(cache.entries[uid]))
     return Snapshot(
         ledger=cache.charges.ledger,
         queues=states,
         envelope=cache.envelope(),
         verdicts=_verdicts(state, now),
-        tokens=state.window.tokens(in_flight, now.elapsed_ms),
-        in_flight=in_flight,
+        tokens=state.window.tokens(len(in_flight) - own, now.elapsed_ms),
+        own_tokens=max(0, OWN_WRITES - own),
+        in_flight=len(in_flight),
         elsewhere=None if state.is_leading else asked_by(state.leader),
         turns=state.turns,
     )
