@@ -196,7 +196,9 @@ class Quiet(Known):
                 continue
             if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
-            elif (never and not states[key].startswith("Starting: ")) or "do not run" not in states[key]:
+            is_whole = placed(binding) >= int(at(binding, "spec", "replicas", default=0))
+            is_starting = states[key].startswith("Starting: ") or not (never and is_whole)
+            if not is_starting or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
 
     def _is_stuck(self, binding: Obj) -> bool:

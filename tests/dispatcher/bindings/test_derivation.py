@@ -379,6 +379,11 @@ class TestHeldAfterAdmission:
         assert isinstance(found, Growing)
         assert found.need == ()
 
+    @pytest.mark.parametrize("requests", [0, 2])
+    def test_growth_that_karmada_placed_although_it_is_held_waits_for_nothing(self, requests: int) -> None:
+        one = binding(replicas=6, gpus=requests, record=record(4, gpus=4 * requests), placed={"a": 4, "b": 2})
+        assert state(one) == HeldWithin(record(6, gpus=6 * requests))
+
     def test_held_growth_is_charged_as_it_is(self) -> None:
         one = binding(replicas=6, record=record(4), placed={"a": 4})
         assert reserved(state(one), one) == gpus(8)
