@@ -46,7 +46,7 @@ class Quiet(Known):
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
                 self._break("reasons are true", key, f"{told}, but {lie}")
-            elif reason is None and not why:
+            elif reason is None and not why and (line.gpus or record_of(binding) is not None):
                 self._break("what fits does not wait", key, "released, with room, and not placed")
         self._groups(bindings)
         self._idle_quota(bindings, waits)
@@ -88,8 +88,8 @@ class Quiet(Known):
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
             stated = self.world.binding(head.name) if head is not None and head.impossible else None
-            # The estimators are not asked about what lacks quota.
-            if head is None or stated is None:
+            # The estimators are not asked about what lacks quota, or capacity that is not charged.
+            if head is None or stated is None or self._is_all_charged(stated, head):
                 return ""
             if "quota" in self._obstacles(stated, head, self._queue_named(stated)):
                 return ""

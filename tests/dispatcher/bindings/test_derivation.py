@@ -388,6 +388,14 @@ class TestHeldAfterAdmission:
         one = binding(replicas=6, record=record(4), placed={"a": 4})
         assert reserved(state(one), one) == gpus(8)
 
+    @pytest.mark.parametrize(("outcome", "amount"), [("True", 12), ("False", 8)])
+    def test_growth_that_was_let_go_by_hand_keeps_room_only_while_it_may_be_placed(
+        self, outcome: str, amount: int
+    ) -> None:
+        status = scheduled(outcome, "Unschedulable" if outcome == "False" else "Success")
+        one = binding(replicas=6, record=record(4), placed={"a": 4}, held=False, status=status)
+        assert reserved(state(one), one) == gpus(amount)
+
     def test_growth_through_a_stopped_local_queue_is_blocked(self) -> None:
         one = binding(replicas=6, record=record(4), placed={"a": 4})
         found = state(one, Resolved("research", "team", stopped=STOPPED))
