@@ -43,9 +43,9 @@ def reserved(state: State, binding: Binding) -> Requests:
     """What it holds be it placed or not: the record; and what it wants, where nothing keeps it from that.
 
     More than the record is wanted by a binding that grew while nobody held it, or whose placement now permits
-    more clusters, each of which gets a copy: it will be placed, so it is charged. Not what nobody admitted and
-    Karmada finds no place for, or never looks at, which would keep room from all others for as long as it is
-    there: of that, only what is placed counts.
+    more clusters, each of which gets a copy: it will be placed, so it is charged. Not what nobody admitted
+    and Karmada finds no place for, or never looks at, which would keep room from all others for as long as it
+    is there: of that, only what is placed counts.
     """
     record = binding.record
     had: Requests = record.requests if record is not None else ()
