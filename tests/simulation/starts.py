@@ -57,7 +57,8 @@ class Starts(Decisions):
         before, after = written.before, written.after
         if after is None or before is None:
             self._moved_ms.pop(written.key, None)
-        elif placed(before) != placed(after):
+        elif placed(after) > placed(before) or placed(after) < min(placed(before), _replicas(after)):
+            # What was scaled down goes on where it is.
             self._moved_ms[written.key] = written.at_ms
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
@@ -75,7 +76,7 @@ class Starts(Decisions):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
-        is_whole = placed(before) >= int(at(before, "spec", "replicas", default=0))
+        is_whole = placed(before) >= _replicas(before)
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
         if is_whole and line.starts_when != "Ready":
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
@@ -93,3 +94,7 @@ def _running(binding: Obj) -> int:
     items = at(binding, "status", "aggregatedStatus", default=()) or ()
     told = [item.get("status") or {} for item in items]
     return sum(int(one.get("ready", 0)) + int(one.get("readyReplicas", 0)) for one in told)
+
+
+def _replicas(binding: Obj) -> int:
+    return int(at(binding, "spec", "replicas", default=0))
