@@ -43,10 +43,13 @@ class Quiet(Known):
             told = f"{reason.kind}: {reason.text}" if reason is not None else ""
             why = self._obstacles(binding, line, self._queue_named(binding))
             if is_held(binding) and reason is None:
+                if not self._is_ours(binding, line):
+                    # Somebody else holds it.
+                    continue
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
                 self._break("reasons are true", key, f"{told}, but {lie}")
-            elif reason is None and not why and (line.gpus or record_of(binding) is not None):
+            elif reason is None and not why and self._is_ours(binding, line):
                 self._break("what fits does not wait", key, "released, with room, and not placed")
         self._groups(bindings)
         self._idle_quota(bindings, waits)
@@ -97,6 +100,11 @@ class Quiet(Known):
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    @staticmethod
+    def _is_ours(binding: Obj, line: SubmitLine) -> bool:
+        """Whether it is to stand in a queue, or did."""
+        return record_of(binding) is not None or bool(line.gpus and not line.skip)
 
     def _is_barred(self, line: SubmitLine) -> bool:
         """Whether a taint keeps it from all clusters that it may go to."""
@@ -192,7 +200,9 @@ class Quiet(Known):
             if record is None or line is None or is_ended(binding) or is_held(binding):
                 continue
             never = line.hangs or line.impossible
-            if not placed(binding) or not self._is_late(since_ms) or not (never or self._is_stuck(binding)):
+            if not placed(binding) or not (never or self._is_stuck(binding)):
+                continue
+            if not self._is_late(max(since_ms, from_rfc3339(record["admittedAt"]))):
                 continue
             if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
