@@ -86,7 +86,8 @@ class Starts(Decisions):
 
 def _is_unplaced(binding: Obj) -> bool:
     """Whether it was released and has no place."""
-    return record_of(binding) is not None and not is_held(binding) and not placed(binding)
+    is_released = record_of(binding) is not None and not is_held(binding)
+    return is_released and not placed(binding) and _replicas(binding) > 0
 
 
 def _running(binding: Obj) -> int:
