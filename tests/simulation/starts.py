@@ -1,5 +1,6 @@
 """Starts: nothing is taken back before its time; what was put aside is tried again once there is room."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
@@ -11,6 +12,7 @@ from tests.simulation.decisions import Decisions
 _STARTS_WITHIN_MS = 300_000
 _SLACK_MS = 5_000
 _TRIED_WITHIN_MS = 100_000
+_LONGEST_PAUSE_MS = 240_000
 _LAW = "nothing is taken back before its time"
 
 
@@ -21,6 +23,8 @@ class Starts(Decisions):
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when its places changed last."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
+    _kicks: Counter[str] = field(default_factory=Counter)
+    """By key: how often it was tried again since it was released."""
     _grew: set[str] = field(default_factory=set)
     """Keys of what was given more while it was placed."""
 
@@ -42,7 +46,9 @@ class Starts(Decisions):
                 continue
             if self._room([(binding, line)]) and (has_room or not self._is_promised(binding)):
                 self._aside_ms[key] = since.get(key, now_ms)
-                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS:
+                # Each try in vain doubles the pause before the next.
+                pause_ms = min(_LONGEST_PAUSE_MS, 1_000 << min(self._kicks[key], 30))
+                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS + pause_ms:
                     told = f"room for {(now_ms - self._aside_ms[key]) // 1000} s, and not tried again"
                     self._break("what was put aside is tried again once there is room", key, told)
 
@@ -65,6 +71,10 @@ class Starts(Decisions):
         super()._wrote(written, before, after)
         line, key = self._line(after), written.key
         record, now = record_of(before), record_of(after)
+        if now != record:
+            del self._kicks[key]
+        elif is_held(after):
+            self._kicks[key] += 1
         if record is not None and now is not None and now["admittedAt"] != record["admittedAt"]:
             self._grew |= {key} if placed(before) else set()
         if line is None or record is None or now is not None:
