@@ -71,7 +71,7 @@ class Seen:
 UNSEEN: Final = Seen()
 
 
-def released(record: AdmissionRecord, elapsed_ms: int, before: Seen = UNSEEN) -> Seen:
+def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
     """What is seen of a release that this process has made.
 
     Where the watch has told of it sooner than the answer came, it counts from then, and so does what has

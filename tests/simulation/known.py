@@ -17,6 +17,7 @@ from tests.simulation.accounts import (
     placed,
     quota_of,
     record_of,
+    replicas,
     was_taken_back,
 )
 
@@ -106,7 +107,7 @@ class Known:
         for binding, line in sorted(together, key=lambda one: -one[1].gpus):
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
-            missing = int(at(binding, "spec", "replicas")) - sum(have.values())
+            missing = replicas(binding) - sum(have.values())
             names = [name for name in line.clusters or free if name in free and self._is_of_flavor(name)]
             if not if_empty:
                 names = [name for name in names if self._is_open(name)]

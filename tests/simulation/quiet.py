@@ -11,8 +11,10 @@ from tests.simulation.accounts import (
     asked,
     is_ended,
     is_held,
+    is_whole,
     placed,
     record_of,
+    replicas,
 )
 from tests.simulation.known import STARTS_WITHIN_MS, Known
 
@@ -35,7 +37,7 @@ class Quiet(Known):
         waits = leader.waits()
         for key, binding in bindings.items():
             line = self._line(binding)
-            if line is None or is_ended(binding) or not at(binding, "spec", "replicas", default=0):
+            if line is None or is_ended(binding) or not replicas(binding):
                 continue
             if placed(binding) and not is_held(binding):
                 continue
@@ -184,7 +186,7 @@ class Quiet(Known):
                 continue
             if self._trees.root(record["queue"]) not in starved:
                 continue
-            missing = int(at(binding, "spec", "replicas")) - placed(binding)
+            missing = replicas(binding) - placed(binding)
             since_ms = from_rfc3339(record["admittedAt"])
             if missing > 0 and self._is_late(since_ms):
                 told = f"{missing} of its pods have no cluster, others wait"
@@ -210,8 +212,7 @@ class Quiet(Known):
                 continue
             if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
-            is_whole = placed(binding) >= int(at(binding, "spec", "replicas", default=0))
-            is_starting = states[key].startswith("Starting: ") or not (never and is_whole)
+            is_starting = states[key].startswith("Starting: ") or not (never and is_whole(binding))
             if not is_starting or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
 

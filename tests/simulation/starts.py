@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import NAMESPACE, FaultLine
-from tests.simulation.accounts import is_held, placed, record_of
+from tests.simulation.accounts import is_held, is_whole, placed, record_of, replicas
 from tests.simulation.decisions import Decisions
 
 _STARTS_WITHIN_MS = 300_000
@@ -63,7 +63,7 @@ class Starts(Decisions):
         before, after = written.before, written.after
         if after is None or before is None:
             self._moved_ms.pop(written.key, None)
-        elif placed(after) > placed(before) or placed(after) < min(placed(before), _replicas(after)):
+        elif placed(after) > placed(before) or placed(after) < min(placed(before), replicas(after)):
             # What was scaled down goes on where it is.
             self._moved_ms[written.key] = written.at_ms
 
@@ -86,9 +86,8 @@ class Starts(Decisions):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
-        is_whole = placed(before) >= _replicas(before)
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
-        if is_whole and line.starts_when != "Ready":
+        if is_whole(before) and line.starts_when != "Ready":
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
@@ -97,7 +96,7 @@ class Starts(Decisions):
 def _is_unplaced(binding: Obj) -> bool:
     """Whether it was released and has no place."""
     is_released = record_of(binding) is not None and not is_held(binding)
-    return is_released and not placed(binding) and _replicas(binding) > 0
+    return is_released and not placed(binding) and replicas(binding) > 0
 
 
 def _running(binding: Obj) -> int:
@@ -105,7 +104,3 @@ def _running(binding: Obj) -> int:
     items = at(binding, "status", "aggregatedStatus", default=()) or ()
     told = [item.get("status") or {} for item in items]
     return sum(int(one.get("ready", 0)) + int(one.get("readyReplicas", 0)) for one in told)
-
-
-def _replicas(binding: Obj) -> int:
-    return int(at(binding, "spec", "replicas", default=0))
