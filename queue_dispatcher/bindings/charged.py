@@ -43,14 +43,16 @@ def reserved(state: State, binding: Binding) -> Requests:
     """What it holds be it placed or not: the record; and what it wants, where nothing keeps it from that.
 
     More than the record is wanted by a binding that grew while nobody held it, or whose placement now permits
-    more clusters, each of which gets a copy: it will be placed, so it is charged. Empty where only what is
-    placed counts: of what nobody admitted and Karmada finds no place for or never looks at, which would keep
-    room from all others for as long as it is there.
+    more clusters, each of which gets a copy: it will be placed, so it is charged. Not what nobody admitted
+    and Karmada finds no place for, or never looks at, which would keep room from all others for as long as it
+    is there: of that, only what is placed counts.
     """
     record = binding.record
     had: Requests = record.requests if record is not None else ()
     match state:
-        case Admitted() | Shrinking() if record is not None and not binding.is_held and not binding.problems:
+        case Admitted() | Shrinking() if record is not None and not (
+            binding.is_held or binding.is_refused or binding.problems
+        ):
             return largest(had, binding.demand.total(binding.copies(max(record.copies, state.copies))))
         case Adopted(copies=copies, restore=False) if not (binding.is_refused or binding.foreign_scheduler):
             return binding.demand.total(copies)

@@ -153,7 +153,8 @@ def _recorded(
             return Shrinking(stands, phase, more_copies)
         return Admitted(record, phase, more_copies)
     need = beyond(wanted, largest(record.requests, binding.demand.held(binding.placed)))
-    runs_as_wanted = binding.demand.is_set and bool(binding.placed)
+    # What Karmada placed from its own queue, although it is held, waits for nothing any more.
+    runs_as_wanted = bool(binding.placed) and (binding.demand.is_set or not lacks_replicas(binding))
     if not need and (runs_as_wanted or not more_pods):
         return HeldWithin(as_wanted)
     if lowered != record:

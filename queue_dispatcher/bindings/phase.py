@@ -71,8 +71,14 @@ class Seen:
 UNSEEN: Final = Seen()
 
 
-def released(record: AdmissionRecord, elapsed_ms: int) -> Seen:
-    """What is seen of a release that this process makes now."""
+def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
+    """What is seen of a release that this process has made.
+
+    Where the watch has told of it sooner than the answer came, it counts from then, and so does what has
+    happened since.
+    """
+    if before.release == record.admitted_ms:
+        return replace(before, is_ours=True)
     return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms)
 
 

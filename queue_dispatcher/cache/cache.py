@@ -516,7 +516,7 @@ class Cache:
 
 def _group(entry: Entry) -> GroupKey | None:
     """The group that the entry waits with, or was released with."""
-    record = entry.record or entry.binding.record
+    record = entry.effective_record
     if record is not None:
         return (record.queue, entry.binding.namespace, record.group) if record.group else None
     if isinstance(entry.state, Pending) and entry.facts.group:

@@ -36,7 +36,7 @@ class Charging:
     def charge(self, entry: Entry) -> tuple[str, Charge]:
         """The queue, empty for none, and the charge, empty for nothing."""
         state = entry.state
-        record = entry.record or entry.binding.record
+        record = entry.effective_record
         if entry.record is None and not is_charged(state, entry.binding):
             return "", ()
         queue = entry.record.queue if entry.record is not None else entry.charged_queue

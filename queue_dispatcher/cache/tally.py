@@ -99,7 +99,7 @@ def standing_of(entry: Entry, charge: BindingCharge | None) -> Standing:
     """How the entry stands, charged so."""
     item, local = entry.item, ""
     if charge is not None:
-        record = entry.record or entry.binding.record
+        record = entry.effective_record
         if record is not None:
             local = record.local_queue
         elif isinstance(entry.queue, Resolved):

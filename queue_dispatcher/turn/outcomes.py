@@ -94,7 +94,7 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             state.cache.forget(entry)
             record = entry.binding.record
             if record is not None:
-                entry.seen = released(record, now.elapsed_ms)
+                entry.seen = released(record, now.elapsed_ms, entry.seen)
                 waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
                 state.notices.append(AdmittedNotice(entry, record, waited_ms))
         case Purpose.KICK:

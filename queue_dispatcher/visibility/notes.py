@@ -96,7 +96,7 @@ def _left_alone(entry: Entry, state: Foreign) -> Iterator[str]:
 
 
 def _moved(entry: Entry) -> Iterator[str]:
-    record = entry.record or entry.binding.record
+    record = entry.effective_record
     if record is None or not isinstance(entry.state, _RECORDED):
         return
     queue, charged = entry.queue, charged_name(entry)

@@ -155,7 +155,7 @@ class Views:
     def workload(self, entry: Entry, row: _Row | None = None) -> WorkloadView:
         """One workload, which the viewer sees; where it stands is worked out where it is not known."""
         binding, state = entry.binding, entry.state
-        record = entry.record or binding.record
+        record = entry.effective_record
         reason = waiting_of(self._cache, self._view, entry, self._now_ms) or held_apart(entry)
         if reason is not None:
             reason = told_to(self._viewer.sees, reason)
@@ -323,7 +323,7 @@ class Views:
         )
 
     def _local_queue(self, entry: Entry) -> str:
-        record = entry.record or entry.binding.record
+        record = entry.effective_record
         if record is not None:
             return record.local_queue
         state = entry.state

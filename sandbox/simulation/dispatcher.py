@@ -5,7 +5,7 @@ that runs in production.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -68,7 +68,6 @@ class Estimators(Protocol):
         """How long the answer about these clusters takes from now."""
 
 
-@cache
 class Run:
     """One process of a replica, from its start to its end."""
 

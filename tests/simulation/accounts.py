@@ -85,6 +85,16 @@ def is_held(binding: Obj) -> bool:
     return bool(at(binding, "spec", "suspension", "scheduling"))
 
 
+def replicas(binding: Obj) -> int:
+    """How many it is to have."""
+    return int(at(binding, "spec", "replicas", default=0))
+
+
+def is_whole(binding: Obj) -> bool:
+    """Whether all replicas have a cluster."""
+    return placed(binding) >= replicas(binding)
+
+
 def placed(binding: Obj) -> int:
     """How many replicas have a cluster."""
     return sum(share.get("replicas", 0) for share in at(binding, "spec", "clusters", default=()))
@@ -119,7 +129,7 @@ def is_ended(binding: Obj) -> bool:
 def asked(binding: Obj) -> int:
     """GPUs that all its replicas ask for."""
     each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
-    return each * int(at(binding, "spec", "replicas", default=0))
+    return each * replicas(binding)
 
 
 def charge_of(binding: Obj, queue: str) -> Charge | None:

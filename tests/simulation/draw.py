@@ -209,8 +209,7 @@ def _asides(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         story = _barred(story, name, at_s, for_s=rng.randint(3, 15))
     if rng.random() < 0.05:
         # In the midst of the release of a group.
-        above = {line.parent for line in story.of(QueueLine)}
-        queue = rng.choice([line.name for line in story.of(QueueLine) if line.name not in above])
+        queue = rng.choice(_leaves(story)).name
         at_s = rng.randint(0, story.until_s - 10)
         for number in range(3):
             story = story.submit(f"half{number}", queue, group="half", group_size=3, at_s=at_s)
@@ -223,8 +222,7 @@ def _comings_and_goings(story: Story, rng: random.Random) -> Story:
     """A group of which most are deleted while it runs, and that others join one after the other."""
     if rng.random() < 0.93:
         return story
-    above = {line.parent for line in story.of(QueueLine)}
-    queue = max((line for line in story.of(QueueLine) if line.name not in above), key=lambda one: one.gpus)
+    queue = max(_leaves(story), key=lambda one: one.gpus)
     at_s = rng.randint(0, story.until_s)
     come, go = {0: (0, 1, 2, 3), 20: (4, 5), 40: (6,)}, {15: (0, 1, 2), 35: (4,)}
     for after_s, numbers in come.items():
@@ -246,8 +244,7 @@ def _unanswered(story: Story, rng: random.Random) -> Story:
     at_s = rng.randint(0, story.until_s)
     if rng.random() < 0.5:
         # Others who stand in no line take all there is, and the estimators see them later than Karmada.
-        above = {line.parent for line in story.of(QueueLine)}
-        queue = rng.choice([line.name for line in story.of(QueueLine) if line.name not in above])
+        queue = rng.choice(_leaves(story)).name
         for line in story.of(ClusterLine):
             for number in range(line.gpus * line.nodes):
                 name, only = f"squatter-{line.name}-{number}", (line.name,)
@@ -255,6 +252,12 @@ def _unanswered(story: Story, rng: random.Random) -> Story:
         story = story.fault("estimator_wrong", at_s=at_s + 2, for_s=20, amount=4)
         story = story.submit("late", queue, priority=1000, at_s=at_s + 10)
     return story.fault("estimator_gone", at_s=at_s + 25, for_s=rng.randint(300, 400))
+
+
+def _leaves(story: Story) -> list[QueueLine]:
+    """The queues in which work can wait."""
+    above = {line.parent for line in story.of(QueueLine)}
+    return [line for line in story.of(QueueLine) if line.name not in above]
 
 
 def _barred(story: Story, cluster: str, at_s: int, for_s: int) -> Story:

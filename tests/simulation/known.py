@@ -8,7 +8,7 @@ from itertools import combinations
 from queue_dispatcher.bindings.decision import digest
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.story import SubmitLine
-from sandbox.simulation.world import World
+from sandbox.simulation.world import FLAVOR, World
 from tests.simulation.accounts import (
     Charge,
     Trees,
@@ -17,6 +17,7 @@ from tests.simulation.accounts import (
     placed,
     quota_of,
     record_of,
+    replicas,
     was_taken_back,
 )
 
@@ -81,7 +82,7 @@ class Known:
             return frozenset({"queue"})
         together = self._together(binding, line)
         need = sum(asked(one) - self._has(one) for one, _ in together)
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
+        gpus = self._gpus()
         found = {
             "stopped": self._trees.is_stopped(queue),
             "impossible": any(one.impossible or one.scheduler for _, one in together),
@@ -106,8 +107,8 @@ class Known:
         for binding, line in sorted(together, key=lambda one: -one[1].gpus):
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
-            missing = int(at(binding, "spec", "replicas")) - sum(have.values())
-            names = [name for name in line.clusters or free if name in free]
+            missing = replicas(binding) - sum(have.values())
+            names = [name for name in line.clusters or free if name in free and self._is_of_flavor(name)]
             if not if_empty:
                 names = [name for name in names if self._is_open(name)]
             if not line.gpus:
@@ -157,8 +158,7 @@ class Known:
         need = sum(asked(one) - self._has(one) for one, _ in self._together(binding, line))
         bindings = self.world.api.collection("resourcebindings").objects
         taken = sum(charge.gpus for key, charge in self._charges.items() if placed(bindings[key]))
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
-        return taken + need > gpus
+        return taken + need > self._gpus()
 
     def _is_promised(self, but: Obj) -> bool:
         """Whether something was released a while ago, and takes what it asks for although it has no place."""
@@ -221,8 +221,17 @@ class Known:
         """Whether it fits its queue's own quota, and the GPUs that nobody has been given."""
         if self._used[queue] + asked(binding) > self._trees.quotas[queue].nominal:
             return False
-        gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
-        return self._used.total() + asked(binding) <= gpus
+        return self._used.total() + asked(binding) <= self._gpus()
+
+    def _gpus(self) -> int:
+        """Those of all clusters of the flavor."""
+        return sum(
+            one.gpus * one.nodes for name, one in self.world.clusters.items() if self._is_of_flavor(name)
+        )
+
+    def _is_of_flavor(self, cluster: str) -> bool:
+        flavor = self.world.api.collection("resourceflavors").objects.get(FLAVOR)
+        return cluster in (at(flavor, "spec", "clusterNames") or self.world.clusters)
 
     def _line(self, binding: Obj) -> SubmitLine | None:
         return self.world.submitted.get(binding["spec"]["resource"]["name"])

@@ -14,6 +14,7 @@ from tests.simulation.accounts import (
     asked,
     charge_of,
     is_held,
+    is_whole,
     placed,
     record_of,
 )
@@ -92,7 +93,7 @@ class Laws(Quiet):
             return
         if old is not None and sum(old["requests"].values()) >= sum(new["requests"].values()):
             return
-        if old is not None and placed(before) >= int(at(before, "spec", "replicas", default=0)):
+        if old is not None and is_whole(before):
             # Karmada has placed all of it from its own queue, whatever is held: that is noted, and not given.
             self._released.add(new["id"])
             return

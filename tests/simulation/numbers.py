@@ -125,7 +125,7 @@ class Numbers(Laws):
             queue, reserved = record["queue"], int(record["requests"].get(GPU, 0))
         elif is_held(binding) and not placed(binding):
             return "", 0
-        if not is_held(binding) and (record is not None or not is_hopeless(binding)):
+        if not is_held(binding) and not is_hopeless(binding):
             reserved = max(reserved, asked(binding))
         return queue, runs + max(0, reserved - each * placed(binding))
 

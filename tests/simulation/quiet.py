@@ -11,8 +11,10 @@ from tests.simulation.accounts import (
     asked,
     is_ended,
     is_held,
+    is_whole,
     placed,
     record_of,
+    replicas,
 )
 from tests.simulation.known import STARTS_WITHIN_MS, Known
 
@@ -35,7 +37,7 @@ class Quiet(Known):
         waits = leader.waits()
         for key, binding in bindings.items():
             line = self._line(binding)
-            if line is None or is_ended(binding) or not at(binding, "spec", "replicas", default=0):
+            if line is None or is_ended(binding) or not replicas(binding):
                 continue
             if placed(binding) and not is_held(binding):
                 continue
@@ -43,10 +45,13 @@ class Quiet(Known):
             told = f"{reason.kind}: {reason.text}" if reason is not None else ""
             why = self._obstacles(binding, line, self._queue_named(binding))
             if is_held(binding) and reason is None:
+                if not self._is_ours(binding, line):
+                    # Somebody else holds it.
+                    continue
                 self._break("whoever waits has a reason", key, "held, and nobody says why")
             elif reason is not None and (lie := self._lie(reason, binding, line, why)):
                 self._break("reasons are true", key, f"{told}, but {lie}")
-            elif reason is None and not why:
+            elif reason is None and not why and self._is_ours(binding, line):
                 self._break("what fits does not wait", key, "released, with room, and not placed")
         self._groups(bindings)
         self._idle_quota(bindings, waits)
@@ -73,6 +78,10 @@ class Quiet(Known):
             return "" if self._is_kept_for_heads(self._queue_named(binding)) else "no such head waits"
         if "permits none of the clusters" in reason.text and self._is_barred(line):
             return ""
+        empty = self.world.free(if_empty=True)
+        if kind == "NeverFits" and not self._room(self._together(binding, line), empty):
+            # Not on the clusters that are open to it, whatever ends there.
+            return ""
         if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
             return ""
         if kind in expected:
@@ -88,8 +97,8 @@ class Quiet(Known):
         if kind == "BehindHead":
             head = self.world.submitted.get(reason.text.partition(" ")[0].rpartition("/")[2])
             stated = self.world.binding(head.name) if head is not None and head.impossible else None
-            # The estimators are not asked about what lacks quota.
-            if head is None or stated is None:
+            # The estimators are not asked about what lacks quota, or capacity that is not charged.
+            if head is None or stated is None or self._is_all_charged(stated, head):
                 return ""
             if "quota" in self._obstacles(stated, head, self._queue_named(stated)):
                 return ""
@@ -97,6 +106,11 @@ class Quiet(Known):
         if kind == "ReleaseWindowFull":
             return "Karmada has nothing to do"
         return f"all is quiet ({told or 'it could run'})"
+
+    @staticmethod
+    def _is_ours(binding: Obj, line: SubmitLine) -> bool:
+        """Whether it is to stand in a queue, or did."""
+        return record_of(binding) is not None or bool(line.gpus and not line.skip)
 
     def _is_barred(self, line: SubmitLine) -> bool:
         """Whether a taint keeps it from all clusters that it may go to."""
@@ -172,7 +186,7 @@ class Quiet(Known):
                 continue
             if self._trees.root(record["queue"]) not in starved:
                 continue
-            missing = int(at(binding, "spec", "replicas")) - placed(binding)
+            missing = replicas(binding) - placed(binding)
             since_ms = from_rfc3339(record["admittedAt"])
             if missing > 0 and self._is_late(since_ms):
                 told = f"{missing} of its pods have no cluster, others wait"
@@ -192,11 +206,14 @@ class Quiet(Known):
             if record is None or line is None or is_ended(binding) or is_held(binding):
                 continue
             never = line.hangs or line.impossible
-            if not placed(binding) or not self._is_late(since_ms) or not (never or self._is_stuck(binding)):
+            if not placed(binding) or not (never or self._is_stuck(binding)):
+                continue
+            if not self._is_late(max(since_ms, from_rfc3339(record["admittedAt"]))):
                 continue
             if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
-            elif (never and not states[key].startswith("Starting: ")) or "do not run" not in states[key]:
+            is_starting = states[key].startswith("Starting: ") or not (never and is_whole(binding))
+            if not is_starting or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
 
     def _is_stuck(self, binding: Obj) -> bool:

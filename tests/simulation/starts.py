@@ -1,16 +1,18 @@
 """Starts: nothing is taken back before its time; what was put aside is tried again once there is room."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import NAMESPACE, FaultLine
-from tests.simulation.accounts import is_held, placed, record_of
+from tests.simulation.accounts import is_held, is_whole, placed, record_of, replicas
 from tests.simulation.decisions import Decisions
 
 _STARTS_WITHIN_MS = 300_000
 _SLACK_MS = 5_000
 _TRIED_WITHIN_MS = 100_000
+_LONGEST_PAUSE_MS = 240_000
 _LAW = "nothing is taken back before its time"
 
 
@@ -21,6 +23,8 @@ class Starts(Decisions):
     _moved_ms: dict[str, int] = field(default_factory=dict)
     """By key: when its places changed last."""
     _aside_ms: dict[str, int] = field(default_factory=dict)
+    _kicks: Counter[str] = field(default_factory=Counter)
+    """By key: how often it was tried again since it was released."""
     _grew: set[str] = field(default_factory=set)
     """Keys of what was given more while it was placed."""
 
@@ -42,7 +46,9 @@ class Starts(Decisions):
                 continue
             if self._room([(binding, line)]) and (has_room or not self._is_promised(binding)):
                 self._aside_ms[key] = since.get(key, now_ms)
-                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS:
+                # Each try in vain doubles the pause before the next.
+                pause_ms = min(_LONGEST_PAUSE_MS, 1_000 << min(self._kicks[key], 30))
+                if now_ms - self._aside_ms[key] > _TRIED_WITHIN_MS + pause_ms:
                     told = f"room for {(now_ms - self._aside_ms[key]) // 1000} s, and not tried again"
                     self._break("what was put aside is tried again once there is room", key, told)
 
@@ -57,13 +63,18 @@ class Starts(Decisions):
         before, after = written.before, written.after
         if after is None or before is None:
             self._moved_ms.pop(written.key, None)
-        elif placed(before) != placed(after):
+        elif placed(after) > placed(before) or placed(after) < min(placed(before), replicas(after)):
+            # What was scaled down goes on where it is.
             self._moved_ms[written.key] = written.at_ms
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
         line, key = self._line(after), written.key
         record, now = record_of(before), record_of(after)
+        if now != record:
+            del self._kicks[key]
+        elif is_held(after):
+            self._kicks[key] += 1
         if record is not None and now is not None and now["admittedAt"] != record["admittedAt"]:
             self._grew |= {key} if placed(before) else set()
         if line is None or record is None or now is not None:
@@ -75,9 +86,8 @@ class Starts(Decisions):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
-        is_whole = placed(before) >= int(at(before, "spec", "replicas", default=0))
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
-        if is_whole and line.starts_when != "Ready":
+        if is_whole(before) and line.starts_when != "Ready":
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
@@ -85,7 +95,8 @@ class Starts(Decisions):
 
 def _is_unplaced(binding: Obj) -> bool:
     """Whether it was released and has no place."""
-    return record_of(binding) is not None and not is_held(binding) and not placed(binding)
+    is_released = record_of(binding) is not None and not is_held(binding)
+    return is_released and not placed(binding) and replicas(binding) > 0
 
 
 def _running(binding: Obj) -> int:

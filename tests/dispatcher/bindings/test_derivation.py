@@ -379,9 +379,22 @@ class TestHeldAfterAdmission:
         assert isinstance(found, Growing)
         assert found.need == ()
 
+    @pytest.mark.parametrize("requests", [0, 2])
+    def test_growth_that_karmada_placed_although_it_is_held_waits_for_nothing(self, requests: int) -> None:
+        one = binding(replicas=6, gpus=requests, record=record(4, gpus=4 * requests), placed={"a": 4, "b": 2})
+        assert state(one) == HeldWithin(record(6, gpus=6 * requests))
+
     def test_held_growth_is_charged_as_it_is(self) -> None:
         one = binding(replicas=6, record=record(4), placed={"a": 4})
         assert reserved(state(one), one) == gpus(8)
+
+    @pytest.mark.parametrize(("outcome", "amount"), [("True", 12), ("False", 8)])
+    def test_growth_that_was_let_go_by_hand_keeps_room_only_while_it_may_be_placed(
+        self, outcome: str, amount: int
+    ) -> None:
+        status = scheduled(outcome, "Unschedulable" if outcome == "False" else "Success")
+        one = binding(replicas=6, record=record(4), placed={"a": 4}, held=False, status=status)
+        assert reserved(state(one), one) == gpus(amount)
 
     def test_growth_through_a_stopped_local_queue_is_blocked(self) -> None:
         one = binding(replicas=6, record=record(4), placed={"a": 4})

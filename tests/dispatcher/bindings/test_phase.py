@@ -16,6 +16,7 @@ from queue_dispatcher.bindings.phase import (
     phase,
     since_day_ms,
 )
+from queue_dispatcher.bindings.phase import released as made
 from queue_dispatcher.bindings.state import InFlight, Phase, Placed, Unobserved, Unplaced
 from tests.dispatcher.bindings.builders import ADMITTED_MS, binding, record, scheduled
 from tests.dispatcher.workloads.builders import LAW
@@ -35,6 +36,13 @@ def at(ms: int, overtaken_ms: int = 0) -> Moment:
 
 
 FIRST = Seen(ADMITTED_MS, is_ours=True)
+
+
+def test_a_release_counts_from_when_the_watch_told_of_it_however_late_its_answer_comes() -> None:
+    one = released(scheduled("False", "Unschedulable"))
+    assert one.record is not None
+    assert made(one.record, 60_000, follow(UNSEEN, one, 10_000)) == Seen(ADMITTED_MS, True, 10_000)
+    assert made(one.record, 60_000, Seen(ADMITTED_MS - 1, since_ms=5)) == Seen(ADMITTED_MS, True, 60_000)
 
 
 @pytest.mark.parametrize(
