@@ -373,10 +373,11 @@ class Cache:
         self._stand(entry)
         self._note_reads(entry)
         running, uid = self.running, entry.uid
-        was_starting, was_in_flight = running.is_starting(uid), uid in running.in_flight
+        was_starting = running.is_starting(uid)
+        was_in_flight, was_preplaced = uid in running.in_flight, uid in running.preplaced
         self._classify(entry, before)
         if was_starting and is_placed(entry):
-            self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight))
+            self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight, was_preplaced))
 
     def _note_reads(self, entry: Entry) -> None:
         """Note on what the entry depends of where workloads may land."""

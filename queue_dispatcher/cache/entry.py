@@ -122,15 +122,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PlacedNotice:
-    """Karmada placed a released binding. ``seen``: of the release, up to then.
+    """A released binding is placed. ``seen``: of the release, up to then.
 
     ``was_in_flight``: Karmada was expected to place it; else it had put it aside, or not looked at it.
+    ``was_preplaced``: the release said where.
     """
 
     uid: str
     queue: str
     seen: Seen
     was_in_flight: bool
+    was_preplaced: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class RunningSet:
     def __init__(self) -> None:
         self.in_flight: set[str] = set()
         """Released, or about to be, and to be placed by Karmada any moment."""
+        self.preplaced: set[str] = set()
+        """About to be released to places that the release states."""
         self.parked: set[str] = set()
         """Released, and put aside by Karmada as unschedulable."""
         self.unobserved: set[str] = set()
@@ -79,7 +81,7 @@ class RunningSet:
 
     def is_starting(self, uid: str) -> bool:
         """Whether it is released and lacks a place."""
-        return uid in self.in_flight or uid in self.parked or uid in self.unobserved
+        return any(uid in uids for uids in (self.in_flight, self.preplaced, self.parked, self.unobserved))
 
     def put(self, entry: Entry, charged: BindingCharge | None, promised: ServiceClass) -> None:
         """The entry is as it is, charged so."""
@@ -87,7 +89,10 @@ class RunningSet:
         phase = phase_of(entry)
         # What is held for a kick is about to be let go.
         is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
-        _keep(self.in_flight, uid, is_assumed or is_kicked or isinstance(phase, InFlight))
+        is_preplaced = is_assumed and entry.admission is not None and bool(entry.admission.places)
+        is_under_way = is_assumed or is_kicked or isinstance(phase, InFlight)
+        _keep(self.preplaced, uid, is_preplaced)
+        _keep(self.in_flight, uid, is_under_way and not is_preplaced)
         _keep(self.parked, uid, isinstance(phase, Unplaced))
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
         record = entry.effective_record
@@ -117,7 +122,8 @@ class RunningSet:
     def drop(self, uid: str) -> None:
         """The binding is gone."""
         started = (self.retried, self.starting)
-        for uids in (self.in_flight, self.parked, self.unobserved, self.outgrown, *started):
+        released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
+        for uids in (*released, self.outgrown, *started):
             uids.discard(uid)
         self._forget(uid)
 

@@ -22,6 +22,7 @@ from queue_dispatcher.cycle.items import Alternative, Shape, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable
 from queue_dispatcher.workloads.demand import Demand, Placed, Requests
+from queue_dispatcher.workloads.form import Form, form_of
 from queue_dispatcher.workloads.placement import Placement
 
 K = TypeVar("K")

@@ -83,7 +83,7 @@ class AdmissionCycles:
         others = snapshot.elsewhere or _ASKING_OTHERS
         outcome = Outcome(headroom, self._classes.copy(), stopped, others)
         begun: list[QueueHead] = []
-        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun)
+        cycle = _Cycle(snapshot, headroom, self._backlog, outcome, begun, now_ms)
         for head in blocked:
             assert head.blocked is not None
             outcome.blocked[head.name] = head.blocked
@@ -154,6 +154,7 @@ class _Cycle:
         backlog: Backlog,
         outcome: Outcome,
         begun: list[QueueHead],
+        now_ms: int,
     ) -> None:
         self._actions: list[Action] = []
         self._headroom = headroom
@@ -161,9 +162,11 @@ class _Cycle:
         self._outcome = outcome
         self._begun = begun
         self._turns = TakenTurns(snapshot.turns, snapshot.ledger.tree)
-        # By whether a release says where.
-        self._tokens = {False: snapshot.tokens, True: snapshot.own_tokens}
+        # By whether a release says where, and those of which anything may come up in this cycle.
+        self._tokens = {False: snapshot.tokens, True: snapshot.preplaced_tokens}
+        self._kinds: set[bool] = set()
         self._in_flight = snapshot.in_flight
+        self._now_ms = now_ms
         self._max_probes = snapshot.max_probes
         self._elsewhere = snapshot.elsewhere
         # By tree, what the estimators would be asked: the first item of each question.
@@ -176,6 +179,8 @@ class _Cycle:
         """Give turns while there are tokens and items that have room."""
         self._backlog.begin()
         contests: dict[int, Contest] = {}
+        for head in candidates:
+            self._kinds.update(head.state.pending.kinds(self._now_ms))
         if self._has_tokens:
             contests = self._contests(candidates)
         trees: list[_Due] = []
@@ -199,7 +204,7 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        if self._held_back or not self._has_tokens:
+        if any(self._tokens[kind] <= 0 for kind in self._kinds):
             self._outcome.full = release_window_full(self._in_flight)
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
             self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
@@ -236,7 +241,7 @@ class _Cycle:
 
     @property
     def _has_tokens(self) -> bool:
-        return any(left > 0 for left in self._tokens.values())
+        return any(self._tokens[kind] > 0 for kind in self._kinds)
 
     def _play(self, queue: QueueHead, contest: Contest) -> None:
         """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked.

@@ -8,7 +8,8 @@ in whatever order they were added.
 
 import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.actions import ClassKey
@@ -43,6 +44,8 @@ class PendingQueue:
         # Whether somebody may still read `_classes`, which then is left as it is and changed in a copy.
         self._is_shared = False
         self._by_class: dict[tuple[Shape, int, Ageing | None], PendingClass] = {}
+        # How many of the classes are released to places that the release states, and how many are not.
+        self._kinds: Counter[bool] = Counter()
         self._later: list[Item] = []
         self._advanced_ms = 0
         self._least: tuple[Charge, ...] | None = None
@@ -60,6 +63,10 @@ class PendingQueue:
         """The shapes of all items, some more than once."""
         yield from (shape for shape, _, _ in self._by_class)
         yield from (item.shape for item in self._later)
+
+    def kinds(self, now_ms: int) -> Collection[bool]:
+        """Whether releases of what is due say where to: one answer, or both where some do, or may."""
+        return (False, True) if self._due_by(now_ms) else self._kinds.keys()
 
     def get(self, item_id: str) -> Item | None:
         """The item of that id."""
@@ -98,6 +105,9 @@ class PendingQueue:
         else:
             del self._by_class[_class_of(item)]
             self._least = None
+            self._kinds[item.shape.says_where] -= 1
+            if not self._kinds[item.shape.says_where]:
+                del self._kinds[item.shape.says_where]
         return item
 
     def advance(self, now_ms: int) -> None:
@@ -192,6 +202,7 @@ class PendingQueue:
             self._by_class[_class_of(item)] = found
             self._put(found)
             self._least = None
+            self._kinds[item.shape.says_where] += 1
         elif _came(item) < _came(found.items[0]):
             self._take_out(found)
             found.items.insert(0, item)

@@ -66,8 +66,8 @@ class Snapshot:
     physically there and not charged to anybody, below 0 where more is charged than there is; cells that are
     left out have no bound but quota. ``verdicts``: by ``Shape.probe``; a question left out has not been
     answered, or no longer holds. ``tokens``: how many bindings may be released now that Karmada has to place;
-    ``own_tokens``: how many that say where. ``in_flight``: how many have been released and not been placed
-    yet. ``max_probes``: how many questions one cycle may raise.
+    ``preplaced_tokens``: how many that say where. ``in_flight``: how many have been released and not been
+    placed yet. ``max_probes``: how many questions one cycle may raise.
     ``elsewhere``: where another process asks the estimators, what those wait for whose answer it knows alone.
     Nothing is kept free for them, as it is not known whether they fit. ``turns``: as the last decision that
     was carried out left them.
@@ -78,7 +78,7 @@ class Snapshot:
     envelope: Mapping[Cell, int] = field(default_factory=dict)
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
     tokens: int = 1
-    own_tokens: int = 1
+    preplaced_tokens: int = 1
     in_flight: int = 0
     max_probes: int = 16
     elsewhere: Reason | None = None

@@ -36,7 +36,7 @@ class Basis:
     changes: int
     envelope: Mapping[Cell, int]
     verdicts: Mapping[str, Verdict]
-    tokens: int | None
+    tokens: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ FLOOR_MS = 1_000
 EXPIRY_MS = 30_000
 """How long a state older than our own write is held back."""
 FOLLOWERS_EVERY_MS = 2_000
+MAX_PREPLACED = 64
+"""How many releases that say where may be on their way to the API server at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +133,15 @@ def snapshot(state: TurnState, now: Moment) -> Snapshot:
                 priority=queue.priority,
                 stopped=_stopped(state, queue),
             )
-    in_flight = cache.running.in_flight
-    own = sum(1 for uid in in_flight if _says_where(cache.entries[uid]))
+    tokens, preplaced_tokens = _tokens(state, now)
     return Snapshot(
         ledger=cache.charges.ledger,
         queues=states,
         envelope=cache.envelope(),
         verdicts=_verdicts(state, now),
-        tokens=state.window.tokens(len(in_flight) - own, now.elapsed_ms),
-        own_tokens=max(0, OWN_WRITES - own),
-        in_flight=len(in_flight),
+        tokens=tokens,
+        preplaced_tokens=preplaced_tokens,
+        in_flight=len(cache.running.in_flight),
         elsewhere=None if state.is_leading else asked_by(state.leader),
         turns=state.turns,
     )
@@ -191,8 +192,15 @@ def _note(state: TurnState, decision: Decision, written: int, now: Moment, *, is
 
 def _basis(state: TurnState, now: Moment, *, is_full: bool) -> Basis:
     cache = state.cache
-    tokens = state.window.tokens(len(cache.running.in_flight), now.elapsed_ms) if is_full else None
+    tokens = _tokens(state, now) if is_full else None
     return Basis(cache.changes, cache.envelope(), _verdicts(state, now), tokens)
+
+
+def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:
+    """How many may be released that Karmada has to place, and how many that say where."""
+    running = state.cache.running
+    tokens = state.window.tokens(len(running.in_flight), now.elapsed_ms)
+    return tokens, max(0, MAX_PREPLACED - len(running.preplaced))
 
 
 def _verdicts(state: TurnState, now: Moment) -> Mapping[str, Verdict]:
@@ -214,12 +222,12 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             state.notices.append(notice)
             continue
         seen = notice.seen
-        if seen.is_ours:
+        if seen.is_ours and not notice.was_preplaced:
             state.overtaken_ms = max(state.overtaken_ms, seen.tried_ms)
             took_ms = now.elapsed_ms - seen.tried_ms if notice.was_in_flight else None
             state.window.placed(took_ms, now.elapsed_ms)
-            if not seen.was_placed:
-                state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
+        if seen.is_ours and not seen.was_placed:
+            state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
             clusters = [share.cluster for share in entry.binding.placed]
@@ -230,7 +238,8 @@ def _take_notices(state: TurnState, now: Moment) -> None:
                 unseen = cache.entries[uid].binding.progress.unseen
                 estimates.reported(uid, unseen, now.elapsed_ms)
         running = cache.running
-        estimates.retain(running.in_flight, running.parked | running.unobserved, now.elapsed_ms)
+        under_way, put_aside = running.in_flight | running.preplaced, running.parked | running.unobserved
+        estimates.retain(under_way, put_aside, now.elapsed_ms)
     if cache.room:
         room, cache.room = cache.room, {}
         for cluster in room:

@@ -82,10 +82,17 @@ class Oracle:
 
     def run(self) -> None:
         """Give turns until the release window is full, or nothing has room."""
-        self.tokens = tokens = self.snapshot.tokens
+        self._tokens = {False: self.snapshot.tokens, True: self.snapshot.preplaced_tokens}
         roots = sorted({self.trees.root(name) for name in self._waiting}, key=self._number)
         due = {root: entry for root in roots if (entry := self._winner(root)) is not None}
-        while due and tokens > 0:
+        self._kinds = {
+            item.shape.says_where
+            for name in self._waiting
+            if self._head(name) is not None
+            for item in self.snapshot.queues[name].pending
+            if item.due_ms <= self.now_ms
+        }
+        while due and any(self._tokens[kind] > 0 for kind in self._kinds):
             if not self.is_sure:
                 break
             root = min(due, key=lambda one: (self._among_trees(one, due[one]), self._number(one)))
@@ -99,9 +106,8 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            tokens -= self._play(root, now.queue, item)
+            self._tokens[item.shape.says_where] -= self._play(root, now.queue, item)
             due[root] = now
-        self.tokens = tokens
 
     def block(self) -> None:
         """Once all have had their turns: find the heads that the others of strict queues stand behind."""
@@ -139,6 +145,12 @@ class Oracle:
             if self.trees.quotas[queue].is_strict:
                 self.blocked[queue] = item
                 self._waiting[queue] = []
+            return 0
+        if self._tokens[item.shape.says_where] <= 0:
+            if root in self._scarce:
+                self.used[queue] += amount
+                self.free -= amount
+            self._waiting[queue] = []
             return 0
         if probe:
             if any(other != probe for other in self._on_word):
@@ -210,7 +222,8 @@ class Oracle:
             return "BehindHead"
         if not shape.alternatives or not self._has_room(queue, item):
             return self._lacks(queue, item)
-        return "ReleaseWindowFull" if self.tokens <= 0 else "WaitingForEstimate"
+        is_full = any(self._tokens[kind] <= 0 for kind in self._kinds)
+        return "ReleaseWindowFull" if is_full else "WaitingForEstimate"
 
     def _lacks(self, queue: str, item: Item) -> str:
         amount, bounds = _amount(item) + self._kept[queue], self.bounds(queue)

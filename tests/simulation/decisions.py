@@ -48,7 +48,7 @@ class Decisions(Numbers):
             dict(ledger.returned),
             dict(snapshot.envelope),
             dict(snapshot.verdicts),
-            snapshot.tokens > 0,
+            (snapshot.tokens > 0, snapshot.preplaced_tokens > 0),
             snapshot.elsewhere,
             snapshot.turns,
             decision.actions,

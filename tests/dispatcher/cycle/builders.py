@@ -124,8 +124,8 @@ class Fleet:
             envelope,
             verdicts or {},
             tokens,
-            in_flight,
-            max_probes,
+            in_flight=in_flight,
+            max_probes=max_probes,
             turns=self.turns,
         )
 
