@@ -37,6 +37,7 @@ from queue_dispatcher.turn.notices import (
 )
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.window import ReleaseWindow
+from queue_dispatcher.workloads.choice import Choice
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class Dispatcher:
         *,
         estimation: Estimation | None = None,
         teller: Teller | None = None,
+        preplaces: bool = True,
         volcano: bool = False,
         schedulers: Collection[str] = KARMADA_SCHEDULERS,
         observe: bool = False,
@@ -120,6 +122,8 @@ class Dispatcher:
             scope,
             lambda: self.controller.changed(),
             probes=estimation is not None,
+            # What is only observed goes where Karmada has placed it.
+            preplaces=preplaces and not observe,
             volcano=volcano,
             read=reader.read if observing is None else observing.shown,
             forget=observing.forget if observing is not None else None,
@@ -168,6 +172,17 @@ class Dispatcher:
             self.controller.lead(None)
 
 
+def _told(choice: Choice | None) -> str:
+    """Where to, and why there; where Karmada chooses, nothing."""
+    if choice is None:
+        return ""
+    places = ", ".join(
+        f"{place.cluster} ({place.replicas})" if len(choice.places) > 1 else place.cluster
+        for place in choice.places
+    )
+    return f"; placed on {places}: {choice.reason}"
+
+
 class _Witness:
     """Tells metrics, people and the log what turns have noticed."""
 
@@ -179,12 +194,12 @@ class _Witness:
         """Tell one."""
         metrics = self._metrics
         match notice:
-            case AdmittedNotice(entry, record, waited_ms):
+            case AdmittedNotice(entry, record, waited_ms, choice):
                 metrics.admitted(record.queue, record.service_class, waited_ms / 1000)
                 flavors = ", ".join(sorted({name for _, names in record.flavors for name in names}))
                 charged = f", charged to {flavors}" if flavors else ""
                 after = f"after {waited_ms // 1000} s in the line"
-                told = f"admitted by ClusterQueue {record.queue}{charged}, {after}"
+                told = f"admitted by ClusterQueue {record.queue}{charged}, {after}{_told(choice)}"
                 self._teller.tell(entry, "Admitted", told)
             case StartedNotice(queue, took_ms):
                 metrics.placed(queue, took_ms / 1000)

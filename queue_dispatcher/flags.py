@@ -126,6 +126,23 @@ _ESTIMATOR_CERTIFICATE: Final = text_flag(
 )
 _ESTIMATOR_KEY: Final = text_flag("scheduler-estimator-key-file", "Key of that certificate, PEM.")
 
+
+def _parse_placement(text: str) -> bool:
+    if text == "fairway":
+        return True
+    if text == "karmada":
+        return False
+    raise ValueError("expected fairway or karmada")
+
+
+_PLACEMENT: Final = Flag(
+    "placement",
+    _parse_placement,
+    "fairway",
+    "Who chooses the clusters of a workload of which the estimators have said where it fits: fairway states "
+    "them in the release, and karmada-scheduler confirms them; with karmada it chooses.",
+    "fairway|karmada",
+)
 _VOLCANO: Final = switch(
     "volcano-queues", "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues."
 )
@@ -217,7 +234,7 @@ GROUPS: Final = (
             _ESTIMATOR_KEY,
         ),
     ),
-    FlagGroup("Queues", (_SCHEDULER, _VOLCANO, _EVENTS)),
+    FlagGroup("Queues", (_PLACEMENT, _SCHEDULER, _VOLCANO, _EVENTS)),
     SCOPE,
     FlagGroup(
         "Leader election",
@@ -277,6 +294,7 @@ def parse(
         schedulers=frozenset(line.values(_SCHEDULER)) or KARMADA_SCHEDULERS,
         scope=scope_settings(line, is_file),
         observe=line.value(OBSERVE),
+        preplaces=line.value(_PLACEMENT),
         volcano_queues=line.value(_VOLCANO),
         writes_events=line.value(_EVENTS),
         notices=_notices(line),

@@ -142,6 +142,7 @@ class _Parts:
             lambda: self.sources.catch_up(),
             estimation=estimation,
             teller=events or Nobody(),
+            preplaces=settings.preplaces,
             volcano=settings.volcano_queues,
             schedulers=settings.schedulers,
             observe=settings.observe,

@@ -93,7 +93,8 @@ class Settings:
     """The whole configuration of a dispatcher process.
 
     ``schedulers``: names of those that place what is released. ``volcano_queues``: Volcano's Queue objects
-    count as ClusterQueues. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
+    count as ClusterQueues. ``preplaces``: releases state where to, as far as estimators have said where it
+    fits. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
     off. With ``observe`` nothing is released, nor is anything else written. ``notices`` are sentences to log
     once at startup.
     """
@@ -107,6 +108,7 @@ class Settings:
     schedulers: frozenset[str] = KARMADA_SCHEDULERS
     scope: ScopeSettings = field(default_factory=ScopeSettings)
     observe: bool = False
+    preplaces: bool = True
     volcano_queues: bool = False
     writes_events: bool = True
     notices: tuple[str, ...] = ()

@@ -74,7 +74,7 @@ class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
     ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
-    ``probes`` estimators are asked, and with ``chooses`` releases say where to, as far as their answers go.
+    ``probes`` estimators are asked, and with ``preplaces`` releases say where to, as far as their answers go.
     ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
     of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
@@ -87,7 +87,7 @@ class Cache:
         changed: Callable[[], None],
         *,
         probes: bool = False,
-        chooses: bool = True,
+        preplaces: bool = True,
         volcano: bool = False,
         read: Callable[[ResourceBinding], Binding] | None = None,
         forget: Callable[[str], None] | None = None,
@@ -107,7 +107,7 @@ class Cache:
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
-        self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes, chooses=chooses)
+        self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes, preplaces=preplaces)
         self.pending = PendingQueues(self.shapes, self._count)
         self.tally = Tally()
         self.resolved = resolve((), {}, self.table)

@@ -1,5 +1,6 @@
 """One binding in the cache: as it is on the server, what follows from that, and what of ours is under way."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
-from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.choice import Choice
 from queue_dispatcher.workloads.priority import Priority
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
@@ -25,13 +26,13 @@ class Admission:
     """A decision to admit that is being carried out.
 
     ``records``: what each member is to be admitted with, in the order of their release. ``released``: those
-    whose patch was applied. ``is_off``: nothing more is to be released. ``places``: where its one member is
+    whose patch was applied. ``is_off``: nothing more is to be released. ``choices``: by member, where it is
     released to; empty where Karmada chooses.
     """
 
     item: Item
     records: dict[str, AdmissionRecord]
-    places: tuple[Placed, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
     is_off: bool = False
 

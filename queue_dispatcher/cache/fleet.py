@@ -14,7 +14,7 @@ from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import Reach, reach_of
 from queue_dispatcher.workloads.fleet import Cluster, grown
-from queue_dispatcher.workloads.placement import Placement, by_group, copies, missing, permitted
+from queue_dispatcher.workloads.placement import Placement, by_group, copies, missing, permitted, tiers
 
 GRACE_MS: Final = 300_000
 """For so long a cluster that is not Ready counts for quotas all the same; not for what may be released."""
@@ -109,6 +109,12 @@ class Fleet:
         if found is None:
             found = self._permitted[placement] = permitted(placement, self.clusters.values())
         return found
+
+    def tiers(self, placement: Placement) -> tuple[frozenset[str], ...]:
+        """Where a workload that is placed for the first time may go, as its placement prefers it."""
+        if not placement.groups:
+            return (self.permitted(placement),)
+        return tiers(placement, self.clusters.values())
 
     def missing(self, placement: Placement) -> tuple[str, ...]:
         """The clusters that a placement names and that have not joined."""

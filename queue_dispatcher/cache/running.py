@@ -89,7 +89,7 @@ class RunningSet:
         phase = phase_of(entry)
         # What is held for a kick is about to be let go.
         is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
-        is_preplaced = is_assumed and entry.admission is not None and bool(entry.admission.places)
+        is_preplaced = is_assumed and entry.admission is not None and uid in entry.admission.choices
         is_under_way = is_assumed or is_kicked or isinstance(phase, InFlight)
         _keep(self.preplaced, uid, is_preplaced)
         _keep(self.in_flight, uid, is_under_way and not is_preplaced)

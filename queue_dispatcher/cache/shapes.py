@@ -80,7 +80,7 @@ class Together:
 
 class Shapes:
     """The shapes of all that waits. With ``probes`` the estimators are asked about accelerators; with
-    ``chooses`` releases say where to, as far as they can.
+    ``preplaces`` releases say where to, as far as they can.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Shapes:
         is_accelerator: Callable[[str], bool],
         *,
         probes: bool,
-        chooses: bool,
+        preplaces: bool,
     ) -> None:
         self._fleet = fleet
         self._table = table
         self._is_accelerator = is_accelerator
         self._probes = probes
-        self._chooses = chooses
+        self._preplaces = preplaces
         self._shapes: dict[Wanted, _Known] = {}
         # The same, so that no change of one queue or placement looks through all.
         self._by_queue: dict[str, list[_Known]] = {}
@@ -141,13 +141,13 @@ class Shapes:
         parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
-        says_where = bool(probe) and isinstance(state, Pending) and self._says_where(wanted)
-        now = (parts, never, probe, avoids, says_where)
+        may_preplace = isinstance(state, Pending) and self._may_preplace(wanted)
+        now = (parts, never, probe, avoids, may_preplace)
         before = known.shape if known is not None else None
         if before is None or _as_found(before) != now:
             first, further = (parts[0], parts[1:]) if parts else ((), ())
             key = _digest(wanted, probe)
-            before = Shape(key, wanted.total, first, never, probe, further, avoids, says_where)
+            before = Shape(key, wanted.total, first, never, probe, further, avoids, may_preplace)
         if known is None:
             known = self._shapes[wanted] = _Known(wanted, before)
             self._by_queue.setdefault(wanted.queue, []).append(known)
@@ -176,6 +176,7 @@ class Shapes:
                 _digest("group", probes) if probes else "",
                 tuple(parts[1:]),
                 any(shape.avoids_borrowing for shape in shapes),
+                all(shape.may_preplace for shape in shapes),
             )
             known = self._together[key] = Together(shape, key)
         return known
@@ -229,8 +230,8 @@ class Shapes:
         held = (binding.placed, state.record.flavors if state.record is not None else None)
         return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
 
-    def _says_where(self, wanted: Wanted) -> bool:
-        return self._chooses and form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
+    def _may_preplace(self, wanted: Wanted) -> bool:
+        return self._preplaces and form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
 
     def _probe(self, wanted: Wanted, permitted: frozenset[str]) -> str:
         asks = any(self._is_accelerator(resource) for resource, _ in wanted.total)
@@ -242,7 +243,7 @@ class Shapes:
 
 
 def _as_found(shape: Shape) -> tuple[object, ...]:
-    return (shape.parts, shape.never, shape.probe, shape.avoids_borrowing, shape.says_where)
+    return (shape.parts, shape.never, shape.probe, shape.avoids_borrowing, shape.may_preplace)
 
 
 def _left(index: dict[K, list[_Known]], kept: Collection[Shape]) -> dict[K, list[_Known]]:

@@ -253,14 +253,14 @@ class _Cycle:
         if not fit.is_known:
             self._pass_over(queue, item, contest.is_scarce)
             return
-        if self._tokens[item.shape.says_where] <= 0:
+        if self._tokens[item.shape.is_preplaced] <= 0:
             if contest.is_scarce:
                 self._headroom.keep(queue.name, fit.alternative.charge)
             self._held_back.add(item.id)
             queue.stop()
             return
         self._headroom.take(queue.name, item.shape, fit)
-        self._tokens[item.shape.says_where] -= len(item.members)
+        self._tokens[item.shape.is_preplaced] -= len(item.members)
         self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))

@@ -50,7 +50,7 @@ class Shape:
     workload may come from different flavors, the alternatives of each part beyond the first, which are what
     ``alternatives`` are then of. ``avoids_borrowing``: a later flavor that needs no borrowing goes first.
     ``probe``: what the estimators are asked about, equal for all shapes that are the same question; empty
-    where nobody needs to be asked. ``says_where``: a release says where to; else Karmada has to place it.
+    where nobody needs to be asked. ``may_preplace``: Karmada would keep to the places that a release states.
     """
 
     key: str
@@ -60,7 +60,12 @@ class Shape:
     probe: str = ""
     further: tuple[tuple[Alternative, ...], ...] = ()
     avoids_borrowing: bool = False
-    says_where: bool = False
+    may_preplace: bool = False
+
+    @property
+    def is_preplaced(self) -> bool:
+        """Whether its releases state places, those that the estimators have named; else Karmada places it."""
+        return self.may_preplace and bool(self.probe)
 
     @property
     def parts(self) -> tuple[tuple[Alternative, ...], ...]:

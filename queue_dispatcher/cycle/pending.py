@@ -105,9 +105,9 @@ class PendingQueue:
         else:
             del self._by_class[_class_of(item)]
             self._least = None
-            self._kinds[item.shape.says_where] -= 1
-            if not self._kinds[item.shape.says_where]:
-                del self._kinds[item.shape.says_where]
+            self._kinds[item.shape.is_preplaced] -= 1
+            if not self._kinds[item.shape.is_preplaced]:
+                del self._kinds[item.shape.is_preplaced]
         return item
 
     def advance(self, now_ms: int) -> None:
@@ -202,7 +202,7 @@ class PendingQueue:
             self._by_class[_class_of(item)] = found
             self._put(found)
             self._least = None
-            self._kinds[item.shape.says_where] += 1
+            self._kinds[item.shape.is_preplaced] += 1
         elif _came(item) < _came(found.items[0]):
             self._take_out(found)
             found.items.insert(0, item)

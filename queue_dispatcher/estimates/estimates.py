@@ -1,16 +1,16 @@
 """What the estimators have said, what they are being asked, and what is on its way to the clusters. Pure.
 
-What we have released and the estimators cannot see yet is told them as on its way: to every cluster that it
-may go to, but no longer than Karmada takes to place things, and to its own until its pods are reported there,
-or for a few times as long as that takes others. What Karmada has put aside, or does not look at, is not on
-its way anywhere.
+What we have released and the estimators cannot see yet is told them as on its way: where it goes, or where
+Karmada chooses to every cluster that it may go to, but no longer than that takes; and once it is placed until
+its pods are reported there, or for a few times as long as that takes others. What Karmada has put aside,
+or does not look at, is not on its way anywhere.
 
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
 room, that counts. If none does, the workload waits, and after ``wait_s`` it goes without: Karmada decides
 then, as it does where there are no estimators.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -21,6 +21,7 @@ from queue_dispatcher.estimates.answers import Answers
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
+from queue_dispatcher.workloads.demand import Placed
 
 SETTLES_MS = 15_000
 """How long the pods of a placed workload may take to be reported, before that has been seen of any."""
@@ -83,9 +84,12 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class _OnItsWay:
+    """``gangs``: by cluster, what of it may come there."""
+
     probe: str
-    gang: pb.Gang
-    clusters: frozenset[str]
+    name: str
+    question: Question
+    gangs: Mapping[str, pb.Gang]
     until_ms: int
     placed_ms: int | None = None
 
@@ -162,30 +166,32 @@ class Estimates:
         self._open.clear()
 
     def released(
-        self, probe: str, members: Mapping[str, str], until_ms: int, taken: Mapping[str, int] | None = None
+        self,
+        probe: str,
+        members: Mapping[str, str],
+        until_ms: int,
+        places: Mapping[str, Sequence[Placed]],
+        taken: Mapping[str, int],
     ) -> None:
         """A workload that was asked about is released; its pods are on their way, until then at the latest.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
-        ``taken``: as of `Verdicts.admitted`.
+        ``places``: by uid, where to, and ``taken``: as of `Verdicts.admitted`; empty where Karmada chooses.
         """
-        self.verdicts.admitted(probe, taken)
+        self.verdicts.admitted(probe, taken if places else None)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
-            gang = pb.Gang()
-            gang.CopyFrom(question.gang)
-            gang.name = name
-            clusters = frozenset(question.clusters if taken is None else taken)
-            self._on_its_way[uid] = _OnItsWay(probe, gang, clusters, until_ms)
+            anywhere = [Placed(cluster) for cluster in question.clusters]
+            gangs = _gangs(question, name, places.get(uid, anywhere))
+            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, until_ms)
 
-    def placed(self, uid: str, clusters: Iterable[str], elapsed_ms: int) -> None:
-        """Karmada placed it; soon its pods show."""
+    def placed(self, uid: str, places: Sequence[Placed], elapsed_ms: int) -> None:
+        """It is placed; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = elapsed_ms + self.settles_ms
-            self._on_its_way[uid] = replace(
-                known, clusters=frozenset(clusters), until_ms=until_ms, placed_ms=elapsed_ms
-            )
+            gangs = _gangs(known.question, known.name, places)
+            self._on_its_way[uid] = replace(known, gangs=gangs, until_ms=until_ms, placed_ms=elapsed_ms)
 
     @property
     def settles_ms(self) -> int:
@@ -196,16 +202,16 @@ class Estimates:
 
     def settling(self) -> list[str]:
         """The uids of what is placed and whose pods have not been reported; not of growth, see `released`."""
-        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None and way.gang.name]
+        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None and way.name]
 
     def reported(self, uid: str, unseen: frozenset[str], elapsed_ms: int) -> None:
         """Of what is placed, all clusters but the ``unseen`` report pods."""
         way = self._on_its_way[uid]
         if way.placed_ms is None:
             return
-        left = way.clusters & unseen
+        left = {cluster: gang for cluster, gang in way.gangs.items() if cluster in unseen}
         if left:
-            self._on_its_way[uid] = replace(way, clusters=left)
+            self._on_its_way[uid] = replace(way, gangs=left)
             return
         took_ms = max(1, elapsed_ms - way.placed_ms)
         self._reported_ms += (took_ms - self._reported_ms) / 8 if self._reported_ms else took_ms
@@ -238,14 +244,14 @@ class Estimates:
         assumed: dict[str, list[pb.Gang]] = {}
         for way in self._on_its_way.values():
             if way.until_ms > elapsed_ms:
-                for cluster in way.clusters:
-                    assumed.setdefault(cluster, []).append(way.gang)
+                for cluster, gang in way.gangs.items():
+                    assumed.setdefault(cluster, []).append(gang)
         return assumed
 
     def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
         """What is to be told with a refusal by these clusters: how much was counted that may go elsewhere."""
         count = sum(
-            way.placed_ms is None and way.until_ms > elapsed_ms and not way.clusters.isdisjoint(clusters)
+            way.placed_ms is None and way.until_ms > elapsed_ms and not way.gangs.keys().isdisjoint(clusters)
             for way in self._on_its_way.values()
         )
         if not count:
@@ -276,4 +282,19 @@ def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
         return refusal
     if len(verdicts) == 1:
         return verdicts[0]
-    return Verdict(1, frozenset().union(*(verdict.clusters for verdict in verdicts)))
+    return Verdict(1, frozenset().union(*(verdict.clusters for verdict in verdicts)), members=verdicts)
+
+
+def _gangs(question: Question, name: str, places: Iterable[Placed]) -> dict[str, pb.Gang]:
+    """By cluster, what of a workload comes there: its share, if that is known and one of alike pods."""
+    whole = pb.Gang()
+    whole.CopyFrom(question.gang)
+    whole.name = name
+    gangs = {}
+    for place in places:
+        gangs[place.cluster] = whole
+        if question.adds_up and 0 < place.replicas < whole.copies:
+            gangs[place.cluster] = part = pb.Gang()
+            part.CopyFrom(whole)
+            part.copies = place.replicas
+    return gangs

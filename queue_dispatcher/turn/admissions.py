@@ -1,6 +1,6 @@
 """Admissions: the writes that carry out what a cycle decided, which from then on counts as made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from queue_dispatcher.bindings.admission import (
@@ -17,11 +17,11 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative, Item
-from queue_dispatcher.turn.choice import Choice, choice
 from queue_dispatcher.turn.duties import begin
 from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
+from queue_dispatcher.workloads.choice import Choice, choice
 from queue_dispatcher.workloads.flavors import Reaches
 from queue_dispatcher.workloads.template import TemplateFacts
 
@@ -67,31 +67,41 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     if len(records) > 1:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
-    chosen = _choice(state, action, now)
-    admission = Admission(item, records, chosen.places if chosen is not None else ())
-    tell_released(state, item, chosen.taken if chosen is not None else None, now)
+    chosen = _choices(state, item, split, now)
+    admission = Admission(item, records, chosen)
+    tell_released(state, item, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
     return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
 
 
-def _choice(state: TurnState, action: Admit, now: Moment) -> Choice | None:
-    """Where the release says that it goes; None where that is left to Karmada."""
-    item, cache = action.item, state.cache
-    verdict = state.estimates.verdicts.get(item.shape.probe, now.elapsed_ms) if state.estimates else None
-    binding = cache.entries[item.members[0]].binding
-    if verdict is None or binding.placement is None or not item.shape.says_where:
-        return None
-    permitted = cache.fleet.permitted(binding.placement)
-    preferred = _preferred(action.alternative, cache.fleet.reaches, permitted)
-    return choice(binding.placement, binding.demand, verdict, preferred)
+def _choices(state: TurnState, item: Item, split: Sequence[Alternative], now: Moment) -> dict[str, Choice]:
+    """By member, where its release says that it goes; empty where that is left to Karmada."""
+    if state.estimates is None or not item.shape.is_preplaced:
+        return {}
+    verdict = state.estimates.verdicts.get(item.shape.probe, now.elapsed_ms)
+    verdicts = (verdict.members or (verdict,)) if verdict is not None else ()
+    if len(verdicts) != len(item.members):
+        return {}
+    chosen: dict[str, Choice] = {}
+    for uid, alternative, said in zip(item.members, split, verdicts, strict=True):
+        binding, fleet = state.cache.entries[uid].binding, state.cache.fleet
+        if binding.placement is None or (len(binding.placement.groups) > 1 and binding.scheduled is not None):
+            # Karmada goes on with the term of affinity that it tried last, wherever that is.
+            return {}
+        preferred = _preferred(alternative, fleet.reaches, fleet.tiers(binding.placement))
+        made = choice(binding.placement, binding.demand, said, preferred)
+        if made is None:
+            return {}
+        chosen[uid] = made
+    return chosen
 
 
 def _preferred(
-    alternative: Alternative, reaches: Reaches, permitted: frozenset[str]
-) -> tuple[frozenset[str], ...]:
-    """The permitted clusters where all of it has a flavor that it is charged to, by the order of those."""
-    found = permitted
+    alternative: Alternative, reaches: Reaches, tiers: Sequence[frozenset[str]]
+) -> list[frozenset[str]]:
+    """Of the tiers, the clusters with a flavor for all of it that it is charged to, in the flavors' order."""
+    found = frozenset[str]().union(*tiers)
     for part in alternative.parts or (alternative,):
         by_resource: dict[str, frozenset[str]] = {}
         for resource, flavor in part.flavors:
@@ -100,7 +110,8 @@ def _preferred(
         for clusters in by_resource.values():
             found &= clusters
     flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
-    return tuple(found & reaches[flavor].clusters for flavor in flavors) or (found,)
+    in_order = [reaches[flavor].clusters for flavor in flavors] or [found]
+    return [tier & clusters & found for tier in tiers for clusters in in_order]
 
 
 def _record(

@@ -64,7 +64,8 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         cache.refresh(member)
         if not _still_wants(member, admission.records[uid], is_forward=uid in cache.forward):
             return None
-    placement, places = entry.binding.placement, admission.places
+    placement, choice = entry.binding.placement, admission.choices.get(entry.uid)
+    places = choice.places if choice is not None else ()
     permitted = cache.fleet.permitted(placement) if placement is not None else frozenset()
     if not permitted.issuperset(place.cluster for place in places):
         # Its policy, or a cluster, has changed since: Karmada chooses.

@@ -6,15 +6,17 @@ from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
 from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.workloads.choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedNotice:
-    """The binding, or its growth, was released after so long in the queue."""
+    """The binding, or its growth, was released after so long in the queue; ``choice``: where to."""
 
     entry: Entry
     record: AdmissionRecord
     waited_ms: int
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,14 +89,17 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
     entry.failures, entry.retry_ms, entry.note = 0, 0, ""
     match purpose:
         case Purpose.ADMIT:
-            if entry.admission is not None:
-                entry.admission.released.add(entry.uid)
+            admission, choice = entry.admission, None
+            if admission is not None:
+                admission.released.add(entry.uid)
+                # What had become impossible by the time of the write was left to Karmada.
+                choice = admission.choices.get(entry.uid) if entry.binding.placed else None
             state.cache.forget(entry)
             record = entry.binding.record
             if record is not None:
                 entry.seen = released(record, now.elapsed_ms, entry.seen)
                 waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
-                state.notices.append(AdmittedNotice(entry, record, waited_ms))
+                state.notices.append(AdmittedNotice(entry, record, waited_ms, choice))
         case Purpose.KICK:
             entry.seen = entry.seen.kicked(now.elapsed_ms)
             if state.estimates is not None:

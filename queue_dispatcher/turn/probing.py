@@ -8,6 +8,7 @@ from queue_dispatcher.cycle.actions import Decision, Probe
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.estimates.estimates import Probing, Subject
 from queue_dispatcher.turn.state import TurnState
+from queue_dispatcher.workloads.choice import Choice
 
 
 def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
@@ -26,8 +27,8 @@ def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
     return probings
 
 
-def tell_released(state: TurnState, item: Item, taken: Mapping[str, int] | None, now: Moment) -> None:
-    """The item is about to be released. ``taken``: as of `Estimates.released`."""
+def tell_released(state: TurnState, item: Item, chosen: Mapping[str, Choice], now: Moment) -> None:
+    """The item is about to be released; by member, where to, empty where Karmada chooses."""
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
         return
@@ -36,7 +37,12 @@ def tell_released(state: TurnState, item: Item, taken: Mapping[str, int] | None,
         return
     # By its name the estimators would take what runs for the growth that is on its way.
     names = {uid: "" if item.is_growth else entries[uid].binding.workload.name for uid in item.members}
-    estimates.released(item.shape.probe, names, now.elapsed_ms + state.window.expected_ms, taken)
+    until_ms = now.elapsed_ms + state.window.expected_ms
+    taken: dict[str, int] = {}
+    for one in chosen.values():
+        taken.update(one.taken)
+    places = {uid: one.places for uid, one in chosen.items()}
+    estimates.released(item.shape.probe, names, until_ms, places, taken)
 
 
 def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[Subject]:

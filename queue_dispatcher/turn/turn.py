@@ -230,8 +230,7 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
-            clusters = [share.cluster for share in entry.binding.placed]
-            estimates.placed(notice.uid, clusters, now.elapsed_ms)
+            estimates.placed(notice.uid, entry.binding.placed, now.elapsed_ms)
     if estimates is not None:
         for uid in estimates.settling():
             if uid in cache.entries:

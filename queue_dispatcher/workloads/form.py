@@ -2,9 +2,9 @@
 
 Clusters that stand in the release itself are checked by karmada-scheduler against its filters, and kept where
 the replicas in them add up: it goes on to own scaling, failover and rebalancing. That holds for what it
-divides by room, and for what goes to one cluster as a whole. By fixed weights, or over several terms of
-affinity, it divides anew whatever stands there; what is duplicated it sends everywhere. As seen on Karmada
-1.19.0-rc.0.
+divides by room, and for what goes to one cluster as a whole; of several terms of affinity, in the first that
+has a cluster. By fixed weights it divides anew whatever stands there; what is duplicated it sends everywhere.
+As seen on Karmada 1.19.0-rc.0.
 """
 
 from enum import StrEnum
@@ -26,8 +26,6 @@ def form_of(placement: Placement, demand: Demand) -> tuple[Form, str]:
     """The form of a release, and where Karmada chooses, why."""
     if not demand.replicas:
         return Form.KARMADA, "it has no pods yet"
-    if len(placement.groups) > 1:
-        return Form.KARMADA, "its policy has several terms of clusterAffinities"
     if placement.spread_by - {"cluster"}:
         return (
             Form.KARMADA,

@@ -133,6 +133,21 @@ def permitted(placement: Placement, fleet: Iterable[Cluster]) -> frozenset[str]:
     return frozenset(cluster.name for cluster in fleet if placement.permits(cluster))
 
 
+def tiers(placement: Placement, fleet: Iterable[Cluster]) -> tuple[frozenset[str], ...]:
+    """The permitted clusters of the first affinity group that permits any, in the order in which it prefers
+    them: its own, then those that it overflows to; each cluster where it comes first.
+    """
+    clusters = [cluster for cluster in fleet if placement.permits(cluster)]
+    for group in placement.groups:
+        found: list[frozenset[str]] = []
+        for affinity in group:
+            names = {cluster.name for cluster in clusters if affinity.matches(cluster)}
+            found.append(frozenset(names.difference(*found)))
+        if any(found):
+            return tuple(names for names in found if names)
+    return (frozenset(cluster.name for cluster in clusters),)
+
+
 def missing(placement: Placement, fleet: Iterable[Cluster]) -> tuple[str, ...]:
     """The clusters that the placement names and that are not in the fleet, by name."""
     named: set[str] = set()

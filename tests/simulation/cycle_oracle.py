@@ -86,7 +86,7 @@ class Oracle:
         roots = sorted({self.trees.root(name) for name in self._waiting}, key=self._number)
         due = {root: entry for root in roots if (entry := self._winner(root)) is not None}
         self._kinds = {
-            item.shape.says_where
+            item.shape.is_preplaced
             for name in self._waiting
             if self._head(name) is not None
             for item in self.snapshot.queues[name].pending
@@ -106,7 +106,7 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            self._tokens[item.shape.says_where] -= self._play(root, now.queue, item)
+            self._tokens[item.shape.is_preplaced] -= self._play(root, now.queue, item)
             due[root] = now
 
     def block(self) -> None:
@@ -146,7 +146,7 @@ class Oracle:
                 self.blocked[queue] = item
                 self._waiting[queue] = []
             return 0
-        if self._tokens[item.shape.says_where] <= 0:
+        if self._tokens[item.shape.is_preplaced] <= 0:
             if root in self._scarce:
                 self.used[queue] += amount
                 self.free -= amount

@@ -1,7 +1,7 @@
 import pytest
 
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.turn.choice import choice
+from queue_dispatcher.workloads.choice import choice
 from queue_dispatcher.workloads.demand import Component, Demand
 from queue_dispatcher.workloads.placement import Division, Placement
 
