@@ -125,8 +125,37 @@ def divided(*clusters: str) -> Obj:
 
 def whole(*clusters: str) -> Obj:
     """All of it in one of the clusters: what gangs want."""
+    return in_one(aggregated(*clusters))
+
+
+def duplicated(*clusters: str) -> Obj:
+    """All of it in each of the clusters."""
+    return {
+        "clusterAffinity": {"clusterNames": list(clusters)},
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+    }
+
+
+def weighted(*clusters: str) -> Obj:
+    """Divided, in equal shares."""
+    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in clusters]
+    return _placement(
+        clusters,
+        {"replicaDivisionPreference": "Weighted", "weightPreference": {"staticWeightList": weights}},
+    )
+
+
+def in_one(placement: Obj) -> Obj:
+    """The same, in one cluster."""
     spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
-    return {**aggregated(*clusters), "spreadConstraints": spread}
+    return {**placement, "spreadConstraints": spread}
+
+
+def in_turn(*clusters: str) -> Obj:
+    """Aggregated, in the first of the clusters that has room."""
+    terms = [{"affinityName": name, "clusterNames": [name]} for name in clusters]
+    placement = {key: value for key, value in aggregated().items() if key != "clusterAffinity"}
+    return {**placement, "clusterAffinities": terms}
 
 
 def _placement(clusters: tuple[str, ...], division: Obj) -> Obj:

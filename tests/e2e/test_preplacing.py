@@ -1,0 +1,107 @@
+"""A release states where to, and Karmada keeps to it: see docs/placement.md."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.objects import Binding, Obj
+from tests.e2e.tenant import Tenant
+from tests.e2e.workloads import (
+    Workload,
+    aggregated,
+    deployment,
+    divided,
+    duplicated,
+    in_one,
+    in_turn,
+    job,
+    volcano_job,
+    weighted,
+    whole,
+)
+
+FOUR = deployment("web", 4)
+SET = volcano_job("train", 3)
+PLACEMENTS: list[tuple[str, Workload, Obj, bool]] = [
+    ("aggregated", FOUR, aggregated("a", "b"), True),
+    ("by room", FOUR, divided("a", "b"), True),
+    ("aggregated in one", FOUR, whole("a", "b"), True),
+    ("by room in one", FOUR, in_one(divided("a", "b")), True),
+    ("duplicated in one", FOUR, in_one(duplicated("a", "b")), True),
+    ("a gang in one", job("gang", 4, gang=True), whole("a", "b"), True),
+    ("components in one", SET, whole("a", "b"), True),
+    ("duplicated components in one", SET, in_one(duplicated("a", "b")), True),
+    ("the first term", FOUR, in_turn("b", "a"), True),
+    ("a first term without room", deployment("wide", 2, 8), in_turn("b", "a"), False),
+    ("duplicated", FOUR, duplicated("a", "b"), False),
+    ("by weights", FOUR, weighted("a", "b"), False),
+    ("components everywhere", SET, aggregated("a", "b"), False),
+]
+
+
+def at_release(tenant: Tenant, key: str) -> Binding:
+    """The first version that is not held."""
+    return next(binding for binding in tenant.versions(key) if binding.is_released)
+
+
+def where(tenant: Tenant, key: str) -> list[dict[str, int]]:
+    """Where it has been since it was placed first, without repetitions."""
+    found: list[dict[str, int]] = []
+    for binding in tenant.versions(key):
+        if binding.is_placed and binding.shares not in found[-1:]:
+            found.append(binding.shares)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("workload", "placement", "states_where"),
+    [case[1:] for case in PLACEMENTS],
+    ids=[case[0].replace(" ", "-") for case in PLACEMENTS],
+)
+async def test_placed_with_the_release(
+    tenant: Tenant, workload: Workload, placement: Obj, states_where: bool
+) -> None:
+    if workload is SET and not tenant.plane.assets.workload_schemas:
+        pytest.skip("KARMADA_ASSETS has no workload-crds; see docs/e2e.md")
+    await tenant.quota(34)
+    key = await tenant.submit(workload, placement)
+    await tenant.born_held(key)
+    shares = await tenant.placed(key)
+    await tenant.plane.karmada.bindings.until_of(
+        key, lambda binding: binding.scheduled == "Success", "confirmed by Karmada"
+    )
+    assert at_release(tenant, key).is_placed is states_where
+    assert where(tenant, key) == [shares]
+    if workload is not SET:
+        assert await tenant.running(workload, sum(shares.values())) == shares
+    assert tenant.admissions(key) == 1
+
+
+async def test_two_hundred_in_a_row(tenant: Tenant) -> None:
+    """Released, and ended as soon as they run, while others wait for their room: each stays where it went."""
+    await tenant.quota(34)
+    rng = random.Random(14)
+    ways: list[Callable[..., Obj]] = [aggregated, divided, whole, lambda *of: in_one(duplicated(*of))]
+    left: dict[str, Workload] = {}
+    for number in range(200):
+        workload = job(f"j{number}", rng.choice((1, 1, 2, 4)), rng.choice((1, 1, 2)))
+        left[await tenant.submit(workload, rng.choice(ways)("a", "b"))] = workload
+    keys = list(left)
+    while left:
+        await tenant.plane.changes.until(
+            lambda: any(_all_run(tenant, workload) for workload in left.values()),
+            f"one of {len(left)} left running",
+        )
+        for key, workload in list(left.items()):
+            if _all_run(tenant, workload):
+                assert tenant.pods(workload) == tenant.binding(key).shares
+                await tenant.finish(workload)
+                del left[key]
+    assert [key for key in keys if not at_release(tenant, key).is_placed] == []
+    assert [key for key in keys if len(where(tenant, key)) != 1] == []
+    assert tenant.most_charged() <= 34
+
+
+def _all_run(tenant: Tenant, workload: Workload) -> bool:
+    return sum(tenant.pods(workload).values()) == int(workload.body["spec"]["parallelism"])
