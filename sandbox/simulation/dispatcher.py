@@ -86,6 +86,7 @@ class Run:
             Scope(replica.catalogue),
             self._wake,
             probes=estimators is not None,
+            preplaces=replica.preplaces,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
         state.cycles = Cycles(lambda *decided: replica.decided(*decided))

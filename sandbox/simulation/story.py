@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Concatenate, Literal, ParamSpec, TypeVar
 
+from sandbox.simulation.karmada.policies import Way
+
 NAMESPACE = "team"
 P = ParamSpec("P")
 
@@ -96,9 +98,10 @@ class QueueLine(Line):
 class SubmitLine(Line):
     """A Job of ``pods`` with ``gpus`` each that runs for ``runs_s``, or with kind Deployment until deleted.
 
-    ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``scheduler``: that its policy
-    names. ``selector``: of nodes that there are none of. ``skip``: it opts out. ``group_size``: with whom it
-    starts. ``hangs``: its pods never become ready. ``tries``, ``starts_when``: of its ServiceClass.
+    ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``way``: how Karmada divides
+    it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
+    out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``,
+    ``starts_when``: of its ServiceClass.
     """
 
     call: ClassVar[str] = "submit"
@@ -111,6 +114,7 @@ class SubmitLine(Line):
     priority: int = 0
     gang: bool = False
     clusters: tuple[str, ...] = ()
+    way: Way = "aggregated"
     group: str = ""
     group_size: int = 0
     scheduler: str = ""
@@ -231,14 +235,15 @@ def _tells(make: Callable[P, Line]) -> "Callable[Concatenate[Story, P], Story]":
 class Story:
     """``seed``: of what the lines leave to chance (delays). ``until_s``: when nothing more is begun.
 
-    ``estimators``: whether the dispatcher and Karmada ask them. ``failover``: whether Karmada evicts
-    from lost clusters. Each method adds the line of its type.
+    ``estimators``: whether the dispatcher and Karmada ask them; ``preplaces``: whether releases state where
+    to then. ``failover``: whether Karmada evicts from lost clusters. Each method adds the line of its type.
     """
 
     seed: int = 0
     until_s: int = 120
     estimators: bool = False
     failover: bool = False
+    preplaces: bool = True
     lines: tuple[Line, ...] = ()
 
     cluster = _tells(ClusterLine)

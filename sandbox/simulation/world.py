@@ -87,6 +87,7 @@ class World:
                 decoder,
                 random.Random(rng.random()),
                 estimators=estimators if story.estimators else None,
+                preplaces=story.preplaces,
                 observe=self._observe,
             )
             for name in ("dispatcher-0", "dispatcher-1")
@@ -256,7 +257,7 @@ def _plural(line: SubmitLine) -> str:
 
 def _placement_of(line: SubmitLine) -> str:
     """The name of the policy for workloads that are placed alike."""
-    parts = ("gang" if line.gang else "spread", line.scheduler, *line.clusters)
+    parts = ("gang" if line.gang else "spread", line.way.replace(" ", "-"), line.scheduler, *line.clusters)
     return "-".join(part for part in parts if part)
 
 
@@ -266,7 +267,7 @@ def _policies(lines: Iterable[SubmitLine]) -> dict[str, SubmitLine]:
 
 def _policy(name: str, line: SubmitLine) -> Obj:
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
-    placement = placed(*line.clusters, groups=1 if line.gang else 0)
+    placement = placed(*line.clusters, way=line.way, groups=1 if line.gang else 0)
     made = policy(name, NAMESPACE, kinds, placement, labels={_POLICY: name})
     return {**made, "spec": {**made["spec"], "schedulerName": line.scheduler}} if line.scheduler else made
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import get_args
 
 from sandbox.simulation import work
+from sandbox.simulation.karmada.policies import Way
 from sandbox.simulation.story import (
     ClusterLine,
     FaultKind,
@@ -78,7 +79,8 @@ def draw(seed: int) -> Story:
     story = _asides(story, random.Random(f"asides of {seed}"), clusters)
     story = _comings_and_goings(story, random.Random(f"comings of {seed}"))
     story = _unanswered(story, random.Random(f"unanswered of {seed}"))
-    return _joiners(story, random.Random(f"joiners of {seed}"))
+    story = _joiners(story, random.Random(f"joiners of {seed}"))
+    return _ways(story, random.Random(f"ways of {seed}"))
 
 
 def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[str]) -> Story:
@@ -286,3 +288,18 @@ def _joiners(story: Story, rng: random.Random) -> Story:
             )
             story = replace(story, lines=(*story.lines, joiner))
     return story
+
+
+def _ways(story: Story, rng: random.Random) -> Story:
+    """How work is divided, and by whom."""
+    lines = (
+        replace(line, way=_way(line, rng)) if isinstance(line, SubmitLine) else line for line in story.lines
+    )
+    return replace(story, lines=tuple(lines), preplaces=rng.random() < 0.85)
+
+
+def _way(line: SubmitLine, rng: random.Random) -> Way:
+    drawn = rng.random()
+    if drawn < 0.2:
+        return "by room"
+    return "copied" if drawn < 0.3 and line.gang else "aggregated"

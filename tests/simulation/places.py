@@ -23,7 +23,7 @@ class Places(Submitted):
             self._chosen.pop(written.key, None)
             if placed(after):
                 self.chosen += 1
-                self._chosen[written.key] = _shares(after)
+                self._chosen[written.key] = shares(after)
             else:
                 self.left += 1
 
@@ -38,13 +38,14 @@ class Places(Submitted):
             or sum(chosen.values()) != at(after, "spec", "replicas", default=0)
         ):
             del self._chosen[written.key]
-        elif _shares(after) != chosen and written.user == "karmada-scheduler":
+        elif shares(after) != chosen and written.user == "karmada-scheduler":
             del self._chosen[written.key]
             if all(self._is_open(cluster) for cluster in chosen):
-                told = f"released to {chosen}, and placed on {_shares(after)}"
+                told = f"released to {chosen}, and placed on {shares(after)}"
                 self._break("it goes where it was proven", written.key, told)
 
 
-def _shares(binding: Obj) -> dict[str, int]:
+def shares(binding: Obj) -> dict[str, int]:
+    """Replicas by cluster."""
     clusters = at(binding, "spec", "clusters", default=()) or ()
     return {share["name"]: int(share.get("replicas", 0)) for share in clusters}

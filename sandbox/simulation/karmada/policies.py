@@ -1,8 +1,14 @@
 """PropagationPolicies: which workloads they mean, and what they say of their bindings. Pure."""
 
 from collections.abc import Iterable, Mapping
+from typing import Literal
 
 from sandbox.simulation.objects import Obj, at
+
+Way = Literal["aggregated", "by room", "by weights", "copied", "in turn"]
+"""Over as few clusters as have room, in proportion to it, in equal shares, all of it in each, or in the first
+of its clusters that has room for all of it.
+"""
 
 
 def policy_of(workload: Obj, policies: Iterable[Obj]) -> Obj | None:
@@ -59,18 +65,23 @@ def policy(
     return {"metadata": {"name": name, "namespace": namespace}, "spec": stated}
 
 
-def placed(
-    *clusters: str, divided: bool = True, aggregated: bool = True, groups: int = 0, **more: object
-) -> Obj:
+def placed(*clusters: str, way: Way = "aggregated", groups: int = 0, **more: object) -> Obj:
     """A placement: on these clusters, or all; ``groups``: on how many of them at most, 0 for any number."""
-    scheduling: Obj = {"replicaSchedulingType": "Divided" if divided else "Duplicated"}
-    if divided and aggregated:
-        scheduling["replicaDivisionPreference"] = "Aggregated"
-    elif divided:
-        weights = {"dynamicWeight": "AvailableReplicas"}
-        scheduling |= {"replicaDivisionPreference": "Weighted", "weightPreference": weights}
+    scheduling: Obj = {"replicaSchedulingType": "Duplicated" if way == "copied" else "Divided"}
+    match way:
+        case "aggregated" | "in turn":
+            scheduling["replicaDivisionPreference"] = "Aggregated"
+        case "by room":
+            weights = {"dynamicWeight": "AvailableReplicas"}
+            scheduling |= {"replicaDivisionPreference": "Weighted", "weightPreference": weights}
+        case "by weights":
+            scheduling["replicaDivisionPreference"] = "Weighted"
+        case _:
+            pass
     stated: Obj = {"replicaScheduling": scheduling, **more}
-    if clusters:
+    if way == "in turn":
+        stated["clusterAffinities"] = [{"affinityName": name, "clusterNames": [name]} for name in clusters]
+    elif clusters:
         stated["clusterAffinity"] = {"clusterNames": list(clusters)}
     if groups:
         stated["spreadConstraints"] = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": groups}]
