@@ -34,6 +34,7 @@ from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
 from queue_dispatcher.cycle.waits import Outcome, Waits
+from queue_dispatcher.ledger.cells import Charge
 from queue_dispatcher.ledger.ledger import Ledger
 
 # A tree in the order of the release window, the least first: the effective priority of its next item,
@@ -244,9 +245,8 @@ class _Cycle:
         return any(self._tokens[kind] > 0 for kind in self._kinds)
 
     def _play(self, queue: QueueHead, contest: Contest) -> None:
-        """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked.
-
-        Where the tokens of its kind are used up, its queue waits with it, and it keeps its place.
+        """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked, or
+        while the tokens of its kind are used up and others are not.
         """
         item, fit = queue.item, queue.fit
         assert fit is not None
@@ -254,10 +254,9 @@ class _Cycle:
             self._pass_over(queue, item, contest.is_scarce)
             return
         if self._tokens[item.shape.is_preplaced] <= 0:
-            if contest.is_scarce:
-                self._headroom.keep(queue.name, fit.alternative.charge)
             self._held_back.add(item.id)
-            queue.stop()
+            full = release_window_full(self._in_flight)
+            self._set_aside(queue, full, fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
         self._tokens[item.shape.is_preplaced] -= len(item.members)
@@ -277,11 +276,15 @@ class _Cycle:
             return
         self._asked.add(item.shape.probe)
         questions.setdefault(item.shape.probe, item)
-        self._outcome.asked[queue.key] = self._elsewhere or _ASKING
-        charge = queue.fit.alternative.charge if queue.fit is not None else ()
-        if self._elsewhere is not None:
-            charge = ()
-        elif is_scarce:
+        charge = queue.fit.alternative.charge if queue.fit is not None and self._elsewhere is None else ()
+        self._set_aside(queue, self._elsewhere or _ASKING, charge, is_scarce)
+
+    def _set_aside(self, queue: QueueHead, why: Reason, charge: Charge, is_scarce: bool) -> None:
+        """The head keeps its place, and what it would be charged: what is behind it may use what that leaves,
+        and where quota is scarce, so may everybody.
+        """
+        self._outcome.set_aside[queue.key] = why
+        if charge and is_scarce:
             self._headroom.keep(queue.name, charge)
             charge = ()
         if charge:

@@ -199,7 +199,7 @@ class QueueHead:
         return False
 
     def pass_over(self, keeps: Charge) -> None:
-        """The head is being asked about, and the next takes its place; in a StrictFIFO queue nobody may.
+        """The head is passed over, and the next takes its place; in a StrictFIFO queue nobody may.
 
         What it ``keeps`` those behind it have to leave.
         """

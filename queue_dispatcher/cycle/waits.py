@@ -23,9 +23,9 @@ class Outcome:
 
     ``classes``: by queue, what waited in the beginning. ``stopped``: queues that admit nothing, and why.
     ``blocked``: the heads that hold up their StrictFIFO queues, and their classes. ``whole``: the classes of
-    which all were admitted. ``asked``: the classes whose next item is being asked about; ``kept``: what that
-    keeps from others in its queue; ``others``: what those wait for that have room beside them. ``full``: what
-    whoever has room waits for, if the release window is full.
+    which all were admitted. ``set_aside``: the classes whose next item was passed over, and why; ``kept``:
+    what that keeps from others in its queue; ``others``: what those wait for that have room beside them.
+    ``full``: what whoever has room waits for, if the release window is full.
     """
 
     headroom: Headroom
@@ -34,7 +34,7 @@ class Outcome:
     others: Reason
     blocked: dict[str, tuple[ClassKey, Item]] = field(default_factory=dict)
     whole: set[ClassKey] = field(default_factory=set)
-    asked: dict[ClassKey, Reason] = field(default_factory=dict)
+    set_aside: dict[ClassKey, Reason] = field(default_factory=dict)
     kept: dict[str, list[Charge]] = field(default_factory=dict)
     full: Reason | None = None
 
@@ -88,12 +88,12 @@ class Waits(Mapping[ClassKey, Reason]):
         stopped = outcome.stopped.get(key.queue)
         if stopped is not None:
             return stopped
-        if key in outcome.asked:
-            return outcome.asked[key]
+        if key in outcome.set_aside:
+            return outcome.set_aside[key]
         left, blocked = self._left_of(key.queue), outcome.blocked.get(key.queue)
         if blocked is not None and blocked[0] != key and left.can_ever_admit(shape):
             head_key, head = blocked
-            why = outcome.asked.get(head_key) or left.why(head.shape)
+            why = outcome.set_aside.get(head_key) or left.why(head.shape)
             return behind_head(head.name, why.text, head.namespace)
         if left.can_admit(shape) is None:
             return left.why(shape)

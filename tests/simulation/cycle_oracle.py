@@ -50,6 +50,7 @@ class Oracle:
     _on_word: Counter[str] = field(default_factory=Counter)
     _done: Counter[str] = field(default_factory=Counter)
     _inquired: list[Item] = field(default_factory=list)
+    _held_back: list[Item] = field(default_factory=list)
     _heads: dict[str, Item] = field(default_factory=dict)
     _gone: Counter[str] = field(default_factory=Counter)
     _begun: dict[int, dict[str, int]] = field(default_factory=dict)
@@ -135,22 +136,12 @@ class Oracle:
             if probe not in self.asked:
                 self.asked.append(probe)
             questions.setdefault(probe, item)
-            if root in self._scarce:
-                self.used[queue] += amount
-                self.free -= amount
-            else:
-                self._kept[queue] += amount
-            self._drop(queue, item)
+            self._set_aside(root, queue, item)
             self._inquired.append(item)
-            if self.trees.quotas[queue].is_strict:
-                self.blocked[queue] = item
-                self._waiting[queue] = []
             return 0
         if self._tokens[item.shape.is_preplaced] <= 0:
-            if root in self._scarce:
-                self.used[queue] += amount
-                self.free -= amount
-            self._waiting[queue] = []
+            self._set_aside(root, queue, item)
+            self._held_back.append(item)
             return 0
         if probe:
             if any(other != probe for other in self._on_word):
@@ -172,6 +163,18 @@ class Oracle:
             begun[above] = max(begun.get(above, 0), tags.get(name, 0))
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
+
+    def _set_aside(self, root: str, queue: str, item: Item) -> None:
+        """It keeps its place: all others have to leave what it would be charged, or those in its queue."""
+        if root in self._scarce:
+            self.used[queue] += _amount(item)
+            self.free -= _amount(item)
+        else:
+            self._kept[queue] += _amount(item)
+        self._drop(queue, item)
+        if self.trees.quotas[queue].is_strict:
+            self.blocked[queue] = item
+            self._waiting[queue] = []
 
     def _drop(self, queue: str, item: Item) -> None:
         """All alike wait with it."""
@@ -217,6 +220,8 @@ class Oracle:
             return ""
         if any(_is_alike(item, one) for one in self._inquired):
             return "WaitingForEstimate"
+        if any(_is_alike(item, one) for one in self._held_back):
+            return "ReleaseWindowFull"
         head = self.blocked.get(queue)
         if head is not None and not _is_alike(item, head) and self._could_ever(queue, item):
             return "BehindHead"
@@ -380,7 +385,7 @@ class Oracle:
         before = self._heads.pop(queue, None)
         if item is not None:
             self._heads[queue] = item
-        if before is None or (item and _is_alike(before, item)) or before in self._inquired:
+        if before is None or (item and _is_alike(before, item)) or before in self._inquired + self._held_back:
             return
         if before.id not in self.admitted and self._root_is_scarce(queue):
             amount = _amount(before)

@@ -23,8 +23,9 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
-from queue_dispatcher.estimates.questions import growth_question_of, question_of
+from queue_dispatcher.estimates.questions import growth_question_of, question_of, verdict_of
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
@@ -47,10 +48,15 @@ class Plane:
 
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
+    ``rooms``: instead, for how many copies of any question each cluster has room.
     """
 
     def __init__(
-        self, gpus: Mapping[str, int] = HUNDRED, *, estimator: Callable[[str], int] | None = None
+        self,
+        gpus: Mapping[str, int] = HUNDRED,
+        *,
+        estimator: Callable[[str], int] | None = None,
+        rooms: Mapping[str, int] | None = None,
     ) -> None:
         self.elapsed_ms = 1_000_000
         self.skew_ms = 0
@@ -58,6 +64,7 @@ class Plane:
         self.writes: list[Write] = []
         self.asked: list[str] = []
         self.estimator = estimator
+        self.rooms = rooms
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -75,7 +82,7 @@ class Plane:
 
     def restart(self) -> None:
         """Another process takes over, that knows what is written."""
-        estimates = Estimates(60) if self.estimator is not None else None
+        estimates = Estimates(60) if self.estimator is not None or self.rooms is not None else None
         self.cache = Cache(SCOPE, lambda: None, probes=estimates is not None)
         self.state = TurnState(self.cache, estimates)
         jobs = self.cache.templates.kind_of(WorkloadReference("batch/v1", "Job", "", ""))
@@ -216,13 +223,14 @@ class Plane:
         for _ in range(most):
             turned = turn(self.state, (), self.now)
             for write in turned.writes:
-                self._write(write)
+                self.write(write)
             for probing in turned.probings:
-                hear(self.state, self._answer(probing), self.now)
+                self.answer(probing)
             if not turned.writes and not turned.probings:
                 return
 
-    def _write(self, write: Write) -> None:
+    def write(self, write: Write) -> None:
+        """The write is made, as far as it is called for."""
         prepared = prepare(self.state, write, self.now)
         if prepared is None:
             return
@@ -237,8 +245,11 @@ class Plane:
         hear(self.state, Saw(self._stated(write.uid)), self.now)
         hear(self.state, Wrote(write, Fate.APPLIED), self.now)
 
-    def _answer(self, probing: Probing) -> Answered:
-        assert self.estimator is not None
+    def answer(self, probing: Probing) -> None:
+        """The estimators answer."""
+        hear(self.state, self._answered(probing), self.now)
+
+    def _answered(self, probing: Probing) -> Answered:
         verdicts, questions = [], []
         for subject in probing.subjects:
             name = subject.binding.workload.name
@@ -251,6 +262,13 @@ class Plane:
             question = ask(subject.binding, subject.permitted, subject.copies, source)
             assert question is not None
             questions.append(question)
+            if self.rooms is not None:
+                rooms = [ClusterRoom(cluster, self.rooms.get(cluster, 0)) for cluster in question.clusters]
+                verdict, _ = verdict_of(question, rooms)
+                assert verdict is not None
+                verdicts.append(verdict)
+                continue
+            assert self.estimator is not None
             fits = self.estimator(name)
             verdicts.append(Verdict(fits, subject.permitted if fits else frozenset(), ("no room",)))
         return Answered(probing, tuple(questions), tuple(verdicts))

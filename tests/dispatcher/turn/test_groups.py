@@ -138,7 +138,7 @@ def test_many_who_join_a_group_are_not_released_past_the_window() -> None:
 def cut_short(made: Plane, *, after: int) -> None:
     """Whatever is decided, only so many writes are made, and another process takes over."""
     for write in turn(made.state, (), made.now).writes[:after]:
-        made._write(write)
+        made.write(write)
     made.restart()
 
 

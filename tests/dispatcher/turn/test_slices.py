@@ -85,7 +85,7 @@ def test_a_turn_is_about_what_there_was_when_it_began(
             break
         assert [write.uid for write in found.writes] == at_once
         for write in found.writes:
-            made._write(write)
+            made.write(write)
         made.turn()
         assert made.released() == then
         assert made.charged() <= 4

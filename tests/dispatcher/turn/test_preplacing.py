@@ -1,0 +1,146 @@
+"""Releases that state where to: what they say, what they take no part in, and what comes in between."""
+
+import pytest
+
+from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.turn.turn import MAX_PREPLACED, turn
+from queue_dispatcher.turn.window import START
+from tests.dispatcher.scenarios import objects
+from tests.dispatcher.scenarios.objects import Obj
+from tests.dispatcher.turn.builders import Plane
+
+TWO = {"m1": 100, "m2": 100}
+
+
+def plane(**rooms: int) -> Plane:
+    return Plane(TWO, rooms=rooms)
+
+
+def where(made: Plane, name: str) -> list[str]:
+    return list(made.clusters(name))
+
+
+def in_one() -> Obj:
+    placement = objects.binding("any")["spec"]["placement"]
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
+    return {"placement": {**placement, "spreadConstraints": spread}}
+
+
+@pytest.mark.parametrize(
+    ("rooms", "expected"),
+    [({"m1": 9, "m2": 20}, ["m1:4"]), ({"m1": 9}, ["m1:4"]), ({"m1": 3, "m2": 2}, ["m1:3", "m2:1"])],
+)
+def test_in_one_write_it_is_released_and_placed(rooms: dict[str, int], expected: list[str]) -> None:
+    made = plane(**rooms)
+    made.submit("x", replicas=4)
+    made.turn()
+    assert where(made, "x") == expected
+    assert len(made.writes) == 1
+    assert not made.cache.running.in_flight
+    assert made.charged() == 4
+
+
+def test_it_needs_no_word_of_karmada() -> None:
+    made = plane(m1=9)
+    made.submit("x")
+    made.turn()
+    made.passes(3600, step_s=60)
+    made.restart()
+    made.passes(3600, step_s=60)
+    assert where(made, "x") == ["m1:1"]
+    assert len(made.writes) == 1
+
+
+def test_what_karmada_does_not_place_keeps_none_of_them_waiting() -> None:
+    made = plane(m1=100, m2=100)
+    for number in range(START + 5):
+        made.submit(f"k{number}", duplicated=True)
+    made.turn()
+    assert len(made.released()) == START
+    for number in range(MAX_PREPLACED):
+        made.submit(f"p{number}")
+    made.turn()
+    assert len(made.released()) == START + MAX_PREPLACED
+    waits = [why.kind for name in made.bindings if (why := made.reason(name)) is not None]
+    assert waits == ["ReleaseWindowFull"] * 5
+
+
+def test_only_so_many_are_on_their_way_to_the_api_server() -> None:
+    made = plane(m1=1000, m2=1000)
+    made.queue("main", {"m1": 1000, "m2": 1000})
+    for number in range(MAX_PREPLACED + 5):
+        made.submit(f"p{number}")
+    first = turn(made.state, (), made.now)
+    for probing in first.probings:
+        made.answer(probing)
+    assert len(turn(made.state, (), made.now).writes) == MAX_PREPLACED
+    assert not turn(made.state, (), made.now).writes
+    waits = [why for name in made.bindings if (why := made.reason(name)) is not None]
+    assert [why.kind for why in waits] == ["ReleaseWindowFull"] * 5
+
+
+def test_a_cluster_that_is_barred_before_the_write_is_not_written() -> None:
+    made = plane(m1=9, m2=5)
+    made.submit("x")
+    for probing in turn(made.state, (), made.now).probings:
+        made.answer(probing)
+    (write,) = turn(made.state, (), made.now).writes
+    barred = objects.cluster("m1", 100)
+    barred["spec"]["taints"] = [{"key": "example.com/barred", "effect": "NoSchedule"}]
+    made.feed(CLUSTERS, barred)
+    made.write(write)
+    made.turn()
+    assert not made.is_held("x")
+    assert where(made, "x") == []
+    assert made.cache.running.in_flight == {"x"}
+
+
+@pytest.mark.parametrize("is_one", [False, True])
+def test_a_group_goes_where_each_was_proven(is_one: bool) -> None:
+    made = plane(m1=2, m2=3)
+    said = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+    more = in_one() if is_one else {}
+    for name in ("a", "b"):
+        made.submit(name, replicas=2, said=said, more=more)
+    made.turn()
+    assert made.released() == ["a", "b"]
+    assert all(where(made, name) for name in ("a", "b"))
+
+
+def test_a_group_of_which_karmada_has_to_place_one_is_its_own_to_place() -> None:
+    made = plane(m1=9, m2=9)
+    said = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+    made.submit("a", said=said)
+    made.submit("b", said=said, duplicated=True)
+    made.turn()
+    assert made.released() == ["a", "b"]
+    assert where(made, "a") == where(made, "b") == []
+
+
+@pytest.mark.parametrize(("tried", "expected"), [(False, ["m2:1"]), (True, [])])
+def test_of_several_terms_the_first_unless_karmada_has_tried_any(tried: bool, expected: list[str]) -> None:
+    made = plane(m1=9, m2=3)
+    terms = [{"affinityName": name, "clusterNames": [name]} for name in ("m2", "m1")]
+    placement = {**objects.binding("any")["spec"]["placement"], "clusterAffinities": terms}
+    made.submit("x", more={"placement": placement})
+    if tried:
+        made.refuse("x")
+    made.turn()
+    assert made.released() == ["x"]
+    assert where(made, "x") == expected
+
+
+def test_growth_is_karmadas_to_place() -> None:
+    made = plane(m1=9, m2=9)
+    made.submit("x", replicas=2)
+    made.turn()
+    assert where(made, "x") == ["m1:2"]
+
+    def grown(obj: Obj) -> None:
+        obj["spec"] |= {"replicas": 3, "suspension": {"scheduling": True}}
+
+    made.edit("x", grown)
+    made.passes(1)
+    assert where(made, "x") == ["m1:2"]
+    assert not made.is_held("x")
+    assert made.cache.running.in_flight == {"x"}
