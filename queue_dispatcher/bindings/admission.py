@@ -37,12 +37,26 @@ def alternatives_of(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
+    *,
+    is_preplaced: bool = False,
 ) -> Parts | Reason:
-    """The ways to charge the admission that the state asks for: of all of it, or of the growth alone."""
+    """The ways to charge the admission that the state asks for: of all of it, or of the growth alone.
+
+    ``is_preplaced``: its release states where to.
+    """
     offers = offered(queue)
     binding = counted(binding, offers)
     if isinstance(state, Pending):
-        found = alternatives(binding.demand, state.copies, queue, reaches, permitted, is_accelerator, table)
+        found = alternatives(
+            binding.demand,
+            state.copies,
+            queue,
+            reaches,
+            permitted,
+            is_accelerator,
+            table,
+            is_preplaced=is_preplaced,
+        )
         if isinstance(found, Reason) or state.copies == 1:
             return found
         among = Copies(state.copies, permitted)

@@ -132,8 +132,17 @@ class Shapes:
         if known is not None and known.is_current:
             return known
         permitted = self._fleet.permitted(wanted.placement)
+        may_preplace = isinstance(state, Pending) and self._may_preplace(wanted)
         found = alternatives_of(
-            state, binding, queue, self._fleet.reaches, permitted, self._is_accelerator, self._table
+            state,
+            binding,
+            queue,
+            self._fleet.reaches,
+            permitted,
+            self._is_accelerator,
+            self._table,
+            # Over several terms of affinity Karmada may go elsewhere than to the clusters of a flavor.
+            is_preplaced=may_preplace and self._asks(wanted) and len(wanted.placement.groups) < 2,
         )
         never = found if isinstance(found, Reason) else None
         if never is not None and not permitted and isinstance(state, Pending):
@@ -141,7 +150,6 @@ class Shapes:
         parts = () if isinstance(found, Reason) else found
         probe = self._probe(wanted, permitted) if never is None else ""
         avoids = queue.fungibility.when_can_borrow is SearchPolicy.TRY_NEXT_FLAVOR
-        may_preplace = isinstance(state, Pending) and self._may_preplace(wanted)
         now = (parts, never, probe, avoids, may_preplace)
         before = known.shape if known is not None else None
         if before is None or _as_found(before) != now:
@@ -162,7 +170,7 @@ class Shapes:
         if known is None:
             never = next((shape.never for shape in shapes if shape.never is not None), None)
             parts = [
-                tuple(_times(option, times) for option in options)
+                tuple(_times(option, times) for option in _wherever(options))
                 for shape, times in Counter(key).items()
                 for options in shape.parts
                 if never is None
@@ -233,9 +241,11 @@ class Shapes:
     def _may_preplace(self, wanted: Wanted) -> bool:
         return self._preplaces and form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
 
+    def _asks(self, wanted: Wanted) -> bool:
+        return self._probes and any(self._is_accelerator(resource) for resource, _ in wanted.total)
+
     def _probe(self, wanted: Wanted, permitted: frozenset[str]) -> str:
-        asks = any(self._is_accelerator(resource) for resource, _ in wanted.total)
-        if not (self._probes and asks):
+        if not self._asks(wanted):
             return ""
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
@@ -273,6 +283,13 @@ def _nowhere(missing: Sequence[str], evicting: Sequence[str]) -> Reason:
     return never_fits(
         f"{nowhere}: {names}, which it names, {joined}", f"{joins}, or its placement permits other clusters"
     )
+
+
+def _wherever(options: Iterable[Alternative]) -> Sequence[Alternative]:
+    """Those alternatives that may go anywhere: the members of a group are charged together, and each goes
+    somewhere else.
+    """
+    return [option for option in options if option.clusters is None]
 
 
 def _times(one: Alternative, times: int, of: int = 1) -> Alternative:

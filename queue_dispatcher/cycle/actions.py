@@ -20,9 +20,15 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Ask the estimators whether the item fits, then decide again."""
+    """Ask the estimators whether the item fits, then decide again.
+
+    ``probe``: the question, by `queue_dispatcher.cycle.items.probe_of`; ``clusters``: which may be asked,
+    None for all that its placement permits.
+    """
 
     item: Item
+    probe: str
+    clusters: frozenset[str] | None = None
 
 
 Action = Admit | Probe

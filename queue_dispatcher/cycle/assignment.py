@@ -9,7 +9,7 @@ Never all combinations, of which 20 parts of 5 flavors have 10^13.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from queue_dispatcher.cycle.items import Alternative, joined
+from queue_dispatcher.cycle.items import Alternative, joined, meeting
 from queue_dispatcher.ledger.cells import Cell, Charge
 
 MAX_RETRIES = 256
@@ -23,33 +23,47 @@ class Stuck:
     """There is no assignment, or with ``is_undecided`` none was found in time.
 
     ``options``: the alternatives of the first part that fitted nowhere, with what those before it took.
+    ``refused``: the first that could be charged and was not accepted, if any.
     """
 
     options: tuple[Alternative, ...]
     is_undecided: bool
+    refused: Alternative | None = None
 
 
 def assign(
-    parts: Parts, fits: Callable[[Cell, int], bool], distance: Callable[[Charge], int] | None = None
+    parts: Parts,
+    fits: Callable[[Cell, int], bool],
+    distance: Callable[[Charge], int] | None = None,
+    accepts: Callable[[Alternative], bool] = lambda found: True,
 ) -> Alternative | Stuck:
-    """The first assignment of which all fits, or where the search gets stuck.
+    """The first assignment of which all fits, in one place, or where the search gets stuck.
 
     ``fits``: whether so much of a cell could be charged. ``distance``: how far away a charge would be
-    borrowed; with it the nearest goes first, in each part.
+    borrowed; with it the nearest goes first, in each part. ``accepts``: whether an assignment will do.
     """
     looks = sum(map(len, parts)) + MAX_RETRIES
     taken: dict[Cell, int] = {}
     chosen: list[Alternative] = []
     searches: list[Iterator[Alternative]] = []
     stuck: tuple[Alternative, ...] | None = None
-    while len(chosen) < len(parts):
+    refused: Alternative | None = None
+    while True:
+        if len(chosen) == len(parts):
+            found = joined(chosen)
+            if accepts(found):
+                return found
+            refused = refused or found
+            _give_back(taken, chosen.pop())
         options = parts[len(chosen)]
         if len(searches) == len(chosen):
             searches.append(iter(_by_distance(options, taken, distance)))
         for option in searches[-1]:
             looks -= 1
             if looks < 0:
-                return Stuck(stuck or (), is_undecided=True)
+                return Stuck(stuck or (), is_undecided=True, refused=refused)
+            if meeting((*chosen, option)) == frozenset():
+                continue
             if all(fits(cell, amount + taken.get(cell, 0)) for cell, amount in option.charge):
                 chosen.append(option)
                 for cell, amount in option.charge:
@@ -60,10 +74,13 @@ def assign(
                 stuck = tuple(Alternative(one.flavors, _after(taken, one)) for one in options)
             searches.pop()
             if not chosen:
-                return Stuck(stuck, is_undecided=False)
-            for cell, amount in chosen.pop().charge:
-                taken[cell] -= amount
-    return joined(chosen)
+                return Stuck(stuck, is_undecided=False, refused=refused)
+            _give_back(taken, chosen.pop())
+
+
+def _give_back(taken: dict[Cell, int], option: Alternative) -> None:
+    for cell, amount in option.charge:
+        taken[cell] -= amount
 
 
 def _by_distance(

@@ -26,7 +26,7 @@ from queue_dispatcher.cycle.contest import Contest
 from queue_dispatcher.cycle.flows import Flows
 from queue_dispatcher.cycle.head import QueueHead
 from queue_dispatcher.cycle.headroom import Headroom
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
@@ -170,8 +170,8 @@ class _Cycle:
         self._now_ms = now_ms
         self._max_probes = snapshot.max_probes
         self._elsewhere = snapshot.elsewhere
-        # By tree, what the estimators would be asked: the first item of each question.
-        self._questions: dict[int, dict[str, Item]] = {}
+        # By tree, what the estimators would be asked: each question about its first item.
+        self._questions: dict[int, dict[str, Probe]] = {}
         self._asked: set[str] = set()
         self._full: frozenset[str] = frozenset()
         self._held_back: set[str] = set()
@@ -220,7 +220,7 @@ class _Cycle:
     def decision(self, next_due_ms: int | None) -> Decision:
         """What was decided."""
         return Decision(
-            (*self._actions, *map(Probe, self._chosen())),
+            (*self._actions, *self._chosen()),
             Waits(self._outcome),
             next_due_ms,
             window_full=self._full,
@@ -251,7 +251,7 @@ class _Cycle:
         item, fit = queue.item, queue.fit
         assert fit is not None
         if not fit.is_known:
-            self._pass_over(queue, item, contest.is_scarce)
+            self._pass_over(queue, item, fit.alternative, contest.is_scarce)
             return
         if self._tokens[item.shape.is_preplaced] <= 0:
             self._held_back.add(item.id)
@@ -268,15 +268,16 @@ class _Cycle:
         if queue.move_up():
             self._outcome.whole.add(key)
 
-    def _pass_over(self, queue: QueueHead, item: Item, is_scarce: bool) -> None:
+    def _pass_over(self, queue: QueueHead, item: Item, alternative: Alternative, is_scarce: bool) -> None:
         """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""
         questions = self._questions.setdefault(queue.path[-1], {})
-        if item.shape.probe not in self._asked and len(questions) >= self._max_probes:
+        probe = probe_of(item.shape, alternative)
+        if probe not in self._asked and len(questions) >= self._max_probes:
             queue.stop()
             return
-        self._asked.add(item.shape.probe)
-        questions.setdefault(item.shape.probe, item)
-        charge = queue.fit.alternative.charge if queue.fit is not None and self._elsewhere is None else ()
+        self._asked.add(probe)
+        questions.setdefault(probe, Probe(item, probe, alternative.clusters))
+        charge = alternative.charge if self._elsewhere is None else ()
         self._set_aside(queue, self._elsewhere or _ASKING, charge, is_scarce)
 
     def _set_aside(self, queue: QueueHead, why: Reason, charge: Charge, is_scarce: bool) -> None:
@@ -291,14 +292,14 @@ class _Cycle:
             self._outcome.kept.setdefault(queue.name, []).append(charge)
         queue.pass_over(charge)
 
-    def _chosen(self) -> list[Item]:
+    def _chosen(self) -> list[Probe]:
         """What is asked in this cycle: one question of each tree, then another of each, and so on."""
-        chosen: dict[str, Item] = {}
+        chosen: dict[str, Probe] = {}
         waiting = [list(questions.values()) for questions in self._questions.values()]
         for turn in range(max(map(len, waiting), default=0)):
-            for items in waiting:
-                if turn < len(items) and len(chosen) < self._max_probes:
-                    chosen.setdefault(items[turn].shape.probe, items[turn])
+            for probes in waiting:
+                if turn < len(probes) and len(chosen) < self._max_probes:
+                    chosen.setdefault(probes[turn].probe, probes[turn])
         return list(chosen.values())
 
 

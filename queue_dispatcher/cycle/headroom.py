@@ -10,7 +10,7 @@ from typing import NamedTuple
 from queue_dispatcher.cycle.clusters import ClusterSets
 from queue_dispatcher.cycle.displacement import displaced
 from queue_dispatcher.cycle.flows import Flows
-from queue_dispatcher.cycle.items import Alternative, Shape
+from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
 from queue_dispatcher.cycle.snapshot import Snapshot, Verdict
 from queue_dispatcher.ledger.cells import Cell, Charge
 from queue_dispatcher.ledger.ledger import Availability, Ledger
@@ -79,13 +79,14 @@ class Headroom:
         if verdict.fits <= 0:
             return None
         # Room that is used up, by alike workloads or by others, is a question to ask again, not a refusal.
-        return Fit(alternative, is_known=self._left(shape.probe, verdict) > 0)
+        return Fit(alternative, is_known=self._left(probe_of(shape, alternative), verdict) > 0)
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
         """Charge what `QueueHeadroom.can_admit` has found to fit for sure."""
         self.keep(queue, fit.alternative.charge)
         if shape.probe:
-            self._taken.append((shape.probe, self.verdicts[shape.probe]))
+            probe = probe_of(shape, fit.alternative)
+            self._taken.append((probe, self.verdicts[probe]))
 
     def _left(self, probe: str, verdict: Verdict) -> int:
         told, lost = self._told.get(probe, (0, 0))

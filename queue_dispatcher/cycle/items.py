@@ -4,8 +4,10 @@ Items of one shape and priority differ only in when they came, so a cycle that f
 has found none for all of them. That is what keeps a full fleet with 100,000 waiting workloads cheap.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.cycle.reasons import Reason
@@ -22,7 +24,8 @@ class Alternative:
     ``flavors``: pairs of resource and flavor. What may land on several flavors is charged to each of them
     until Karmada has placed it, so a resource can be named more than once; ``places`` then says what is
     charged for each flavor that it may land on, one by one. ``component``: whose pods these are; empty for
-    all. ``parts``: of a workload whose parts have flavors of their own, those, in order.
+    all. ``parts``: of a workload whose parts have flavors of their own, those, in order. ``clusters``: where
+    it must go to be charged so; None for wherever its placement permits.
     """
 
     flavors: tuple[tuple[str, str], ...]
@@ -30,6 +33,12 @@ class Alternative:
     places: tuple["Alternative", ...] = ()
     component: str = ""
     parts: tuple["Alternative", ...] = ()
+    clusters: frozenset[str] | None = None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it may land on any of several flavors."""
+        return bool(self.places) or any(part.places for part in self.parts)
 
 
 def joined(chosen: Sequence[Alternative]) -> Alternative:
@@ -38,7 +47,14 @@ def joined(chosen: Sequence[Alternative]) -> Alternative:
         return chosen[0]
     flavors = dict.fromkeys(pair for one in chosen for pair in one.flavors)
     parts = tuple(part for one in chosen for part in one.parts or (one,))
-    return Alternative(tuple(flavors), added(*(one.charge for one in chosen)), parts=parts)
+    clusters = meeting(chosen)
+    return Alternative(tuple(flavors), added(*(one.charge for one in chosen)), parts=parts, clusters=clusters)
+
+
+def meeting(chosen: Iterable[Alternative]) -> frozenset[str] | None:
+    """Where all of them can be; None for wherever the placement permits."""
+    bound = [one.clusters for one in chosen if one.clusters is not None]
+    return bound[0].intersection(*bound[1:]) if bound else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +66,8 @@ class Shape:
     workload may come from different flavors, the alternatives of each part beyond the first, which are what
     ``alternatives`` are then of. ``avoids_borrowing``: a later flavor that needs no borrowing goes first.
     ``probe``: what the estimators are asked about, equal for all shapes that are the same question; empty
-    where nobody needs to be asked. ``may_preplace``: Karmada would keep to the places that a release states.
+    where nobody needs to be asked; narrowed by `probe_of` to where an alternative has to go.
+    ``may_preplace``: Karmada would keep to the places that a release states.
     """
 
     key: str
@@ -76,6 +93,18 @@ class Shape:
     def preferred(self) -> Alternative | None:
         """The first alternative of each part, whether or not there is room; None where there is none."""
         return joined([options[0] for options in self.parts]) if self.alternatives else None
+
+
+def probe_of(shape: Shape, alternative: Alternative) -> str:
+    """What the estimators are asked about a workload that is charged so; empty where nobody is."""
+    if not shape.probe or alternative.clusters is None:
+        return shape.probe
+    return f"{shape.probe}:{_digest(alternative.clusters)}"
+
+
+@lru_cache(maxsize=4_096)
+def _digest(clusters: frozenset[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(clusters)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from math import inf
 from fairway.resources import format_amount
 from queue_dispatcher.cycle.assignment import Stuck, assign
 from queue_dispatcher.cycle.headroom import Fit, Headroom
-from queue_dispatcher.cycle.items import Alternative, Shape, joined
+from queue_dispatcher.cycle.items import Alternative, Shape, joined, probe_of
 from queue_dispatcher.cycle.reasons import (
     Reason,
     never_fits,
@@ -142,7 +142,8 @@ class QueueHeadroom:
     def can_admit(self, shape: Shape) -> Fit | None:
         """How one more workload of the shape may start now; None if it may not, for which see `why`.
 
-        The first alternative that has quota and capacity; an open question does not make it try others.
+        The first alternative that has quota and capacity, and room where it has to go; an open question does
+        not make it try others.
         """
         if shape.never is not None:
             return None
@@ -160,7 +161,11 @@ class QueueHeadroom:
                 ):
                     break
             else:
-                return self._estimated(shape, alternative) if shape.probe else Fit(alternative, True)
+                if not shape.probe:
+                    return Fit(alternative, True)
+                fit = self._estimated(shape, alternative)
+                if fit is not None or alternative.clusters is None:
+                    return fit
         return None
 
     def refuses(self, least: Sequence[Charge]) -> bool:
@@ -178,13 +183,11 @@ class QueueHeadroom:
         if shape.never is not None:
             return False
         if shape.further:
-            found = assign(self._parts(shape), self._could_have)
-            if isinstance(found, Stuck) and not found.is_undecided:
-                return False
-        elif not any(map(self._is_possible, self._ways(shape))):
-            return False
-        verdict = self._verdict(shape) if shape.probe else None
-        return verdict is None or not verdict.never
+            found = assign(
+                self._parts(shape), self._could_have, accepts=lambda one: not self._is_never(shape, one)
+            )
+            return not isinstance(found, Stuck) or found.is_undecided
+        return any(self._is_possible(one) and not self._is_never(shape, one) for one in self._ways(shape))
 
     def keep(self, charge: Charge) -> None:
         """For the rest of the cycle, leave so much to somebody ahead in this queue."""
@@ -214,7 +217,6 @@ class QueueHeadroom:
         """Why the shape was refused: what the first alternative lacks that is possible at all."""
         if shape.never is not None:
             return shape.never
-        verdict = self._verdict(shape) if shape.probe else None
         ways = self._ways(shape)
         if shape.further:
             ever, now = assign(self._parts(shape), self._could_have), self._assign(shape)
@@ -222,6 +224,8 @@ class QueueHeadroom:
                 return self._never(ever.options[0])
             # Of the part that fits nowhere now, with what the parts before it take.
             ways = now.options if isinstance(now, Stuck) else [now]
+            if isinstance(now, Stuck) and now.refused is not None:
+                ways = [now.refused]
         elif not ways:
             return _NO_ALTERNATIVE
         elif not any(map(self._is_possible, ways)):
@@ -230,6 +234,7 @@ class QueueHeadroom:
         for alternative in [one for one in ways if self._is_possible(one)] or ways:
             lacks = (pair for pair in alternative.charge if not self._has(*pair))
             first = next(lacks, None)
+            verdict = self._verdict(shape, alternative)
             if verdict is not None and (first is None or verdict.never):
                 return _unestimated(verdict)
             short = short or first
@@ -238,10 +243,28 @@ class QueueHeadroom:
     def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         if not shape.probe:
             return Fit(alternative, True)
-        return self._headroom.estimated(shape, alternative, self._verdict(shape))
+        if not self._may_fit(shape, alternative):
+            return None
+        return self._headroom.estimated(shape, alternative, self._verdict(shape, alternative))
 
     def _assign(self, shape: Shape) -> Alternative | Stuck:
-        return assign(self._parts(shape), self._has, self._distance if shape.avoids_borrowing else None)
+        distance = self._distance if shape.avoids_borrowing else None
+        return assign(self._parts(shape), self._has, distance, lambda one: self._may_fit(shape, one))
+
+    def _may_fit(self, shape: Shape, alternative: Alternative) -> bool:
+        """Whether the estimators find room where it would have to go, or have yet to say.
+
+        Where nobody can tell, Karmada has to choose, which it does among all flavors.
+        """
+        if alternative.clusters is None:
+            return True
+        verdict = self._verdict(shape, alternative)
+        return verdict is None or (verdict.fits > 0 and (verdict.says_where or alternative.is_any))
+
+    def _is_never(self, shape: Shape, alternative: Alternative) -> bool:
+        """Whether it would not fit there if nothing else ran."""
+        verdict = self._verdict(shape, alternative)
+        return verdict is not None and verdict.never
 
     def _distance(self, charge: Charge) -> int:
         """How far away the queue would borrow it."""
@@ -275,16 +298,22 @@ class QueueHeadroom:
             found = alternative
             if left and len(left) < len(alternative.places):
                 flavors = {pair for place in left for pair in place.flavors}
+                bound = [place.clusters for place in left if place.clusters is not None]
                 found = Alternative(
                     tuple(pair for pair in alternative.flavors if pair in flavors),
                     added(*(place.charge for place in left)),
-                    component=alternative.component,
+                    tuple(left),
+                    alternative.component,
+                    clusters=frozenset().union(*bound) if bound else None,
                 )
             self._narrow[alternative] = found
         return found
 
-    def _verdict(self, shape: Shape) -> Verdict | None:
-        found = self._verdicts[shape.probe] = self._headroom.verdicts.get(shape.probe)
+    def _verdict(self, shape: Shape, alternative: Alternative) -> Verdict | None:
+        if not shape.probe:
+            return None
+        probe = probe_of(shape, alternative)
+        found = self._verdicts[probe] = self._headroom.verdicts.get(probe)
         return found
 
     def _has(self, cell: Cell, amount: int) -> bool:

@@ -21,7 +21,7 @@ class Verdict:
     ``clusters``: where; an admission into one of them may take the room of whatever else was to go there.
     ``pods``: those of one workload; each of the ``fits`` ends once ``per`` of them have lost their place, see
     `queue_dispatcher.cycle.displacement`. ``rooms``: by cluster, how many fit there, in units of which one
-    workload needs ``per``; empty where each of several clusters gets it, or that is not known. ``members``:
+    workload needs ``per``; None where each of several clusters gets it, or that is not known. ``members``:
     of a group, the verdict about each beside those before it.
     ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
     would not even fit if nothing else ran, on the nodes that there are.
@@ -34,8 +34,13 @@ class Verdict:
     never: bool = False
     pods: Pods = ()
     per: int = 1
-    rooms: tuple[tuple[str, int], ...] = ()
+    rooms: tuple[tuple[str, int], ...] | None = None
     members: "tuple[Verdict, ...]" = ()
+
+    @property
+    def says_where(self) -> bool:
+        """Whether it is known where those have room that fit."""
+        return self.rooms is not None or bool(self.members)
 
     def left(self, displaced: int) -> int:
         """How many fit still once so many pods have lost their place; never below 0."""

@@ -138,7 +138,7 @@ class Estimates:
             self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
             return self._unanswered(event, elapsed_ms)
-        self._unanswered_ms.pop(probe, None)
+        self._unanswered_ms.pop(_workload_of(probe), None)
         verdict = replace(_together(event.verdicts), pods=event.probing.pods)
         since = self.verdicts.releases if event.releases is None else event.releases
         self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
@@ -260,7 +260,7 @@ class Estimates:
 
     def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters
-        since_ms = self._unanswered_ms.setdefault(probe, elapsed_ms)
+        since_ms = self._unanswered_ms.setdefault(_workload_of(probe), elapsed_ms)
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
         if left_ms <= 0:
             verdict = Verdict(1, clusters, pods=event.probing.pods)
@@ -271,6 +271,11 @@ class Estimates:
         verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
         self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"
+
+
+def _workload_of(probe: str) -> str:
+    """What is alike in the questions about one shape that is to go here or there."""
+    return probe.partition(":")[0]
 
 
 def _together(verdicts: tuple[Verdict, ...]) -> Verdict:

@@ -177,14 +177,12 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
             else (min(chosen) if len(chosen) == question.clusters_needed else 0)
         )
     if fits > 0:
-        found: dict[str, int] = {}
-        if question.adds_up:
-            found = {room.cluster: room.fits for room in known if room.fits > 0}
-        elif question.clusters_needed == 1:
-            copies = {room.cluster: room.fits // max(1, question.needed) for room in known}
-            found = {cluster: count for cluster, count in copies.items() if count}
         per = max(1, question.needed) if question.adds_up else 1
-        return Verdict(fits, with_room, per=per, rooms=tuple(found.items())), ()
+        where: tuple[tuple[str, int], ...] | None = None
+        if question.adds_up or question.clusters_needed == 1:
+            of = 1 if question.adds_up else max(1, question.needed)
+            where = tuple((room.cluster, room.fits // of) for room in known if room.fits >= of)
+        return Verdict(fits, with_room, per=per, rooms=where), ()
     if unknown:
         return None, unknown
     return Verdict(0, reasons=_reasons(question, known), never=_is_never(question, known)), ()

@@ -42,9 +42,10 @@ class _Known:
     def less(self, pods: int, taken: Mapping[str, int]) -> "_Known":
         """With so many pods fewer; ``taken``: by cluster, how much of its room may be lost."""
         lost = self.lost + pods
-        rooms = tuple(
-            (cluster, left) for cluster, room in self.now.rooms if (left := room - taken.get(cluster, 0)) > 0
-        )
+        rooms = self.now.rooms
+        if rooms is not None:
+            left = ((cluster, room - taken.get(cluster, 0)) for cluster, room in rooms)
+            rooms = tuple(pair for pair in left if pair[1] > 0)
         return replace(self, lost=lost, now=replace(self.verdict, fits=self.verdict.left(lost), rooms=rooms))
 
 

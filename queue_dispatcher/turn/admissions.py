@@ -16,7 +16,7 @@ from queue_dispatcher.bindings.state import Growing, Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
-from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.turn.duties import begin
 from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
@@ -67,19 +67,27 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     if len(records) > 1:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
-    chosen = _choices(state, item, split, now)
+    probe = probe_of(item.shape, action.alternative)
+    chosen = _choices(state, item, probe, split, now)
+    if not chosen and action.alternative.clusters is not None and not action.alternative.is_any:
+        # What is left of the room there is not enough, and elsewhere it is not charged: it is asked anew.
+        if state.estimates is not None:
+            state.estimates.verdicts.drop(probe)
+        return []
     admission = Admission(item, records, chosen)
-    tell_released(state, item, chosen, now)
+    tell_released(state, item, probe, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])
     return [begin(entry, Purpose.ADMIT, item.queue) for entry in members]
 
 
-def _choices(state: TurnState, item: Item, split: Sequence[Alternative], now: Moment) -> dict[str, Choice]:
+def _choices(
+    state: TurnState, item: Item, probe: str, split: Sequence[Alternative], now: Moment
+) -> dict[str, Choice]:
     """By member, where its release says that it goes; empty where that is left to Karmada."""
     if state.estimates is None or not item.shape.is_preplaced:
         return {}
-    verdict = state.estimates.verdicts.get(item.shape.probe, now.elapsed_ms)
+    verdict = state.estimates.verdicts.get(probe, now.elapsed_ms)
     verdicts = (verdict.members or (verdict,)) if verdict is not None else ()
     if len(verdicts) != len(item.members):
         return {}

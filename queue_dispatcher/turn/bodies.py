@@ -68,8 +68,8 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     places = choice.places if choice is not None else ()
     permitted = cache.fleet.permitted(placement) if placement is not None else frozenset()
     if not permitted.issuperset(place.cluster for place in places):
-        # Its policy, or a cluster, has changed since: Karmada chooses.
-        places = ()
+        # Its policy, or a cluster, has changed since: it is decided on anew.
+        return None
     return patches.admit(entry.binding, record, places)
 
 

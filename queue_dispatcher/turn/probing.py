@@ -1,6 +1,7 @@
 """What a turn asks the estimators, and what it tells them of what has been released."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
@@ -21,18 +22,24 @@ def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
         if isinstance(action, Probe):
             item = action.item
             subjects = subjects_of(state.cache, item.members, is_growth=item.is_growth)
-            probing = estimates.ask(item.shape.probe, subjects)
+            if action.clusters is not None:
+                subjects = [replace(one, permitted=one.permitted & action.clusters) for one in subjects]
+            probing = estimates.ask(action.probe, subjects)
             if probing is not None:
                 probings.append(probing)
     return probings
 
 
-def tell_released(state: TurnState, item: Item, chosen: Mapping[str, Choice], now: Moment) -> None:
-    """The item is about to be released; by member, where to, empty where Karmada chooses."""
+def tell_released(
+    state: TurnState, item: Item, probe: str, chosen: Mapping[str, Choice], now: Moment
+) -> None:
+    """The item is about to be released on the answer to this question; by member, where to, empty where
+    Karmada chooses.
+    """
     estimates, entries = state.estimates, state.cache.entries
     if estimates is None:
         return
-    if not item.shape.probe:
+    if not probe:
         estimates.passed(subjects_of(state.cache, item.members, is_growth=item.is_growth))
         return
     # By its name the estimators would take what runs for the growth that is on its way.
@@ -42,7 +49,7 @@ def tell_released(state: TurnState, item: Item, chosen: Mapping[str, Choice], no
     for one in chosen.values():
         taken.update(one.taken)
     places = {uid: one.places for uid, one in chosen.items()}
-    estimates.released(item.shape.probe, names, until_ms, places, taken)
+    estimates.released(probe, names, until_ms, places, taken)
 
 
 def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[Subject]:

@@ -31,7 +31,7 @@ def choice(
 
     ``preferred``: clusters of the flavors that it is charged to, the preferred first; no others are chosen.
     """
-    rooms = dict(verdict.rooms)
+    rooms = dict(verdict.rooms or ())
     ranked = {
         cluster: rank for rank, clusters in reversed(list(enumerate(preferred))) for cluster in clusters
     }

@@ -1,11 +1,14 @@
 """Which flavors a workload can be charged to, before anybody knows where Karmada will place it.
 
-The dispatcher chooses a flavor, Karmada the clusters, among all that the placement permits. So a flavor can
-be chosen for a workload only where it has all of them; then each such flavor is an alternative, and the first
-that fits wins. Otherwise the workload may land on several, and it is charged to each of them in full until it
-is placed: quota is never exceeded, wherever it lands. Then an alternative is a choice of flavors that between
-them have every place that any has. A placement that keeps to the clusters of one flavor is never charged
-twice.
+Where the dispatcher states the clusters of a release, the flavor chooses them: each flavor is an alternative,
+which goes to the clusters that it has. What fits in none of them alone, or where nobody can tell, is charged
+as what Karmada chooses for.
+
+Where Karmada chooses, it does so among all that the placement permits. So a flavor can be chosen for a
+workload only where it has all of them; then each such flavor is an alternative, and the first that fits wins.
+Otherwise the workload may land on several, and it is charged to each of them in full until it is placed:
+quota is never exceeded, wherever it lands. Then an alternative is a choice of flavors that between them have
+every place that any has. A placement that keeps to the clusters of one flavor is never charged twice.
 
 As in Kueue, resources of one group come from the same flavor, each component of a workload has flavors of its
 own, and a queue's order of flavors is its preference. Which the components get together is searched for while
@@ -15,12 +18,13 @@ not limited, except accelerators: for those there is no quota.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fairway.taints import Taint, first_untolerated
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.cycle.items import Alternative, joined
+from queue_dispatcher.cycle.items import Alternative, joined, meeting
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Component, Demand, Requests
@@ -66,11 +70,13 @@ def alternatives(
     permitted: frozenset[str],
     is_accelerator: Callable[[str], bool],
     table: CellTable,
+    *,
+    is_preplaced: bool = False,
 ) -> Parts | Reason:
     """The ways to charge each part of a workload to its queue, the preferred first, or why there is none.
 
-    ``permitted``: the clusters that its placement permits. That the amounts may be more than the queue could
-    ever use is for the ledger to find out.
+    ``permitted``: the clusters that its placement permits. ``is_preplaced``: its release states where to.
+    That the amounts may be more than the queue could ever use is for the ledger to find out.
     """
     if not permitted:
         return never_fits("its placement permits none of the clusters that there are")
@@ -86,18 +92,21 @@ def alternatives(
             asked = [(resource, amounts[resource]) for resource in amounts if resource in group.covered]
             if not asked:
                 continue
-            found = _choices(group, component.claim, reaches, permitted)
+            found = _choices(group, component.claim, reaches, permitted, is_preplaced=is_preplaced)
             if isinstance(found, str):
                 of = f" of component {component.name}" if len(demand.components) > 1 else ""
                 names = ", ".join(resource for resource, _ in asked)
                 return _never(f"{names}{of}", f"{found} of queue {queue.name}", queue.name, group, reaches)
-            options = tuple(_alternative(flavors, asked, component, copies, table) for flavors in found)
+            options = tuple(_alternative(choice, asked, component, copies, table) for choice in found)
             if len(options) == 1 and not options[0].places:
                 fixed += options
             else:
                 free.append(options)
     if fixed or not free:
         free.insert(0, (joined(fixed) if fixed else Alternative((), ()),))
+    if is_preplaced and meeting(fixed) == frozenset():
+        # No cluster is in flavors for all of it, so none can be stated.
+        return alternatives(demand, copies, queue, reaches, permitted, is_accelerator, table)
     return tuple(free)
 
 
@@ -152,10 +161,26 @@ def _listed(flavors: Iterable[str]) -> str:
     return ", ".join(name[:253] for name in flavors)
 
 
+class _Choice(NamedTuple):
+    """Flavors to charge together, and where each is.
+
+    ``clusters``: where it has to go then; None for anywhere. ``is_any``: to whichever of the flavors.
+    """
+
+    flavors: Mapping[str, frozenset[str] | None]
+    clusters: frozenset[str] | None = None
+    is_any: bool = False
+
+
 def _choices(
-    group: ResourceGroup, claim: NodeClaim, reaches: Reaches, permitted: frozenset[str]
-) -> list[tuple[str, ...]] | str:
-    """Flavors to charge together, the preferred first; or why none of the group's can be."""
+    group: ResourceGroup,
+    claim: NodeClaim,
+    reaches: Reaches,
+    permitted: frozenset[str],
+    *,
+    is_preplaced: bool,
+) -> list[_Choice] | str:
+    """What to charge, the preferred first; or why none of the group's flavors can be."""
     there = {
         quotas.flavor: reaches[quotas.flavor]
         for quotas in group.flavors
@@ -170,14 +195,25 @@ def _choices(
     if not where:
         kept_off = (f"{claim.untolerated(reach.taints)} of {name}" for name, reach in alike.items())
         return f"its pods tolerate the nodeTaints of no flavor that suits them ({', '.join(kept_off)})"
-    whole = [name for name, clusters in where.items() if clusters == permitted]
-    if whole:
-        return [(name,) for name in whole]
-    covers: dict[frozenset[str], tuple[str, ...]] = {}
+    bound = {name: None if clusters == permitted else clusters for name, clusters in where.items()}
+    found = [
+        _Choice({name: clusters}, clusters)
+        for name, clusters in bound.items()
+        if is_preplaced or clusters is None
+    ]
+    if None in bound.values():
+        return found
+    covers: dict[frozenset[str], _Choice] = {}
     for name in where:
         cover = _cover(name, where)
-        covers.setdefault(frozenset(cover), cover)  # in another order they are the same charge
-    return list(covers.values())
+        if is_preplaced:
+            together = frozenset[str]().union(*(where[one] for one in cover))
+            clusters = None if together == permitted else together
+            choice = _Choice({one: where[one] for one in cover}, clusters, is_any=True)
+        else:
+            choice = _Choice(dict.fromkeys(cover), is_any=len(cover) > 1)
+        covers.setdefault(frozenset(cover), choice)  # in another order they are the same charge
+    return found + list(covers.values())
 
 
 def _cover(first: str, where: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
@@ -196,7 +232,7 @@ def _cover(first: str, where: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
 
 
 def _alternative(
-    flavors: Sequence[str],
+    choice: _Choice,
     asked: Sequence[tuple[str, int]],
     component: Component,
     copies: int,
@@ -207,15 +243,17 @@ def _alternative(
             tuple((resource, flavor) for resource, _ in asked),
             tuple(sorted((table.cell(flavor, resource), amount) for resource, amount in asked)),
             component=component.name,
+            clusters=clusters,
         )
-        for flavor in flavors
+        for flavor, clusters in choice.flavors.items()
     ]
-    if len(each) == 1:
+    if not choice.is_any:
         return each[0]
     return Alternative(
-        tuple((resource, flavor) for resource, _ in asked for flavor in flavors),
+        tuple((resource, flavor) for resource, _ in asked for flavor in choice.flavors),
         added(*(one.charge for one in each)),
         # Several copies will be on several flavors, not on one of them.
         places=tuple(each) if copies == 1 else (),
         component=component.name,
+        clusters=choice.clusters,
     )

@@ -3,6 +3,8 @@
 import pytest
 
 from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.estimates.estimates import Answered
+from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import MAX_PREPLACED, turn
 from queue_dispatcher.turn.window import START
 from tests.dispatcher.scenarios import objects
@@ -79,7 +81,7 @@ def test_only_so_many_are_on_their_way_to_the_api_server() -> None:
     assert [why.kind for why in waits] == ["ReleaseWindowFull"] * 5
 
 
-def test_a_cluster_that_is_barred_before_the_write_is_not_written() -> None:
+def test_a_cluster_that_is_barred_before_the_write_is_not_written_and_another_is() -> None:
     made = plane(m1=9, m2=5)
     made.submit("x")
     for probing in turn(made.state, (), made.now).probings:
@@ -90,9 +92,42 @@ def test_a_cluster_that_is_barred_before_the_write_is_not_written() -> None:
     made.feed(CLUSTERS, barred)
     made.write(write)
     made.turn()
-    assert not made.is_held("x")
-    assert where(made, "x") == []
-    assert made.cache.running.in_flight == {"x"}
+    assert where(made, "x") == ["m2:1"]
+
+
+FLAVORS = [
+    # Room in each cluster, quota of each flavor, what is asked for, where it goes, what that is charged to.
+    ("the preferred", {"m1": 4, "m2": 9}, {"m1": 9, "m2": 9}, 4, ["m1:4"], ["m1"]),
+    ("no quota of the preferred", {"m1": 9, "m2": 9}, {"m1": 3, "m2": 9}, 4, ["m2:4"], ["m2"]),
+    ("no room in the preferred", {"m1": 3, "m2": 9}, {"m1": 9, "m2": 9}, 4, ["m2:4"], ["m2"]),
+    ("a flavor too small for it", {"m1": 9, "m2": 9}, {"m1": 9, "m2": 1}, 4, ["m1:4"], ["m1"]),
+    ("in both together", {"m1": 3, "m2": 2}, {"m1": 9, "m2": 9}, 4, ["m1:3", "m2:1"], ["m1", "m2"]),
+    ("no quota for both together", {"m1": 3, "m2": 2}, {"m1": 9, "m2": 3}, 4, [], []),
+    ("room without quota, and the reverse", {"m1": 9, "m2": 3}, {"m1": 3, "m2": 9}, 4, [], []),
+]
+
+
+@pytest.mark.parametrize(
+    ("rooms", "quotas", "replicas", "places", "flavors"),
+    [case[1:] for case in FLAVORS],
+    ids=[case[0] for case in FLAVORS],
+)
+def test_the_flavor_chooses_the_cluster(
+    rooms: dict[str, int],
+    quotas: dict[str, int],
+    replicas: int,
+    places: list[str],
+    flavors: list[str],
+) -> None:
+    made = plane(**rooms)
+    made.queue("main", quotas)
+    made.submit("x", replicas=replicas)
+    made.turn()
+    assert where(made, "x") == places
+    assert made.is_held("x") is not bool(places)
+    assert made.charged() == (replicas if places else 0)
+    record = made.record("x")
+    assert (record or {"flavors": {}})["flavors"].get("nvidia.com/gpu", []) == flavors
 
 
 @pytest.mark.parametrize("is_one", [False, True])
@@ -144,3 +179,22 @@ def test_growth_is_karmadas_to_place() -> None:
     assert where(made, "x") == ["m1:2"]
     assert not made.is_held("x")
     assert made.cache.running.in_flight == {"x"}
+
+
+def test_where_no_estimator_answers_karmada_chooses_among_all_flavors() -> None:
+    made = plane()
+    made.submit("x")
+    for _ in range(200):
+        made.elapsed_ms += 1_000
+        turned = turn(made.state, (), made.now)
+        for write in turned.writes:
+            made.write(write)
+        for probing in turned.probings:
+            hear(made.state, Answered(probing, unknown=("down",), ends="it answers"), made.now)
+        if turned.writes:
+            break
+    waited_ms = made.elapsed_ms - 1_000_000
+    assert 60_000 <= waited_ms <= 70_000
+    assert made.released() == ["x"]
+    assert where(made, "x") == []
+    assert (made.record("x") or {})["flavors"] == {"nvidia.com/gpu": ["m1", "m2"]}
