@@ -1,0 +1,85 @@
+"""Two flavors in one queue, over two clusters: charged once, and every pod where it is charged."""
+
+import random
+
+from fairway.names import ADMISSION, QUEUE
+from queue_dispatcher.bindings.record import AdmissionRecord, parse_record
+from sandbox.simulation.fleet import FLAVOR, Fleet
+from sandbox.simulation.karmada.policies import Way, placed, policy
+from sandbox.simulation.objects import Obj
+from sandbox.simulation.templates import GPU, fated, job, pod_template
+from tests.simulation.accounts import is_ended, is_held
+from tests.simulation.places import shares
+
+TEAM = "team"
+FLAVORS = {"new": ("a", 20), "old": ("b", 12)}
+"""By name: its cluster, and how many GPUs of it the queue owns."""
+WAYS: tuple[Way, ...] = ("aggregated", "by room", "copied")
+
+
+def fleet() -> Fleet:
+    made = Fleet({"a": [8] * 3, "b": [4] * 4}, dispatchers=2)
+    made.api.delete("resourceflavors", FLAVOR)
+    quotas = []
+    for name, (cluster, gpus) in FLAVORS.items():
+        spec = {"clusterNames": [cluster]}
+        made.api.create("resourceflavors", {"metadata": {"name": name}, "spec": spec})
+        quotas.append({"name": name, "resources": [{"name": GPU, "nominalQuota": str(gpus)}]})
+    group = {"coveredResources": [GPU], "flavors": quotas}
+    made.api.create("clusterqueues", {"metadata": {"name": "main"}, "spec": {"resourceGroups": [group]}})
+    of = {"namespace": TEAM, "name": "main"}
+    made.api.create("localqueues", {"metadata": of, "spec": {"clusterQueue": "main"}})
+    made.api.create("namespaces", {"metadata": {"name": TEAM, "labels": {"fairway.dev/queueing": "enabled"}}})
+    for way in WAYS:
+        placement = placed(way=way, groups=1)
+        labels = {"example.com/way": way.replace(" ", "-")}
+        made.api.create(
+            "propagationpolicies",
+            policy(f"all-{way[:2]}", TEAM, [("batch/v1", "Job")], placement, labels=labels),
+        )
+    made.start()
+    return made
+
+
+def workload(number: int, rng: random.Random) -> Obj:
+    made = job(
+        f"j{number}", TEAM, pod_template({GPU: rng.choice((1, 1, 2, 4, 8))}), pods=rng.choice((1, 1, 2))
+    )
+    labels = {QUEUE: "main", "example.com/way": rng.choice(WAYS).replace(" ", "-")}
+    annotations = fated(1000 * rng.randint(5, 40))
+    return {**made, "metadata": {**made["metadata"], "labels": labels, "annotations": annotations}}
+
+
+def charged_to(binding: Obj) -> dict[str, int]:
+    """By flavor, the GPUs of its record."""
+    record = parse_record(binding["metadata"]["annotations"][ADMISSION])
+    assert isinstance(record, AdmissionRecord)
+    (flavors,) = (names for resource, names in record.flavors if resource == GPU)
+    return dict.fromkeys(flavors, dict(record.requests)[GPU])
+
+
+def test_two_hundred_mixed_jobs() -> None:
+    made, rng = fleet(), random.Random(14)
+    made.wait(1_000)
+    keys = []
+    for number in range(200):
+        keys.append(made.submit(workload(number, rng)))
+        made.wait(rng.randint(0, 1_500))
+    made.until(lambda: all(is_ended(made.binding(key) or {}) for key in keys), within_ms=3_600_000)
+    used: dict[str, dict[str, int]] = {name: {} for name in FLAVORS}
+    seen = set()
+    for one in made.api.writes:
+        after = one.after
+        if one.resource != "resourcebindings" or after is None or is_held(after):
+            continue
+        charges = charged_to(after)
+        assert len(charges) == 1, f"{one.key} is charged to {charges}"
+        (flavor,) = charges
+        assert set(shares(after)) == {FLAVORS[flavor][0]}
+        seen.add(flavor)
+        for of in used.values():
+            of.pop(one.key, None)
+        if not is_ended(after):
+            used[flavor][one.key] = charges[flavor]
+        assert sum(used[flavor].values()) <= FLAVORS[flavor][1]
+    assert seen == set(FLAVORS)
