@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from estimator.capacity.answer import NO_BOUND, Answer, unsure
 from estimator.capacity.assumed import OutOfTime, bound_pods, outstanding
+from estimator.capacity.bound import ClusterBound, WorkloadPods
 from estimator.capacity.budget import Budget
 from estimator.capacity.explain.explain import explain
 from estimator.capacity.gangs.gang_replicas import Topology
@@ -38,7 +39,7 @@ from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
-from estimator.capacity_requests import CapacityQuestion
+from estimator.capacity_requests import CapacityQuestion, ClusterWorkloads
 from estimator.cluster.quotas import Quota
 from estimator.cluster.users import Users
 from estimator.fair_queue import FairQueue
@@ -48,6 +49,7 @@ from estimator.member import (
     NODES,
     PODS,
     QUOTAS,
+    REPLICA_SETS,
     MemberCluster,
     out_of_date,
     unknown_cluster,
@@ -155,6 +157,31 @@ class CapacityAnswering:
                 await tell(pages)
 
         await self._each(clusters, within_s, ask)
+
+    async def bound(self, asked: tuple[ClusterWorkloads, ...], within_s: float) -> list[ClusterBound]:
+        """How many pods of each workload have nodes, cluster by cluster, in the order asked."""
+        workloads = {of.cluster: of.workloads for of in asked}
+
+        async def count(call: _Call, name: str) -> ClusterBound:
+            member = self._members.get(name)
+            if member is None:
+                call.leave()
+                return ClusterBound(name, (), unknown_cluster(name, self._members).detail)
+            kinds = {of.kind for of in workloads[name]}
+            needs = (PODS, REPLICA_SETS) if "Deployment" in kinds else (PODS,)
+            stale = await member.settle(needs, self._stale_after_s, call.left_s() * _SHARE_FOR_WAITING)
+            call.leave()
+            age_s = member.freshness(needs).lost_s or 0.0
+            if stale is not None:
+                return ClusterBound(name, (), out_of_date(stale).detail, age_s)
+            counts = (member.pods_of(*of) for of in workloads[name])
+            found = tuple(
+                WorkloadPods(one is not None, one.bound if one else 0, one.waiting if one else 0)
+                for one in counts
+            )
+            return ClusterBound(name, found, "", age_s)
+
+        return await self._each(tuple(workloads), within_s, count) if workloads else []
 
     async def summaries(self, clusters: tuple[str, ...], within_s: float) -> list[Summary]:
         """What each cluster has and what of it is free."""

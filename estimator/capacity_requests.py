@@ -7,6 +7,7 @@ means nothing) does not fail the request; it comes back as a problem to tell bes
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import msgspec
 
@@ -23,6 +24,9 @@ MAX_JSON_BYTES = 2 << 20
 MAX_CLUSTERS = 1000
 MAX_ASSUMED = 20_000
 """Gangs on their way, and pod sets of all of them; far more than a dispatcher has in flight."""
+
+MAX_WORKLOADS = 20_000
+"""Whose pods are asked for at once."""
 
 MAX_NAME = 253
 """Characters of a pod set's name, which a placement repeats for every node."""
@@ -59,6 +63,23 @@ class CapacityQuestion:
     def about(self, cluster: str) -> GangQuestion:
         """The question, asked about one cluster."""
         return replace(self.gang, cluster=cluster)
+
+
+class WorkloadName(NamedTuple):
+    """Which workload; ``group``: its API group, empty for the core group."""
+
+    namespace: str
+    name: str
+    kind: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWorkloads:
+    """Workloads of one cluster."""
+
+    cluster: str
+    workloads: tuple[WorkloadName, ...]
 
 
 def read_place(message: pb.PlaceRequest) -> CapacityQuestion:
@@ -106,6 +127,23 @@ def read_clusters(
     if len(names) > MAX_CLUSTERS:
         raise RequestError(f"clusters: {len(names)} names: expected at most {MAX_CLUSTERS}")
     return tuple(dict.fromkeys(names))
+
+
+def read_bound(message: pb.BoundRequest) -> tuple[ClusterWorkloads, ...]:
+    """What a BoundRequest asks. Raises RequestError."""
+    if len(message.clusters) > MAX_CLUSTERS:
+        raise RequestError(f"clusters: {len(message.clusters)}: expected at most {MAX_CLUSTERS}")
+    names = [of.cluster for of in message.clusters]
+    if len(set(names)) < len(names):
+        raise RequestError("clusters: a name is there twice: expected each cluster once")
+    if sum(len(of.workloads) for of in message.clusters) > MAX_WORKLOADS:
+        raise RequestError(f"clusters: expected at most {MAX_WORKLOADS} workloads in all of them")
+    return tuple(
+        ClusterWorkloads(
+            of.cluster, tuple(WorkloadName(w.namespace, w.name, w.kind, w.group) for w in of.workloads)
+        )
+        for of in message.clusters
+    )
 
 
 def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWorkload, ...]:

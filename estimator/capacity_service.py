@@ -1,4 +1,4 @@
-"""The four RPCs of fairway.capacity.v1, served beside Karmada's on the same port.
+"""The RPCs of fairway.capacity.v1, served beside Karmada's on the same port.
 
 Here a request that cannot be read is an error, INVALID_ARGUMENT with the field, because its sender asks
 Fairway alone and throws nothing else away for it.
@@ -18,8 +18,8 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from estimator.capacity_answering import CapacityAnswering
-from estimator.capacity_requests import RequestError, read_clusters, read_explain, read_place
-from estimator.capacity_wire import encode_explanation, encode_placement, encode_summary
+from estimator.capacity_requests import RequestError, read_bound, read_clusters, read_explain, read_place
+from estimator.capacity_wire import encode_bound, encode_explanation, encode_placement, encode_summary
 from estimator.metrics import CapacityRpc, EstimatorMetrics
 from estimator.shared_usage import CrowdedError
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -69,6 +69,7 @@ class CapacityService:
         """What to register with a ``grpc.aio`` server."""
         ask, by = self._asked, self._answering
         methods: dict[CapacityRpc, _Method] = {
+            "Bound": partial(ask, pb.BoundRequest, read_bound, by.bound, encode_bound, pb.BoundResponse),
             "Place": partial(ask, pb.PlaceRequest, read_place, by.place, encode_placement, pb.PlaceResponse),
             "Explain": partial(
                 ask, pb.ExplainRequest, read_explain, by.explain, encode_explanation, pb.ExplainResponse

@@ -14,6 +14,7 @@ from typing import Final, TypeVar, cast, get_args, get_type_hints
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from estimator.capacity.bound import ClusterBound
 from estimator.capacity.gangs.placements import ClusterExplanation, ClusterPlacement
 from estimator.capacity.summary import Summary
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -37,6 +38,16 @@ def encode_summary(summary: Summary) -> pb.ClusterSummary:
 def summary_of(message: pb.ClusterSummary) -> Summary:
     """The summary that a message carries."""
     return _decoded(Summary, message)
+
+
+def encode_bound(bound: ClusterBound) -> pb.ClusterBound:
+    """What is told of one cluster's workloads as a message."""
+    return _encoded(pb.ClusterBound, bound)
+
+
+def bound_of(message: pb.ClusterBound) -> ClusterBound:
+    """What a message tells."""
+    return _decoded(ClusterBound, message)
 
 
 def encode_placement(placement: ClusterPlacement) -> pb.ClusterPlacement:

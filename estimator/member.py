@@ -15,6 +15,7 @@ from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels, topology_levels
 from estimator.cluster.freshness import Freshness, Verdict, verdict, worst
 from estimator.cluster.mirror import ClusterMirror
+from estimator.cluster.workloads import PodCounts
 from estimator.fit.device_tolerations import TolerationMode, TolerationPolicy
 from estimator.fit.eligibility import EligibilityCache
 from estimator.reasons import Reason, in_doubt
@@ -101,6 +102,10 @@ class MemberCluster:
         """
         self.need(REPLICA_SETS)
         return self.mirror.controllers.bound_pods(namespace, name)
+
+    def pods_of(self, namespace: str, name: str, kind: str, group: str) -> PodCounts | None:
+        """The pods of a workload; None where pods of such workloads are not known by them."""
+        return self.mirror.controllers.pods_of(namespace, name, kind, group)
 
     def changed(self) -> None:
         """The freshness of some resource has changed: whoever waits shall look again."""

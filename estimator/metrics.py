@@ -24,7 +24,7 @@ from fairway.service.metrics import Declared, WatchCounters, stall_metrics
 
 Rpc = Literal["MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"]
 ExtensionPoint = Literal["estimate_replicas", "estimate_components"]
-CapacityRpc = Literal["Place", "Explain", "Summary", "Usage"]
+CapacityRpc = Literal["Place", "Explain", "Summary", "Usage", "Bound"]
 
 UNKNOWN_CLUSTER: Final = "(unknown)"
 

@@ -17,7 +17,7 @@ from estimator.cluster.devices import DeviceColumns
 from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.occupancy import PodGroup, PodTraits
 from estimator.cluster.report import Report
-from estimator.cluster.workloads import ControllerKey, Controllers
+from estimator.cluster.workloads import ControllerKey, Controllers, MemberKey
 from fairway.accelerators.devices import DeviceUse
 from fairway.accelerators.pod_facts import pod_facts
 from fairway.accelerators.schemes import MARKS
@@ -29,9 +29,11 @@ from fairway.resources import PODS, ResourceError, is_extended, is_scheduled, po
 from fairway.selectors import SelectorError
 from fairway.usage.bound_pod import Tenancy, extended, may_hold, tenancy
 from fairway.workloads import job_set
+from fairway.workloads.members import LABELS
 
 _MAX_FOOTPRINTS = 65536
 _ONE_SLOT = {PODS: 1}
+_LABELS = tuple(dict.fromkeys(LABELS.values()))
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _device_tolerations = lru_cache(maxsize=4096)(device_tolerations)
 
@@ -40,7 +42,9 @@ _Devices = tuple[tuple[DeviceColumns, tuple[DeviceUse, ...]], ...]
 
 
 class HeldByPod(msgspec.Struct, frozen=True, gc=False):
-    """What a pod holds and is to others. ``tenancy``: None of one that is given no device."""
+    """What a pod holds and is to others. ``tenancy``: None of one that is given no device. ``member``: of
+    which workload it is by its labels. ``is_bound``: to its node, not only nominated.
+    """
 
     node: str
     footprint: dict[str, int]
@@ -48,6 +52,8 @@ class HeldByPod(msgspec.Struct, frozen=True, gc=False):
     devices: _Devices
     exclusive_level: str
     controller: ControllerKey | None
+    member: MemberKey | None
+    is_bound: bool
     tolerates: tuple[tuple[str, bool], ...]
     unschedulable_since_s: float | None
     tenancy: Tenancy | None
@@ -99,8 +105,7 @@ class PodMirror:
             self._node_devices.pod_changed(key)
         for resource, tolerates in held.tolerates:
             self._tolerations.seen(resource, tolerates, 1)
-        if held.controller and held.node:
-            self._controllers.bind(held.controller)
+        self._count(held, 1)
         if held.controller and held.unschedulable_since_s is not None:
             self._controllers.mark_unschedulable(held.controller, key, held.unschedulable_since_s)
 
@@ -161,10 +166,14 @@ class PodMirror:
             self._release(held)
         for resource, tolerates in held.tolerates:
             self._tolerations.seen(resource, tolerates, -1)
-        if held.controller and held.node:
-            self._controllers.unbind(held.controller)
+        self._count(held, -1)
         if held.controller and held.unschedulable_since_s is not None:
             self._controllers.unmark_unschedulable(held.controller, key)
+
+    def _count(self, held: HeldByPod, sign: int) -> None:
+        self._controllers.count(
+            held.controller, held.member, holds=bool(held.node), is_bound=held.is_bound, sign=sign
+        )
 
     def _reduce(self, key: str, pod: Pod) -> HeldByPod:
         node = pod.spec.node_name or pod.status.nominated_node_name
@@ -185,6 +194,8 @@ class PodMirror:
             else _controller(
                 pod.metadata.namespace, controller.name, controller.kind, controller.api_version
             ),
+            member=_member(pod),
+            is_bound=bool(pod.spec.node_name),
             tolerates=_tolerates(pod),
             unschedulable_since_s=None if pod.spec.node_name else _unschedulable_since_s(pod),
             tenancy=tenancy(pod, asks, problem) if is_tenant else None,
@@ -266,6 +277,14 @@ def _claims(pod: Pod) -> tuple[str, ...]:
 def _controller(namespace: str, name: str, kind: str, api_version: str) -> ControllerKey:
     """The same object for all of its pods, which come one after the other."""
     return namespace, name, kind, api_version.rpartition("/")[0]
+
+
+def _member(pod: Pod) -> MemberKey | None:
+    labels = pod.metadata.labels or {}
+    for label in _LABELS:
+        if name := labels.get(label):
+            return pod.metadata.namespace, intern(name), label
+    return None
 
 
 def _tolerates(pod: Pod) -> tuple[tuple[str, bool], ...]:

@@ -1,4 +1,4 @@
-"""Which controller each pod belongs to: how many of its pods hold room, which of them cannot be placed.
+"""Which workload each pod belongs to: how many of its pods hold room, have a node, or cannot be placed.
 
 Pods of a Deployment belong to its ReplicaSets, so those are mirrored too, reduced to the identity of their
 pod template: the Deployment's current ReplicaSet is the oldest with its template.
@@ -13,6 +13,7 @@ import msgspec
 from estimator.cluster.kind_mirror import KindMirror, discard
 from estimator.cluster.report import Report
 from fairway.kube.objects import Deployment, ObjectMeta, ReplicaSet, object_key
+from fairway.workloads.members import CONTROLLING, LABELS
 
 ControllerKey = tuple[str, str, str, str]
 """Namespace, name, kind and API group of a controller."""
@@ -20,9 +21,27 @@ ControllerKey = tuple[str, str, str, str]
 _HASH_LABEL = "pod-template-hash"
 
 
+MemberKey = tuple[str, str, str]
+"""Namespace and name of a workload, and the label of its pods that holds the name."""
+
+
+@dataclass(slots=True)
+class PodCounts:
+    """Pods of one workload: bound to a node, and not yet."""
+
+    bound: int = 0
+    waiting: int = 0
+
+    def __add__(self, other: "PodCounts") -> "PodCounts":
+        return PodCounts(self.bound + other.bound, self.waiting + other.waiting)
+
+
 @dataclass(slots=True)
 class _Pods:
-    bound: int = 0
+    """``holding``: hold room, being bound or nominated to a node."""
+
+    holding: int = 0
+    counts: PodCounts = field(default_factory=PodCounts)
     unschedulable_since_s: dict[str, float] = field(default_factory=dict)
 
 
@@ -31,17 +50,38 @@ class Controllers:
 
     def __init__(self, report: Report) -> None:
         self._by_name: dict[tuple[str, str], dict[tuple[str, str], _Pods]] = {}
+        self._by_label: dict[MemberKey, PodCounts] = {}
         self.deployments = DeploymentMirror(report)
         self.replica_sets = ReplicaSetMirror(report)
 
-    def bind(self, key: ControllerKey) -> None:
-        """A pod of the controller holds room on a node."""
-        self._pods(key).bound += 1
+    def count(
+        self, key: ControllerKey | None, member: MemberKey | None, *, holds: bool, is_bound: bool, sign: int
+    ) -> None:
+        """A pod of the controller, and of the workload that its label names, is there (``sign`` 1), or is so
+        no more (-1). ``holds``: room on a node; ``is_bound``: to it, not only nominated.
+        """
+        if key is not None:
+            pods = self._pods(key)
+            pods.holding += sign if holds else 0
+            _count(pods.counts, sign, is_bound=is_bound)
+            self._drop_if_empty(key)
+        if member is not None:
+            counts = self._by_label.setdefault(member, PodCounts())
+            _count(counts, sign, is_bound=is_bound)
+            if not (counts.bound or counts.waiting):
+                del self._by_label[member]
 
-    def unbind(self, key: ControllerKey) -> None:
-        """One holds room no more."""
-        self._pods(key).bound -= 1
-        self._drop_if_empty(key)
+    def pods_of(self, namespace: str, name: str, kind: str, group: str) -> PodCounts | None:
+        """The pods of a workload, bound and not; None where pods of that kind are not known by it."""
+        label = LABELS.get((kind, group))
+        if label is not None:
+            return PodCounts() + self._by_label.get((namespace, name, label), PodCounts())
+        if (kind, group) not in CONTROLLING:
+            return None
+        names = self.replica_sets.of(namespace, name) if kind == "Deployment" else (name,)
+        kind = "ReplicaSet" if kind == "Deployment" else kind
+        found = (self._by_name.get((namespace, one), {}).get((kind, group)) for one in names)
+        return sum((pods.counts for pods in found if pods is not None), PodCounts())
 
     def mark_unschedulable(self, key: ControllerKey, pod: str, since_s: float) -> None:
         """A pod of the controller has been unschedulable since then."""
@@ -56,7 +96,7 @@ class Controllers:
         """Pods holding room, by kind of the controller of this name; a Deployment's are its ReplicaSets'."""
         found: dict[str, int] = {}
         for (kind, _), pods in self._by_name.get((namespace, name), {}).items():
-            found[kind] = found.get(kind, 0) + pods.bound
+            found[kind] = found.get(kind, 0) + pods.holding
         replica_sets = self.replica_sets.of(namespace, name)
         if replica_sets:
             found["Deployment"] = sum(self._bound_of(namespace, replica_set) for replica_set in replica_sets)
@@ -87,7 +127,7 @@ class Controllers:
 
     def _bound_of(self, namespace: str, replica_set: str) -> int:
         pods = self._by_name.get((namespace, replica_set), {}).get(("ReplicaSet", "apps"))
-        return pods.bound if pods else 0
+        return pods.holding if pods else 0
 
     def _pods(self, key: ControllerKey) -> _Pods:
         namespace, name, kind, group = key
@@ -96,8 +136,16 @@ class Controllers:
     def _drop_if_empty(self, key: ControllerKey) -> None:
         namespace, name, kind, group = key
         pods = self._by_name[namespace, name][kind, group]
-        if not pods.bound and not pods.unschedulable_since_s:
+        counts = pods.counts
+        if not (pods.holding or counts.bound or counts.waiting or pods.unschedulable_since_s):
             discard(self._by_name, (namespace, name), (kind, group))
+
+
+def _count(counts: PodCounts, sign: int, *, is_bound: bool) -> None:
+    if is_bound:
+        counts.bound += sign
+    else:
+        counts.waiting += sign
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ REQUESTS: dict[str, type[Message]] = {
     "Explain": pb.ExplainRequest,
     "Summary": pb.SummaryRequest,
     "Usage": pb.UsageRequest,
+    "Bound": pb.BoundRequest,
 }
 KINDS = sorted(
     {

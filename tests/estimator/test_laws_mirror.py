@@ -148,6 +148,9 @@ def known(mirror: ClusterMirror) -> dict[str, object]:
             name: {kind: count for kind, count in controllers.bound_pods("default", name).items() if count}
             for name in ("web", "shop", "web-1", "web-2")
         },
+        "pods": {
+            workload: controllers.pods_of("default", workload[0], *workload[1:]) for workload in workloads
+        },
         "unschedulable": {
             workload: sorted(controllers.unschedulable_since_s("default", *workload))
             for workload in workloads

@@ -365,6 +365,60 @@ class Domain(_message.Message):
     whole_nodes_free: int
     def __init__(self, path: _Optional[_Iterable[str]] = ..., nodes: _Optional[int] = ..., total: _Optional[int] = ..., free: _Optional[int] = ..., whole_nodes_free: _Optional[int] = ...) -> None: ...
 
+class BoundRequest(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterWorkloads]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterWorkloads, _Mapping]]] = ...) -> None: ...
+
+class ClusterWorkloads(_message.Message):
+    __slots__ = ("cluster", "workloads")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    workloads: _containers.RepeatedCompositeFieldContainer[WorkloadName]
+    def __init__(self, cluster: _Optional[str] = ..., workloads: _Optional[_Iterable[_Union[WorkloadName, _Mapping]]] = ...) -> None: ...
+
+class WorkloadName(_message.Message):
+    __slots__ = ("namespace", "group", "kind", "name")
+    NAMESPACE_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    namespace: str
+    group: str
+    kind: str
+    name: str
+    def __init__(self, namespace: _Optional[str] = ..., group: _Optional[str] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class BoundResponse(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterBound]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterBound, _Mapping]]] = ...) -> None: ...
+
+class ClusterBound(_message.Message):
+    __slots__ = ("cluster", "workloads", "doubt", "age_s")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    WORKLOADS_FIELD_NUMBER: _ClassVar[int]
+    DOUBT_FIELD_NUMBER: _ClassVar[int]
+    AGE_S_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    workloads: _containers.RepeatedCompositeFieldContainer[WorkloadPods]
+    doubt: str
+    age_s: float
+    def __init__(self, cluster: _Optional[str] = ..., workloads: _Optional[_Iterable[_Union[WorkloadPods, _Mapping]]] = ..., doubt: _Optional[str] = ..., age_s: _Optional[float] = ...) -> None: ...
+
+class WorkloadPods(_message.Message):
+    __slots__ = ("known", "bound", "waiting")
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    BOUND_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    known: bool
+    bound: int
+    waiting: int
+    def __init__(self, known: _Optional[bool] = ..., bound: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
+
 class UsageRequest(_message.Message):
     __slots__ = ("clusters",)
     CLUSTERS_FIELD_NUMBER: _ClassVar[int]
