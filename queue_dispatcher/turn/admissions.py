@@ -22,6 +22,7 @@ from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
+from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import Reaches
 from queue_dispatcher.workloads.template import TemplateFacts
 
@@ -98,11 +99,17 @@ def _choices(
             # Karmada goes on with the term of affinity that it tried last, wherever that is.
             return {}
         preferred = _preferred(alternative, fleet.reaches, fleet.tiers(binding.placement))
-        made = choice(binding.placement, binding.demand, said, preferred)
+        made = choice(binding.placement, binding.demand, said, preferred, _free(state.cache, binding.demand))
         if made is None:
             return {}
         chosen[uid] = made
     return chosen
+
+
+def _free(cache: Cache, demand: Demand) -> dict[str, int]:
+    """By cluster, how many devices of the kind that the workload asks for Karmada has counted as free."""
+    resource = next((name for name, _ in demand.total() if cache.is_accelerator(name)), "")
+    return {name: max(0, cluster.free.get(resource, 0)) for name, cluster in cache.fleet.clusters.items()}
 
 
 def _preferred(
