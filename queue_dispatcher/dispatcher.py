@@ -22,10 +22,12 @@ from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
+from queue_dispatcher.estimates.counting import Count, Counting, nobody_counts, unbound
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.observing import Observing
 from queue_dispatcher.release.executor import Api, Executor
+from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
@@ -75,11 +77,14 @@ class BindingApi:
 
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """How estimators are asked: ``wait_s`` is how long a workload waits for those that do not answer."""
+    """How estimators are asked, also to ``count`` pods; ``wait_s`` is how long a workload waits for those
+    that do not answer.
+    """
 
     ask: Ask
     source: Source
     wait_s: float
+    count: Count = nobody_counts
 
 
 class Dispatcher:
@@ -133,6 +138,7 @@ class Dispatcher:
             self.state, metrics, clock, is_synced, _Witness(metrics, teller or Nobody()).tell, sleep=sleep
         )
         self._asking: Asking | None = None
+        self._counting: Counting | None = None
         if estimation is not None and self.state.estimates is not None:
             self._asking = Asking(
                 self.state.estimates,
@@ -143,6 +149,12 @@ class Dispatcher:
                 sleep=sleep,
             )
             self.controller.questions = self._asking
+            self._counting = Counting(
+                lambda: unbound(self.cache),
+                estimation.count,
+                lambda cluster, bound: self.controller.hear(Counted(cluster, bound)),
+                sleep=sleep,
+            )
 
     @property
     def window(self) -> ReleaseWindow:
@@ -167,6 +179,8 @@ class Dispatcher:
                 group.create_task(executor.run(), name="writes")
                 if self._asking is not None:
                     group.create_task(self._asking.run(), name="questions")
+                if self._counting is not None:
+                    group.create_task(self._counting.run(), name="counting")
         finally:
             self.executor = None
             self.controller.lead(None)

@@ -132,7 +132,7 @@ class _Parts:
         self._events = events
         estimation = None
         if estimators is not None:
-            estimation = Estimation(estimators.place, self, settings.estimators.wait_s)
+            estimation = Estimation(estimators.place, self, settings.estimators.wait_s, estimators.bound)
         self.dispatcher = Dispatcher(
             BindingApi(client),
             read_scope(settings.scope),

@@ -29,6 +29,8 @@ class StartsWhen(StrEnum):
 
     PLACED = "Placed"
     """Karmada has placed it."""
+    BOUND = "Bound"
+    """All of its pods have had nodes, as far as the estimators of its clusters count them."""
     READY = "Ready"
     """All of its pods run, as far as its clusters report."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.bound import NOT_COUNTED, Counts, lacking_nodes
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import InFlight, Phase, Placed, Unobserved, Unplaced
 
@@ -45,8 +46,8 @@ class Seen:
     ``release``: which one, by the time of its record, 0 for none; growth is a release of its own.
     ``is_ours``: whether this process made it. ``since_ms``: since when it lacks what it lacks: since the
     release, or since it lost a cluster; once nothing is lacking, since when that is so. ``was_placed``: it
-    was seen placed as a whole; ``has_run``: and all of its pods running since. ``kicked_ms``: when it was
-    last kicked since, 0 for never; ``kicks``: how often.
+    was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running.
+    ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
     """
 
     release: int = 0
@@ -55,6 +56,7 @@ class Seen:
     is_lacking: bool = True
     was_placed: bool = False
     has_run: bool = False
+    was_bound: bool = False
     kicked_ms: int = 0
     kicks: int = 0
 
@@ -82,25 +84,38 @@ def released(record: AdmissionRecord, elapsed_ms: int, before: Seen) -> Seen:
     return Seen(record.admitted_ms, is_ours=True, since_ms=elapsed_ms)
 
 
-def follow(seen: Seen, binding: Binding, elapsed_ms: int) -> Seen:
-    """What has been seen when the binding is as it is."""
+def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_COUNTED) -> Seen:
+    """What has been seen when the binding is as it is, and its pods are counted so."""
     record = binding.record
     if record is None:
         return UNSEEN
     is_lacking = lacks_replicas(binding)
     progress = binding.progress
     runs = not (is_lacking or progress.starting or progress.idle or progress.silent)
+    is_bound = not is_lacking and lacking_nodes(binding, counts) == 0
     if seen.release != record.admitted_ms:
-        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs)
+        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs, is_bound)
     if is_lacking == seen.is_lacking:
-        return replace(seen, has_run=True) if runs and not seen.has_run else seen
-    return Seen(seen.release, seen.is_ours, elapsed_ms, is_lacking, was_placed=True, has_run=runs)
+        has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
+        if (has_run, was_bound) == (seen.has_run, seen.was_bound):
+            return seen
+        return replace(seen, has_run=has_run, was_bound=was_bound)
+    return Seen(
+        seen.release,
+        seen.is_ours,
+        elapsed_ms,
+        is_lacking,
+        was_placed=True,
+        has_run=runs,
+        was_bound=is_bound,
+    )
 
 
-def phase(binding: Binding, seen: Seen, now: Moment) -> Phase:
-    """What has become of the release, for a binding with a record."""
+def phase(binding: Binding, seen: Seen, now: Moment, counts: Counts = NOT_COUNTED) -> Phase:
+    """What has become of the release, for a binding with a record whose pods are counted so."""
     if not lacks_replicas(binding):
-        return Placed(0 if seen.has_run else binding.progress.starting)
+        unbound = 0 if seen.was_bound else lacking_nodes(binding, counts)
+        return Placed(0 if seen.has_run else binding.progress.starting, unbound)
     scheduled = binding.scheduled
     if scheduled is not None and not scheduled.is_scheduled and _is_of_this_try(binding, seen, now):
         return Unplaced(scheduled.reason, scheduled.message, scheduled.changed_ms)

@@ -12,7 +12,7 @@ import msgspec
 from fairway.kube.objects import KubeStruct
 from queue_dispatcher.bindings.objects import NULL, BindingStatus, Suspension
 from queue_dispatcher.workloads.demand import Demand, Placed
-from queue_dispatcher.workloads.running import are_seen, running_pods, starting_pods
+from queue_dispatcher.workloads.running import are_seen, ended_pods, running_pods, starting_pods
 
 SCHEDULING = "f:scheduling"
 _OURS = ("fairway", "karmada-")
@@ -24,7 +24,7 @@ class Progress:
     """``idle``: pods that are placed and of which no member says that they run; ``starting``: pods of which a
     member says that they are there and do not run. ``silent``: clusters that got a part and have not reported
     anything of it; ``unseen``: those and others of which no pod is reported. ``unsent``: those to which a
-    policy has Karmada send nothing.
+    policy has Karmada send nothing. ``ended``: by cluster, how many pods have ended, where any have.
     """
 
     idle: int = 0
@@ -32,6 +32,7 @@ class Progress:
     unsent: tuple[str, ...] = ()
     starting: int = 0
     unseen: frozenset[str] = frozenset()
+    ended: tuple[tuple[str, int], ...] = ()
 
 
 ALL_RUNS = Progress()
@@ -52,6 +53,7 @@ def progress_of(
     reports = {item.cluster_name: item.status for item in status.aggregated_status or ()}
     idle = silent = starting = 0
     unseen = set()
+    ended: list[tuple[str, int]] = []
     for share in placed:
         pods = pods_at(demand, share)
         report = reports.get(share.cluster, NULL)
@@ -67,7 +69,9 @@ def progress_of(
         running = running_pods(group, kind, report)
         idle += max(0, pods - running) if running is not None else 0
         starting += starting_pods(group, kind, report)
-    return Progress(idle, silent, _unsent(placed, suspension), starting, frozenset(unseen))
+        if over := ended_pods(group, kind, report):
+            ended.append((share.cluster, over))
+    return Progress(idle, silent, _unsent(placed, suspension), starting, frozenset(unseen), tuple(ended))
 
 
 def pods_at(demand: Demand, share: Placed) -> int:

@@ -73,9 +73,11 @@ class Placed:
     """All of it is placed, or there is nothing to place.
 
     ``starting``: pods that are in their clusters and have never all run yet, as far as those report.
+    ``unbound``: pods without a node, which have never all had one yet; None while that is not known.
     """
 
     starting: int = 0
+    unbound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

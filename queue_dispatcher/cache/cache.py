@@ -256,7 +256,7 @@ class Cache:
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)
-            if known is not None and known != phase(entry.binding, entry.seen, moment):
+            if known is not None and known != phase(entry.binding, entry.seen, moment, entry.counts):
                 self.mark(entry)
 
     def mark(self, entry: Entry) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.bound import NOT_COUNTED, Counts
 from queue_dispatcher.bindings.phase import UNSEEN, Seen
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import Foreign, State
@@ -57,13 +58,14 @@ class Entry:
     whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
     often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
     was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
-    present release.
+    present release; ``counts``: of its pods since then.
     """
 
     __slots__ = (
         "admission",
         "binding",
         "charged_queue",
+        "counts",
         "facts",
         "failures",
         "group",
@@ -103,6 +105,7 @@ class Entry:
         self.failures = 0
         self.note = ""
         self.seen = UNSEEN
+        self.counts: Counts = NOT_COUNTED
         self.growing_ms = 0
         self.pause = Pause()
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.

@@ -6,6 +6,7 @@ from fairway.names import QUEUEING
 from fairway.scope import Queueing, Reach, Scope
 from queue_dispatcher.api.selector import EVERYTHING
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.bound import NOT_COUNTED
 from queue_dispatcher.bindings.charged import charged_queue
 from queue_dispatcher.bindings.derivation import read_state
 from queue_dispatcher.bindings.phase import Moment, follow, phase
@@ -56,7 +57,9 @@ class Interpreter:
         facts, its priority and what is seen of its release on it.
         """
         binding = entry.binding
-        seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms)
+        if binding.record is None or entry.seen.release != binding.record.admitted_ms:
+            entry.counts = NOT_COUNTED
+        seen = entry.seen = follow(entry.seen, binding, now.elapsed_ms, entry.counts)
         if not _is_scheduled(binding):
             workload = binding.workload
             return _CRON_JOB if (workload.group, workload.kind) == ("batch", "CronJob") else _FOREIGN
@@ -86,7 +89,7 @@ class Interpreter:
             queue,
             in_scope=self._is_in_scope(binding, names, is_template_known=isinstance(template, TemplateFacts)),
             copies=self._fleet.copies(binding.placement, binding.demand),
-            phase=phase(binding, seen, now),
+            phase=phase(binding, seen, now, entry.counts),
             seen_ms=seen_ms,
         )
         grows = isinstance(state, Growing) or (isinstance(state, Unresolved) and bool(binding.placed))

@@ -59,6 +59,8 @@ class RunningSet:
         """Placed, after tries in vain that its record still counts."""
         self.starting: set[str] = set()
         """Placed, and pods of it do not run yet."""
+        self.unbound: set[str] = set()
+        """Placed, and not all pods of it are known to have had nodes."""
         self.outgrown: set[str] = set()
         """Released, and held again because it grew before any of it was placed."""
         self._running: dict[str, Running] = {}
@@ -98,6 +100,7 @@ class RunningSet:
         record = entry.effective_record
         has_started = isinstance(phase, Placed) and not phase.starting
         _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
+        _keep(self.unbound, uid, isinstance(phase, Placed) and phase.unbound != 0)
         is_growing = isinstance(entry.state, Growing) and not is_assumed
         _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
@@ -121,7 +124,7 @@ class RunningSet:
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
-        started = (self.retried, self.starting)
+        started = (self.retried, self.starting, self.unbound)
         released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
         for uids in (*released, self.outgrown, *started):
             uids.discard(uid)

@@ -129,8 +129,8 @@ def state_name(entry: Entry) -> str:
             return "Held" if entry.waits is not None else "Pending"
         case Growing():
             return "Growing"
-        case Admitted(phase=Placed(starting=starting)) | Shrinking(phase=Placed(starting=starting)):
-            return "Starting" if starting else "Placed"
+        case Admitted(phase=Placed() as placed) | Shrinking(phase=Placed() as placed):
+            return "Starting" if placed.starting or placed.unbound else "Placed"
         case HeldWithin():
             return "Placed"
         case Admitted(phase=Unobserved()) | Shrinking(phase=Unobserved()):

@@ -17,6 +17,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.settings import EstimatorSettings
@@ -102,6 +103,44 @@ class Estimators:
             rooms.update((room.cluster, room) for room in answers)
         return tuple(rooms[cluster] for cluster in clusters)
 
+    async def bound(
+        self, asked: Mapping[str, Sequence[WorkloadReference]]
+    ) -> dict[str, tuple[int | None, ...]]:
+        """By cluster that answers: how many pods of each workload are bound there, None where it cannot tell
+        them by it. Never raises for what an estimator does.
+        """
+        by_address: dict[str, dict[str, Sequence[WorkloadReference]]] = {}
+        for cluster, workloads in asked.items():
+            address = self._settings.address(cluster)
+            if address is not None:
+                by_address.setdefault(address, {})[cluster] = workloads
+        found: dict[str, tuple[int | None, ...]] = {}
+        for counted in await asyncio.gather(*(self._bound(*one) for one in by_address.items())):
+            found.update(counted)
+        return found
+
+    async def _bound(
+        self, address: str, asked: Mapping[str, Sequence[WorkloadReference]]
+    ) -> dict[str, tuple[int | None, ...]]:
+        clusters = [
+            pb.ClusterWorkloads(cluster=cluster, workloads=[_named(one) for one in workloads])
+            for cluster, workloads in asked.items()
+        ]
+        request = pb.BoundRequest(clusters=clusters)
+        try:
+            data = await self._connections.ask(
+                address, f"/{SERVICE}/Bound", request.SerializeToString(), self._settings.timeout_s
+            )
+            response = pb.BoundResponse.FromString(data)
+        except (grpc.aio.AioRpcError, DecodeError) as error:
+            logger.debug("estimator %s: does not count pods: %s", address, error)
+            return {}
+        return {
+            one.cluster: tuple(pods.bound if pods.known else None for pods in one.workloads)
+            for one in response.clusters
+            if not one.doubt and len(one.workloads) == len(asked.get(one.cluster, ()))
+        }
+
     async def counts(self, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
         """By cluster that answers: how many devices of each resource there are, healthy and not cordoned."""
         asked: dict[str, list[str]] = {}
@@ -157,6 +196,12 @@ class Estimators:
         if self._troubles.get(address) != what:
             self._troubles[address] = what
             logger.warning("estimator %s of %s: %s", address, ", ".join(clusters[:8]), what)
+
+
+def _named(workload: WorkloadReference) -> pb.WorkloadName:
+    return pb.WorkloadName(
+        namespace=workload.namespace, group=workload.group, kind=workload.kind, name=workload.name
+    )
 
 
 def _unanswered(cluster: str, what: str) -> ClusterRoom:

@@ -21,7 +21,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
-from queue_dispatcher.turn.overdue import why_never_ready, why_overdue
+from queue_dispatcher.turn.overdue import why_not_started, why_overdue
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -74,16 +74,16 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
 
 
 def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:
-    promised, record, never_ready = promised_to(entry), state.record, None
+    promised, record, not_started = promised_to(entry), state.record, None
     reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, now)
     if isinstance(state, Admitted):
-        never_ready = why_never_ready(entry.binding, entry.seen, state, promised, now)
-    if record is None or (never_ready is None and (reason is None or entry.binding.placed)):
+        not_started = why_not_started(entry.binding, entry.seen, state, promised, now)
+    if record is None or (not_started is None and (reason is None or entry.binding.placed)):
         return None
-    count, again = record.tries + 1, never_ready or reason or ""
+    count, again = record.tries + 1, not_started or reason or ""
     not_before_ms = now.day_ms + promised.backoff_ms(count)
     requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, again)
-    if never_ready is not None:
+    if not_started is not None:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)
 

@@ -8,7 +8,7 @@ from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, HeldWith
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.overdue import due_ms, why_never_ready, why_overdue
+from queue_dispatcher.turn.overdue import due_ms, why_not_started, why_overdue
 from queue_dispatcher.turn.writes import Purpose, Write
 
 STARTED_MS = 60_000
@@ -47,15 +47,17 @@ def started(cache: Cache, now: Moment) -> list[Write]:
     ]
 
 
-def never_ready(cache: Cache, now: Moment) -> list[Write]:
-    """The writes that take back what is placed and whose pods do not run in the time that its class gives."""
+def not_started(cache: Cache, now: Moment) -> list[Write]:
+    """The writes that take back what is placed and whose pods have no nodes, or do not run, in the time that
+    its class gives.
+    """
     writes = []
-    for uid in sorted(cache.running.starting):
+    for uid in sorted(cache.running.starting | cache.running.unbound):
         entry = cache.entries[uid]
         if (
             isinstance(entry.state, Admitted)
             and may_write(entry, now.day_ms)
-            and why_never_ready(entry.binding, entry.seen, entry.state, promised_to(entry), now)
+            and why_not_started(entry.binding, entry.seen, entry.state, promised_to(entry), now)
         ):
             writes.append(begin(entry, Purpose.TAKE_BACK, uid))
     return writes

@@ -1,5 +1,6 @@
 """Events: all that changes a turn's state beside what is watched, which the cache takes as it comes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.objects import ResourceBinding
@@ -30,4 +31,14 @@ class Led:
     is_leading: bool
 
 
-Event = Saw | Wrote | Led | Answered
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The estimator of a cluster has counted pods: by uid of the binding, how many are bound there; None of
+    those whose pods it cannot tell.
+    """
+
+    cluster: str
+    bound: Mapping[str, int | None]
+
+
+Event = Saw | Wrote | Led | Answered | Counted

@@ -7,7 +7,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import queue_name
 from queue_dispatcher.estimates.estimates import Answered
-from queue_dispatcher.turn.events import Event, Led, Saw, Wrote
+from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
 from queue_dispatcher.turn.notices import AdmittedNotice, AnsweredNotice, RefusedNotice, TakenBackNotice
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Purpose, Write
@@ -32,12 +32,25 @@ def hear(state: TurnState, event: Event, now: Moment) -> None:
             if state.estimates is not None:
                 answer = state.estimates.answered(event, now.elapsed_ms)
                 state.notices.append(AnsweredNotice(answer, event.took_ms, event.unknown))
+        case Counted(cluster, bound):
+            for uid, count in bound.items():
+                _counted(state.cache, uid, cluster, count)
         case Led(is_leading):
             state.is_leading = is_leading
             state.term += 1
             state.decided = None
             if not is_leading:
                 _abandon(state)
+
+
+def _counted(cache: Cache, uid: str, cluster: str, bound: int | None) -> None:
+    entry = cache.entries.get(uid)
+    # It may have moved, or been released anew, since it was asked about.
+    if entry is None or all(share.cluster != cluster for share in entry.binding.placed):
+        return
+    if cluster not in entry.counts or entry.counts[cluster] != bound:
+        entry.counts = {**entry.counts, cluster: bound}
+        cache.mark(entry)
 
 
 def written(cache: Cache, entry: Entry) -> None:

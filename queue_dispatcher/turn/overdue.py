@@ -42,22 +42,41 @@ def why_overdue(
     return None
 
 
-def why_never_ready(
+def why_not_started(
     binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, now: Moment
 ) -> str | None:
-    """Why all of a workload that is placed, and of which pods do not run, is to be taken back now.
+    """Why all of a workload that is placed, and whose pods have no nodes or do not run, is to be taken back
+    now.
 
     None if it is not: where its class does not ask for that, and where pods would be left behind. What ran
     before it grew is not stopped for what it grew by, which is told.
     """
     phase = state.phase
-    if promised.starts_when is not StartsWhen.READY or binding.is_held or binding.is_preserved:
+    if promised.starts_when is StartsWhen.PLACED or binding.is_held or binding.is_preserved:
         return None
-    if not isinstance(phase, Placed) or not phase.starting or not binding.is_settled:
+    if not isinstance(phase, Placed) or not binding.is_settled:
         return None
     if now.elapsed_ms - seen.since_ms < promised.start_timeout_ms:
         return None
     has_grown = binding.record is not None and binding.record.grown
+    within = f"within {promised.start_timeout_ms // 1000} s"
+    if promised.starts_when is StartsWhen.BOUND:
+        if not phase.unbound or has_grown or _began_before(binding, seen, promised, now):
+            return None
+        return f"{phase.unbound} of its pods found no node {within}"
+    if not phase.starting:
+        return None
     if has_grown and binding.progress.idle < pods_placed(binding.demand, binding.placed):
         return None
-    return f"{phase.starting} of its pods did not run within {promised.start_timeout_ms // 1000} s"
+    return f"{phase.starting} of its pods did not run {within}"
+
+
+def _began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:
+    """Whether another process released it so long ago that it had its time to start.
+
+    All of its pods may have had nodes then, and that one of them has lost its own is for its cluster to mend.
+    """
+    if seen.is_ours or binding.record is None:
+        return False
+    first_seen_ms = now.day_ms - (now.elapsed_ms - seen.since_ms)
+    return first_seen_ms - binding.record.admitted_ms >= promised.start_timeout_ms

@@ -27,7 +27,7 @@ from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.admissions import admissions, standing
-from queue_dispatcher.turn.duties import duties, never_ready, next_retry_ms, overdue, started
+from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
 from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
@@ -85,7 +85,7 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     writes = duties(cache, now.day_ms)
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
-    writes += taken_back + never_ready(cache, now) + started(cache, now)
+    writes += taken_back + not_started(cache, now) + started(cache, now)
     kicked, probings = kicks(state, now)
     writes += kicked
     last = _last_decision(state, now)

@@ -13,12 +13,14 @@ from queue_dispatcher.bindings.state import (
     Finished,
     Foreign,
     Growing,
+    Placed,
     Shrinking,
     Unobserved,
     Unplaced,
 )
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.indexes import charged_name
+from queue_dispatcher.cache.running import phase_of
 from queue_dispatcher.cycle.reasons import Reason, left_alone
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -119,9 +121,13 @@ def _not_running(entry: Entry, now_ms: int) -> Iterator[str]:
         return
     record = binding.record
     since_ms = record.admitted_ms if record is not None else binding.created_ms
-    if not progress.idle or now_ms - since_ms < SOON_MS:
+    if now_ms - since_ms < SOON_MS:
         return
-    pods = pods_placed(binding.demand, binding.placed)
+    pods, phase = pods_placed(binding.demand, binding.placed), phase_of(entry)
+    if isinstance(phase, Placed) and phase.unbound:
+        yield f"{phase.unbound} of its {pods} pods have found no node, as its estimators count them"
+    if not progress.idle:
+        return
     yield f"{progress.idle} of its {pods} pods do not run, as far as its clusters have reported"
 
 

@@ -96,6 +96,26 @@ def starting_pods(group: str, kind: str, status: msgspec.Raw) -> int:
         return 0
 
 
+_ENDED: Mapping[GroupKind, Callable[[_Counts], int]] = {
+    ("batch", "Job"): lambda status: status.succeeded + status.failed,
+    ("batch.volcano.sh", "Job"): lambda status: status.succeeded + status.failed,
+}
+
+
+def ended_pods(group: str, kind: str, status: msgspec.Raw) -> int:
+    """How many of its pods have ended; 0 where that is not told."""
+    count = _ENDED.get((group, kind))
+    try:
+        if count is not None:
+            return max(0, count(_COUNTS.decode(status)))
+        if (group, kind) in _TRAINED:
+            roles = (_TRAINING.decode(status).replica_statuses or {}).values()
+            return sum(max(0, role.succeeded) + max(0, role.failed) for role in roles)
+    except _BROKEN:
+        return 0
+    return 0
+
+
 def are_seen(group: str, kind: str, status: msgspec.Raw) -> bool:
     """Whether any of its pods are, or were, in the cluster; a kind that does not tell is taken at its word
     once it reports anything.

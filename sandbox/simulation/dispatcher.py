@@ -16,7 +16,7 @@ from fairway.kube.resource import ResourceKind
 from fairway.scope import Scope
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, LOCAL_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
-from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.cache.cache import Cache
@@ -32,9 +32,11 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.counting import Counting, unbound
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 from queue_dispatcher.release.executor import Executor
+from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.state import TurnState
 from sandbox.simulation.bindings_api import BindingsApi, kube_error
 from sandbox.simulation.candidate import Candidate
@@ -63,6 +65,9 @@ class Estimators(Protocol):
         self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
     ) -> tuple[ClusterRoom, ...]:
         """A room for each cluster, in their order, as of now."""
+
+    def bound(self, asked: Mapping[str, Sequence[WorkloadReference]]) -> Mapping[str, tuple[int | None, ...]]:
+        """By cluster that answers, how many pods of each workload have nodes there, as of now."""
 
     def delay_ms(self, clusters: Sequence[str]) -> int:
         """How long the answer about these clusters takes from now."""
@@ -98,6 +103,12 @@ class Run:
         if state.estimates is not None:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
             self.turns.questions = self._asking
+        self._counting = Counting(
+            lambda: unbound(self.cache),
+            self._count,
+            lambda cluster, bound: self.turns.hear(Counted(cluster, bound)),
+            sleep=process.sleep,
+        )
         self._was_synced = False
         self._needed = [self._follow(kind, sink) for kind, sink in _sources(self.cache)]
         self._following = [*self._needed]
@@ -222,6 +233,7 @@ class Run:
         if self._asking is not None:
             self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
             self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]
+            self._working.append(Started(self._counting.run()))
         self.turns.lead(executor)
 
     def _lost(self) -> None:
@@ -260,6 +272,20 @@ class Run:
             self.process.act(lambda: later.set(rooms))
 
         self.process.host.timeline.after(estimators.delay_ms(clusters), answer)
+        return await later
+
+    async def _count(
+        self, asked: Mapping[str, Sequence[WorkloadReference]]
+    ) -> Mapping[str, tuple[int | None, ...]]:
+        estimators = self._replica.estimators
+        assert estimators is not None
+        later = Later[Mapping[str, tuple[int | None, ...]]]()
+
+        def answer() -> None:
+            found = estimators.bound(asked)
+            self.process.act(lambda: later.set(found))
+
+        self.process.host.timeline.after(estimators.delay_ms(tuple(asked)), answer)
         return await later
 
     def end(self) -> None:

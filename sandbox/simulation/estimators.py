@@ -14,10 +14,12 @@ import msgspec
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
+from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Node
 from sandbox.simulation.objects import Obj
+from sandbox.simulation.pods import Owner
 from sandbox.simulation.templates import Request, pod_sets, pod_template, request_of
 
 MOST_COPIES = 1_000
@@ -79,6 +81,18 @@ class Estimators:
         """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there."""
         self.asked += 1
         return tuple(self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
+
+    def bound(self, asked: Mapping[str, Sequence[WorkloadReference]]) -> dict[str, tuple[int | None, ...]]:
+        """By cluster that answers, how many pods of each workload have nodes there."""
+        found: dict[str, tuple[int | None, ...]] = {}
+        for cluster, workloads in asked.items():
+            failing = self.failing.get(cluster)
+            if self._free(cluster) is not None and (failing is None or failing.frozen is None):
+                owners = self._members[cluster].owners
+                found[cluster] = tuple(
+                    _bound(owners.get(f"{one.kind}/{one.namespace}/{one.name}")) for one in workloads
+                )
+        return found
 
     def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
         free = self._free(cluster)
@@ -160,6 +174,12 @@ class Estimators:
                 copy.free = dict(failing.frozen.get(node.name, node.allocatable))
             nodes.append(copy)
         return nodes
+
+
+def _bound(owner: Owner | None) -> int:
+    if owner is None:
+        return 0
+    return sum(pod.node is not None for pod in owner.pods)
 
 
 def copies_that_fit(pods: Sequence[Pods], nodes: list[Node], most: int) -> int:

@@ -122,7 +122,7 @@ class SubmitLine(Line):
     skip: bool = False
     hangs: bool = False
     tries: int | None = None
-    starts_when: Literal["Placed", "Ready"] = "Placed"
+    starts_when: Literal["Placed", "Bound", "Ready"] = "Placed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.objects import Obj, at, from_rfc3339
-from sandbox.simulation.story import SubmitLine
+from sandbox.simulation.story import FaultLine, SubmitLine
 from tests.simulation.accounts import (
     REQUEUE,
     asked,
@@ -212,9 +212,18 @@ class Quiet(Known):
                 continue
             if never and line.starts_when == "Ready":
                 self._break("quota is for what runs", key, "its pods never became ready")
+            if line.starts_when == "Bound" and self._can_be_counted(record) and self._is_stuck(binding):
+                self._break("quota is for what runs", key, "its pods found no nodes")
             is_starting = states[key].startswith("Starting: ") or not (never and is_whole(binding))
             if not is_starting or "do not run" not in states[key]:
                 self._break("what does not run is told", key, states[key])
+
+    def _can_be_counted(self, record: Obj) -> bool:
+        """Whether its pods could be counted all the time, by whoever released it."""
+        story = self.world.story
+        away = ("estimator", "cluster", "kill", "pause", "api_away", "clock", "watch")
+        is_calm = not any(fault.kind.startswith(away) for fault in story.of(FaultLine))
+        return story.estimators and is_calm and not record.get("grown")
 
     def _is_stuck(self, binding: Obj) -> bool:
         """Whether some cluster has no node for a pod of it."""

@@ -233,7 +233,7 @@ class TestAdmitted:
 
     def test_without_replicas_there_is_nothing_to_place(self) -> None:
         of = record(0)
-        assert state(binding(replicas=0, held=False, record=of)) == Admitted(of, Placed())
+        assert state(binding(replicas=0, held=False, record=of)) == Admitted(of, Placed(unbound=0))
 
     def test_karmada_took_it_off_its_clusters(self) -> None:
         status = scheduled("False", "NoClusterFit", ADMITTED_MS + 3_600_000)

@@ -4,15 +4,16 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
+from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
@@ -54,13 +55,32 @@ class Canned:
             ]
         ).SerializeToString()
 
+    async def bound(self, data: bytes, context: "Context") -> bytes:
+        """One pod of each workload, but for those of a kind that nobody knows."""
+        if self.fails is not None:
+            await context.abort(self.fails, "so it was scripted")
+        if self.garbage:
+            return self.garbage
+        return pb.BoundResponse(
+            clusters=[
+                pb.ClusterBound(
+                    cluster=of.cluster,
+                    workloads=[pb.WorkloadPods(known=one.kind == "Job", bound=1) for one in of.workloads],
+                )
+                if of.cluster in self.fits
+                else pb.ClusterBound(cluster=of.cluster, doubt="not read yet")
+                for of in pb.BoundRequest.FromString(data).clusters
+            ]
+        ).SerializeToString()
+
 
 @asynccontextmanager
 async def serving(
     estimator: Canned, credentials: grpc.ServerCredentials | None = None
 ) -> AsyncIterator[Canned]:
     server = grpc.aio.server()
-    handlers = {"Place": grpc.unary_unary_rpc_method_handler(estimator.place)}
+    methods = {"Place": estimator.place, "Bound": estimator.bound}
+    handlers = {rpc: grpc.unary_unary_rpc_method_handler(method) for rpc, method in methods.items()}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     if credentials is None:
         port = server.add_insecure_port("127.0.0.1:0")
@@ -95,6 +115,33 @@ def test_a_cluster_with_something_on_its_way_is_asked_with_it() -> None:
                 await estimators.place(["m1", "m2"], GANG, {"m2": [GANG, GANG]})
             burdens = {tuple(request.clusters): len(request.assumed) for request in one.asked}
             assert burdens == {("m1",): 0, ("m2",): 2}
+
+    asyncio.run(scenario())
+
+
+JOB = WorkloadReference("batch/v1", "Job", "team", "train")
+SWARM = WorkloadReference("example.com/v1", "Swarm", "team", "bees")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        ({}, {"m1": (1, None), "m2": (1,)}),
+        # An older one does not know the question.
+        ({"fails": grpc.StatusCode.UNIMPLEMENTED}, {}),
+        ({"garbage": b"\xff"}, {}),
+        ({"fits": {"m2": 0}}, {"m2": (1,)}),
+    ],
+)
+def test_pods_are_counted_where_somebody_can(
+    trouble: dict[str, Any], expected: dict[str, tuple[int | None, ...]]
+) -> None:
+    async def scenario() -> None:
+        async with serving(replace(Canned({"m1": 0, "m2": 0}), **trouble)) as one:
+            settings = EstimatorSettings({"m1": one.address, "m2": one.address})
+            async with Estimators(settings) as estimators:
+                counted = await estimators.bound({"m1": [JOB, SWARM], "m2": [JOB], "unknown": [JOB]})
+            assert counted == expected
 
     asyncio.run(scenario())
 

@@ -1,0 +1,32 @@
+"""Bound: how many pods of what is placed have nodes, as the estimators of its clusters count them. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.progress import pods_at
+
+Counts = Mapping[str, int | None]
+"""By cluster, how many pods of a workload are bound there; None where its estimator cannot tell them by it. A
+cluster that is left out has not said anything yet.
+"""
+
+NOT_COUNTED: Final[Counts] = {}
+
+
+def lacking_nodes(binding: Binding, counts: Counts) -> int | None:
+    """How many pods of what is placed have no node; None where that is not known yet.
+
+    Those that have ended had one. Of a kind whose pods cannot be told none are lacking.
+    """
+    ended, lacking = dict(binding.progress.ended), 0
+    for share in binding.placed:
+        pods = pods_at(binding.demand, share)
+        if not pods or share.cluster in binding.finished:
+            continue
+        if share.cluster not in counts:
+            return None
+        bound = counts[share.cluster]
+        if bound is not None:
+            lacking += max(0, pods - bound - ended.get(share.cluster, 0))
+    return lacking

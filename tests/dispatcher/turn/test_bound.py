@@ -1,0 +1,102 @@
+"""Started means bound, where a class says so: what finds no nodes in time is stopped."""
+
+import pytest
+
+from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.turn.events import Counted
+from queue_dispatcher.turn.outcomes import hear
+from tests.dispatcher.scenarios.objects import service_class
+from tests.dispatcher.turn.builders import Plane
+
+CLASS = "fairway.dev/class"
+
+
+def plane(starts_when: str = "Bound") -> Plane:
+    made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 9, "m2": 9})
+    made.feed(SERVICE_CLASSES, service_class("gangs", startTimeout="100s", startsWhen=starts_when))
+    made.submit("x", replicas=4, said={CLASS: "gangs"})
+    made.turn()
+    # Karmada confirms.
+    made.place("x", m1=4)
+    made.turn()
+    return made
+
+
+def count(made: Plane, bound: int | None, cluster: str = "m1") -> None:
+    hear(made.state, Counted(cluster, {"x": bound}), made.now)
+    made.turn()
+
+
+@pytest.mark.parametrize(
+    ("counted", "starts_when", "stopped"),
+    [
+        ([0], "Bound", True),
+        ([3], "Bound", True),
+        ([3, 4], "Bound", False),
+        # One that lost its node later is for its cluster to mend.
+        ([4, 2], "Bound", False),
+        # Nobody counts, or nobody can.
+        ([], "Bound", False),
+        ([None], "Bound", False),
+        ([0], "Placed", False),
+    ],
+)
+def test_what_finds_no_nodes_is_stopped(counted: list[int | None], starts_when: str, stopped: bool) -> None:
+    made = plane(starts_when)
+    for bound in counted:
+        count(made, bound)
+    made.passes(99)
+    assert not made.is_held("x")
+    made.passes(2)
+    assert made.is_held("x") is stopped
+    assert list(made.clusters("x")) == ([] if stopped else ["m1:4"])
+    assert made.charged() == (0 if stopped else 4)
+    if stopped:
+        again = made.requeue("x")
+        assert again is not None
+        assert again["reason"] == f"{4 - (counted[0] or 0)} of its pods found no node within 100 s"
+        made.passes(61)
+        assert not made.is_held("x")
+
+
+def test_pods_that_have_ended_had_nodes() -> None:
+    made = plane()
+    made.report("x", m1={"succeeded": 3, "active": 1})
+    count(made, 1)
+    made.passes(200)
+    assert not made.is_held("x")
+
+
+def test_a_count_of_where_it_is_not_says_nothing() -> None:
+    made = plane()
+    count(made, 4, "m2")
+    assert not made.entry("x").counts
+    count(made, 2)
+    made.passes(101)
+    assert made.is_held("x")
+
+
+def test_counts_of_the_try_before_say_nothing() -> None:
+    made = plane()
+    count(made, 3)
+    made.passes(101)
+    assert made.is_held("x")
+    made.passes(61)
+    assert not made.is_held("x")
+    assert not made.entry("x").counts
+    count(made, 4)
+    made.passes(300)
+    assert not made.is_held("x")
+
+
+@pytest.mark.parametrize(("runs_for_s", "stopped"), [(10, True), (1_000, False)])
+def test_who_takes_over_stops_nothing_that_has_had_its_time(runs_for_s: int, stopped: bool) -> None:
+    """A pod that has lost its node looks to him like one that never had any."""
+    made = plane()
+    count(made, 4)
+    made.passes(runs_for_s)
+    made.restart()
+    made.turn()
+    count(made, 3)
+    made.passes(150)
+    assert made.is_held("x") is stopped
