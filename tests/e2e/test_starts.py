@@ -9,14 +9,14 @@ from fairway.names import SERVICE_CLASS
 from tests.e2e.breaking import beside
 from tests.e2e.installation import MANIFESTS
 from tests.e2e.kubectl import kubectl
-from tests.e2e.objects import FAIRWAY, WORK
+from tests.e2e.objects import FAIRWAY, POLICIES, WORK, Obj
 from tests.e2e.plane import Plane
 from tests.e2e.tenant import Tenant
 from tests.e2e.watching import eventually
-from tests.e2e.workloads import Workload, aggregated, deployment, job, labelled, service_class
+from tests.e2e.workloads import Workload, aggregated, deployment, job, labelled, service_class, whole
 
 BOTH = aggregated("a", "b")
-READY = "e2e-ready"
+READY, BOUND = "e2e-ready", "e2e-bound"
 _READINESS = MANIFESTS / "karmada" / "optional" / "job-readiness.yaml"
 
 
@@ -68,6 +68,47 @@ async def test_what_never_runs_is_stopped_and_tried_again(tenant: Tenant, worklo
         await tenant.told_to_be(hangs, "Placed")
     assert tenant.admissions(key) == 2
     assert tenant.most_charged() == 2
+
+
+async def test_half_a_gang_is_stopped_and_becomes_whole_once_it_can(tenant: Tenant) -> None:
+    """A policy of its owner's pins all of its pods to one node, which no estimator knows."""
+    plane, bindings = tenant.plane, tenant.plane.karmada.bindings
+    await tenant.quota(16)
+    promised = service_class(BOUND, startsWhen="Bound", startTimeout="10s", requeue={"backoffBase": "1s"})
+    gang = labelled(job("gang", 2, 8, gang=True), {SERVICE_CLASS: BOUND})
+    pinned: Obj = {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": {"name": "pinned", "namespace": tenant.namespace},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "batch/v1", "kind": "Job", "name": gang.name}],
+            "overrideRules": [
+                {
+                    "overriders": {
+                        "plaintext": [
+                            {
+                                "path": "/spec/template/spec/nodeSelector",
+                                "operator": "add",
+                                "value": {"kubernetes.io/hostname": "a1"},
+                            }
+                        ]
+                    }
+                }
+            ],
+        },
+    }
+    policies = f"{POLICIES}/namespaces/{tenant.namespace}/overridepolicies"
+    async with beside(plane.karmada.client, f"{FAIRWAY}/serviceclasses", promised):
+        async with beside(plane.karmada.client, policies, pinned):
+            key = await tenant.submit(gang, whole("a", "b"))
+            assert await tenant.placed(key) == {"a": 2}
+            await tenant.running(gang, 1)
+            await tenant.told_to_be(gang, "Starting")
+            await bindings.until_of(key, lambda binding: binding.is_held and not binding.is_placed, "stopped")
+            await plane.changes.until(lambda: not is_left(tenant, gang), "its pods gone")
+        await tenant.running(gang, 2)
+        await tenant.told_to_be(gang, "Placed")
+    assert tenant.admissions(key) >= 2
 
 
 async def test_jobs_are_taken_at_their_word_where_karmada_does_not_say_what_runs(tenant: Tenant) -> None:
