@@ -286,10 +286,14 @@ def _nowhere(missing: Sequence[str], evicting: Sequence[str]) -> Reason:
 
 
 def _wherever(options: Iterable[Alternative]) -> Sequence[Alternative]:
-    """Those alternatives that may go anywhere: the members of a group are charged together, and each goes
-    somewhere else.
+    """As Karmada would be left to choose, whatever is charged: the members of a group are charged together,
+    and each goes somewhere else.
     """
-    return [option for option in options if option.clusters is None]
+    return [_unbound(option) for option in options if option.clusters is None or option.is_any]
+
+
+def _unbound(one: Alternative) -> Alternative:
+    return replace(one, clusters=None, places=tuple(map(_unbound, one.places)))
 
 
 def _times(one: Alternative, times: int, of: int = 1) -> Alternative:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.estimates.estimates import Answered
 from queue_dispatcher.turn.outcomes import hear
@@ -198,3 +199,60 @@ def test_where_no_estimator_answers_karmada_chooses_among_all_flavors() -> None:
     assert made.released() == ["x"]
     assert where(made, "x") == []
     assert (made.record("x") or {})["flavors"] == {"nvidia.com/gpu": ["m1", "m2"]}
+
+
+GROUP = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+
+
+@pytest.mark.parametrize(
+    "quotas",
+    [{"m1": 9, "m2": 9}, {"m1": 9}, {"m1": 9, "m2": 1}],
+    ids=["a cluster in none", "clusters in none", "a flavor too small for it"],
+)
+def test_a_group_goes_where_its_flavors_are(quotas: dict[str, int]) -> None:
+    made = Plane({**TWO, "m3": 100}, rooms={"m1": 9, "m2": 8, "m3": 7})
+    made.queue("main", quotas)
+    for name in ("a", "b"):
+        made.submit(name, replicas=2, said=GROUP)
+    made.turn()
+    assert [where(made, name) for name in ("a", "b")] == [["m1:2"], ["m1:2"]]
+
+
+def test_members_of_a_group_go_to_flavors_that_have_no_cluster_in_common() -> None:
+    made = plane(m1=9, m2=9)
+    for name, of in (("m1", "big"), ("m2", "small")):
+        made.feed(RESOURCE_FLAVORS, objects.flavor(name, name, nodeLabels={"pool": of}))
+    for name, of in (("a", "big"), ("b", "small")):
+        claim = {"nodeSelector": {"pool": of}}
+        requirements = {"resourceRequest": {"nvidia.com/gpu": "1"}, "nodeClaim": claim}
+        made.submit(name, said=GROUP, more={"replicaRequirements": requirements})
+    made.turn()
+    assert [where(made, name) for name in ("a", "b")] == [["m1:1"], ["m2:1"]]
+
+
+PARTS = [
+    # By resource, its flavors with their clusters and quotas, in the queue's order; why it waits.
+    ([("nvidia.com/gpu", {"m1": 9}), ("cpu", {"m2": 9})], ""),
+    ([("cpu", {"c1": 1, "c2": 9}), ("nvidia.com/gpu", {"m1": 9})], "could ever take all of it"),
+]
+
+
+@pytest.mark.parametrize(("groups", "why"), PARTS, ids=["by clusters", "by size"])
+def test_its_parts_have_flavors_that_have_no_cluster_in_common(
+    groups: list[tuple[str, dict[str, int]]], why: str
+) -> None:
+    made = plane(m1=9, m2=9)
+    for flavor, cluster in (("c1", "m1"), ("c2", "m2")):
+        made.feed(RESOURCE_FLAVORS, objects.flavor(flavor, cluster))
+    queue = objects.cluster_queue("main", {})
+    queue["spec"]["resourceGroups"] = [
+        objects.cluster_queue("main", quotas, resource=resource)["spec"]["resourceGroups"][0]
+        for resource, quotas in groups
+    ]
+    made.feed(CLUSTER_QUEUES, queue)
+    requests = {"nvidia.com/gpu": "1", "cpu": "2"}
+    made.submit("x", more={"replicaRequirements": {"resourceRequest": requests}})
+    made.turn()
+    assert made.is_held("x") is bool(why)
+    told = made.reason("x")
+    assert why in (told.text if told is not None else "")
