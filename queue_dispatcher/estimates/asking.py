@@ -163,9 +163,13 @@ class Asking:
         asked.verdicts.append(verdict)
         if verdict.fits <= 0 or len(asked.verdicts) == len(asked.questions):
             return self._answered(asked, ())
-        # Of a group, the next is asked about beside those before.
-        for cluster, gang in _taking(question, rooms):
+        # Of a group, the next is asked about beside those before; so those can go nowhere else.
+        taking = tuple(_taking(question, rooms))
+        for cluster, gang in taking:
             asked.assumed.setdefault(cluster, []).append(gang)
+        if verdict.rooms is not None:
+            goes = tuple((cluster, gang.copies if question.adds_up else 1) for cluster, gang in taking)
+            asked.verdicts[-1] = replace(verdict, rooms=goes)
         asked.plan = None
         return None
 

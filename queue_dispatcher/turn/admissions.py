@@ -97,11 +97,14 @@ def _choices(
         if binding.placement is None or (len(binding.placement.groups) > 1 and binding.scheduled is not None):
             # Karmada goes on with the term of affinity that it tried last, wherever that is.
             return {}
-        preferred = _preferred(alternative, fleet.reaches, fleet.tiers(binding.placement))
-        made = choice(binding.placement, binding.demand, said, preferred)
+        tiers = fleet.tiers(binding.placement)
+        if verdict is not said:
+            # It can only go where those after it were told, which is to no cluster that it overflows to.
+            tiers = tiers[:1]
+        made = choice(binding.placement, binding.demand, said, _preferred(alternative, fleet.reaches, tiers))
         if made is None:
             return {}
-        chosen[uid] = made
+        chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
 
 
