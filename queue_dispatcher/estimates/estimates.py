@@ -103,7 +103,8 @@ class Estimates:
         self._wait_ms = int(wait_s * 1000)
         # The questions that are being asked, and where room has appeared since.
         self._open: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
-        self._unanswered_ms: dict[str, int] = {}
+        # By workload, since when nobody knows an answer about it, and which questions that are.
+        self._unanswered: dict[str, tuple[int, frozenset[str]]] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
         self._reported_ms = 0.0
@@ -137,9 +138,9 @@ class Estimates:
         if event.rooms:
             self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
-            return self._unanswered(event, elapsed_ms)
-        self._unanswered_ms.pop(_workload_of(probe), None)
+            return self._nobody_knows(event, elapsed_ms)
         verdict = replace(_together(event.verdicts), pods=event.probing.pods)
+        self._known(probe, fits=verdict.fits > 0)
         since = self.verdicts.releases if event.releases is None else event.releases
         self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
         return "fits" if verdict.fits > 0 else "waits"
@@ -258,16 +259,26 @@ class Estimates:
             return ()
         return (f"{count} released before and not placed yet are counted as if they went there",)
 
-    def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
+    def _known(self, probe: str, *, fits: bool) -> None:
+        """The question has an answer; what may go elsewhere waits on while nobody knows about that."""
+        workload = _workload_of(probe)
+        since_ms, probes = self._unanswered.pop(workload, (0, frozenset[str]()))
+        if not fits and (left := probes - {probe}):
+            self._unanswered[workload] = (since_ms, left)
+
+    def _nobody_knows(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters
-        since_ms = self._unanswered_ms.setdefault(_workload_of(probe), elapsed_ms)
+        workload = _workload_of(probe)
+        since_ms, probes = self._unanswered.get(workload, (elapsed_ms, frozenset[str]()))
+        self._unanswered[workload] = (since_ms, probes | {probe})
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
-        if left_ms <= 0:
+        if left_ms <= 0 and probe == workload:
             verdict = Verdict(1, clusters, pods=event.probing.pods)
             self.verdicts.put(probe, verdict, clusters, elapsed_ms)
             return "without"
         why = "; ".join(event.unknown[:2])
-        told = f"whether it fits is not known ({why}); goes without in {left_ms // 1000} s"
+        # Only to anywhere it goes without: here that is as good as a refusal, and holds as one.
+        told = f"whether it fits is not known ({why}); goes without in {max(0, left_ms) // 1000} s"
         verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
         self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"
