@@ -28,6 +28,7 @@ SETTLES_MS = 15_000
 LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
+_NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +180,13 @@ class Estimates:
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
         ``places``: by uid, where to, and ``taken``: as of `Verdicts.admitted`; empty where Karmada chooses.
+        What says where is on its way there until it is placed or called off, however long the write takes.
         """
         self.verdicts.admitted(probe, taken if places else None)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = _gangs(question, name, places.get(uid, anywhere))
-            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, until_ms)
+            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
 
     def placed(self, uid: str, places: Sequence[Placed], elapsed_ms: int) -> None:
         """It is placed; soon its pods show."""

@@ -16,12 +16,13 @@ from queue_dispatcher.workloads.placement import Division, Placement
 @dataclass(frozen=True, slots=True)
 class Choice:
     """``places``: as they are to stand in the binding. ``taken``: of each cluster, in units of the verdict's
-    ``rooms``. ``reason``: why there.
+    ``rooms``. ``reason``: why there. ``placement``: the policy that it follows.
     """
 
     places: tuple[Placed, ...]
     taken: Mapping[str, int]
     reason: str
+    placement: Placement
 
 
 def choice(
@@ -44,7 +45,7 @@ def choice(
     is_by_room = divides and placement.division is Division.DYNAMIC and placement.max_clusters != 1
     if whole is not None and not is_by_room:
         share = Placed(whole, 0 if demand.is_set else demand.replicas)
-        return Choice((share,), {whole: verdict.per}, _why(rooms[whole], verdict.per, len(order)))
+        return Choice((share,), {whole: verdict.per}, _why(rooms[whole], verdict.per, len(order)), placement)
     if not divides or verdict.per != demand.replicas:
         return None
     most = placement.max_clusters or len(order)
@@ -54,7 +55,7 @@ def choice(
     if taken is None:
         return None
     places = tuple(Placed(cluster, taken[cluster]) for cluster in sorted(taken))
-    return Choice(places, taken, f"{len(taken)} clusters have room for all of it together")
+    return Choice(places, taken, f"{len(taken)} clusters have room for all of it together", placement)
 
 
 def _why(room: int, per: int, fitting: int) -> str:

@@ -1,5 +1,7 @@
 """Releases that state where to: what they say, what they take no part in, and what comes in between."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
@@ -7,11 +9,14 @@ from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.turn import MAX_PREPLACED, turn
 from queue_dispatcher.turn.window import START
+from queue_dispatcher.turn.writes import Write
+from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj
 from tests.dispatcher.turn.builders import Plane
 
 TWO = {"m1": 100, "m2": 100}
+GROUP = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
 
 
 def plane(**rooms: int) -> Plane:
@@ -81,18 +86,79 @@ def test_only_so_many_are_on_their_way_to_the_api_server() -> None:
     assert [why.kind for why in waits] == ["ReleaseWindowFull"] * 5
 
 
+def decided(made: Plane) -> Sequence[Write]:
+    """The releases that are decided next, none of which is written yet."""
+    while True:
+        turned = turn(made.state, (), made.now)
+        if turned.writes:
+            return turned.writes
+        assert turned.probings
+        for probing in turned.probings:
+            made.answer(probing)
+
+
+def bar(made: Plane, cluster: str) -> None:
+    barred = objects.cluster(cluster, 100)
+    barred["spec"]["taints"] = [{"key": "example.com/barred", "effect": "NoSchedule"}]
+    made.feed(CLUSTERS, barred)
+
+
 def test_a_cluster_that_is_barred_before_the_write_is_not_written_and_another_is() -> None:
     made = plane(m1=9, m2=5)
     made.submit("x")
-    for probing in turn(made.state, (), made.now).probings:
-        made.answer(probing)
-    (write,) = turn(made.state, (), made.now).writes
-    barred = objects.cluster("m1", 100)
-    barred["spec"]["taints"] = [{"key": "example.com/barred", "effect": "NoSchedule"}]
-    made.feed(CLUSTERS, barred)
+    (write,) = decided(made)
+    bar(made, "m1")
     made.write(write)
+    assert made.is_held("x")
     made.turn()
     assert where(made, "x") == ["m2:1"]
+
+
+def test_a_group_is_not_begun_once_a_cluster_of_any_of_it_is_barred() -> None:
+    made = Plane(TWO, rooms={"m1": 9, "m2": 5})
+    made.submit("a", said=GROUP, clusters=("m1",))
+    made.submit("b", said=GROUP, clusters=("m2",))
+    writes = decided(made)
+    bar(made, "m2")
+    for write in writes:
+        made.write(write)
+    made.cache.settle()
+    assert made.released() == []
+    assert made.charged() == 0
+
+
+POLICIES: list[tuple[str, Obj]] = [
+    ("by weights", {"replicaScheduling": {"replicaDivisionPreference": "Weighted"}}),
+    ("in one", {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]}),
+    ("in two at least", {"spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2}]}),
+    ("by region", {"spreadConstraints": [{"spreadByField": "region", "minGroups": 1}]}),
+    ("elsewhere", {"clusterAffinity": {"clusterNames": ["m2"]}}),
+]
+
+
+@pytest.mark.parametrize("policy", [row[1] for row in POLICIES], ids=[row[0] for row in POLICIES])
+def test_what_another_policy_was_to_say_is_not_written(policy: Obj) -> None:
+    made = plane(m1=3, m2=2)
+    made.submit("x", replicas=4)
+    (write,) = decided(made)
+    made.edit("x", lambda obj: obj.update(merge_patch(obj, {"spec": {"placement": policy}})))
+    made.write(write)
+    made.cache.settle()
+    assert made.is_held("x")
+    assert made.charged() == 0
+
+
+def test_what_is_being_written_is_on_its_way_however_long_that_takes() -> None:
+    made = plane(m1=4)
+    made.submit("x", replicas=4)
+    (write,) = decided(made)
+    made.elapsed_ms += 300_000
+    turn(made.state, (), made.now)
+    assert made.state.estimates is not None
+    assert made.state.estimates.assumed(made.elapsed_ms).keys() == {"m1"}
+    made.write(write)
+    made.passes(60)
+    assert not made.state.estimates.assumed(made.elapsed_ms)
 
 
 FLAVORS = [
@@ -133,10 +199,9 @@ def test_the_flavor_chooses_the_cluster(
 @pytest.mark.parametrize("is_one", [False, True])
 def test_a_group_goes_where_each_was_proven(is_one: bool) -> None:
     made = plane(m1=2, m2=3)
-    said = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
     more = in_one() if is_one else {}
     for name in ("a", "b"):
-        made.submit(name, replicas=2, said=said, more=more)
+        made.submit(name, replicas=2, said=GROUP, more=more)
     made.turn()
     assert made.released() == ["a", "b"]
     assert all(where(made, name) for name in ("a", "b"))
@@ -144,9 +209,8 @@ def test_a_group_goes_where_each_was_proven(is_one: bool) -> None:
 
 def test_a_group_of_which_karmada_has_to_place_one_is_its_own_to_place() -> None:
     made = plane(m1=9, m2=9)
-    said = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
-    made.submit("a", said=said)
-    made.submit("b", said=said, duplicated=True)
+    made.submit("a", said=GROUP)
+    made.submit("b", said=GROUP, duplicated=True)
     made.turn()
     assert made.released() == ["a", "b"]
     assert where(made, "a") == where(made, "b") == []
@@ -215,9 +279,6 @@ def test_where_no_estimator_answers_karmada_chooses_among_all_flavors(
     assert (made.record("x") or {})["flavors"] == {
         "nvidia.com/gpu": [f"m{number}" for number in range(flavors)]
     }
-
-
-GROUP = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
 
 
 @pytest.mark.parametrize(
