@@ -253,13 +253,15 @@ class _Cycle:
         if not fit.is_known:
             self._pass_over(queue, item, fit.alternative, contest.is_scarce)
             return
-        if self._tokens[item.shape.is_preplaced] <= 0:
+        says_where = self._says_where(item, fit.alternative)
+        self._kinds.add(says_where)
+        if self._tokens[says_where] <= 0:
             self._held_back.add(item.id)
             full = release_window_full(self._in_flight)
             self._set_aside(queue, full, fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
-        self._tokens[item.shape.is_preplaced] -= len(item.members)
+        self._tokens[says_where] -= len(item.members)
         self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))
@@ -267,6 +269,11 @@ class _Cycle:
         key = queue.key
         if queue.move_up():
             self._outcome.whole.add(key)
+
+    def _says_where(self, item: Item, alternative: Alternative) -> bool:
+        """Whether its release says where to: of what could, that is left to Karmada of which nobody knows."""
+        verdict = self._headroom.verdicts.get(probe_of(item.shape, alternative))
+        return item.shape.is_preplaced and verdict is not None and verdict.says_where
 
     def _pass_over(self, queue: QueueHead, item: Item, alternative: Alternative, is_scarce: bool) -> None:
         """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""

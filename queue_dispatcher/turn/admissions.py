@@ -17,6 +17,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
+from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.turn.duties import begin
 from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
@@ -68,11 +69,8 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
     probe = probe_of(item.shape, action.alternative)
-    chosen = _choices(state, item, probe, split, now)
-    if not chosen and action.alternative.clusters is not None and not action.alternative.is_any:
-        # What is left of the room there is not enough, and elsewhere it is not charged: it is asked anew.
-        if state.estimates is not None:
-            state.estimates.verdicts.drop(probe)
+    chosen = _choices(state, action, probe, split, now)
+    if chosen is None:
         return []
     admission = Admission(item, records, chosen)
     tell_released(state, item, probe, chosen, now)
@@ -82,28 +80,54 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
 
 
 def _choices(
-    state: TurnState, item: Item, probe: str, split: Sequence[Alternative], now: Moment
-) -> dict[str, Choice]:
-    """By member, where its release says that it goes; empty where that is left to Karmada."""
+    state: TurnState, action: Admit, probe: str, split: Sequence[Alternative], now: Moment
+) -> dict[str, Choice] | None:
+    """By member, where its release says that it goes; empty where that is left to Karmada.
+
+    None where what is left of an answer says nothing any more, or Karmada is to choose and has enough to do:
+    it is not released, but decided on anew.
+    """
+    item, alternative = action.item, action.alternative
     if state.estimates is None or not item.shape.is_preplaced:
         return {}
-    verdict = state.estimates.verdicts.get(probe, now.elapsed_ms)
-    verdicts = (verdict.members or (verdict,)) if verdict is not None else ()
-    if len(verdicts) != len(item.members):
+    verdicts = state.estimates.verdicts
+    verdict = verdicts.get(probe, now.elapsed_ms)
+    if verdict is None or verdict.fits <= 0:
+        return None
+    if not verdict.says_where:
         return {}
+    chosen = _chosen(state.cache, item, verdict, split)
+    if chosen is not None:
+        return chosen
+    answer = verdicts.answer(probe)
+    if answer is not None and _chosen(state.cache, item, answer, split) is not None:
+        verdicts.drop(probe)
+        return None
+    verdicts.says_nowhere(probe)
+    may_choose = alternative.clusters is None or alternative.is_any
+    has_token = state.window.tokens(len(state.cache.running.in_flight), now.elapsed_ms) > 0
+    return {} if may_choose and has_token else None
+
+
+def _chosen(
+    cache: Cache, item: Item, verdict: Verdict, split: Sequence[Alternative]
+) -> dict[str, Choice] | None:
+    verdicts = verdict.members or (verdict,)
+    if len(verdicts) != len(item.members):
+        return None
     chosen: dict[str, Choice] = {}
     for uid, alternative, said in zip(item.members, split, verdicts, strict=True):
-        binding, fleet = state.cache.entries[uid].binding, state.cache.fleet
-        if binding.placement is None or (len(binding.placement.groups) > 1 and binding.scheduled is not None):
-            # Karmada goes on with the term of affinity that it tried last, wherever that is.
-            return {}
-        tiers = fleet.tiers(binding.placement)
+        binding = cache.entries[uid].binding
+        if binding.placement is None:
+            return None
+        tiers = cache.fleet.tiers(binding.placement)
         if verdict is not said:
             # It can only go where those after it were told, which is to no cluster that it overflows to.
             tiers = tiers[:1]
-        made = choice(binding.placement, binding.demand, said, _preferred(alternative, fleet.reaches, tiers))
+        preferred = _preferred(alternative, cache.fleet.reaches, tiers)
+        made = choice(binding.placement, binding.demand, said, preferred)
         if made is None:
-            return {}
+            return None
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
 

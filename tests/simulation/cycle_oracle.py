@@ -107,7 +107,7 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            self._tokens[item.shape.is_preplaced] -= self._play(root, now.queue, item)
+            self._tokens[self._says_where(item)] -= self._play(root, now.queue, item)
             due[root] = now
 
     def block(self) -> None:
@@ -139,7 +139,8 @@ class Oracle:
             self._set_aside(root, queue, item)
             self._inquired.append(item)
             return 0
-        if self._tokens[item.shape.is_preplaced] <= 0:
+        self._kinds.add(self._says_where(item))
+        if self._tokens[self._says_where(item)] <= 0:
             self._set_aside(root, queue, item)
             self._held_back.append(item)
             return 0
@@ -163,6 +164,10 @@ class Oracle:
             begun[above] = max(begun.get(above, 0), tags.get(name, 0))
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
+
+    def _says_where(self, item: Item) -> bool:
+        verdict = self.snapshot.verdicts.get(item.shape.probe)
+        return item.shape.is_preplaced and verdict is not None and verdict.says_where
 
     def _set_aside(self, root: str, queue: str, item: Item) -> None:
         """It keeps its place: all others have to leave what it would be charged, or those in its queue."""

@@ -333,3 +333,50 @@ def test_its_parts_have_flavors_that_have_no_cluster_in_common(
     assert made.is_held("x") is bool(why)
     told = made.reason("x")
     assert why in (told.text if told is not None else "")
+
+
+def in_two() -> Obj:
+    placement = objects.binding("any")["spec"]["placement"]
+    spread = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 2}]
+    return {"placement": {**placement, "spreadConstraints": spread}}
+
+
+def test_where_more_clusters_have_room_than_it_may_have_the_next_flavor_is_tried() -> None:
+    made = Plane(dict.fromkeys(("m1", "m2", "m3", "m4"), 100), rooms={"m1": 2, "m2": 2, "m3": 2, "m4": 9})
+    made.feed(RESOURCE_FLAVORS, objects.flavor("old", "m1", "m2", "m3"))
+    made.feed(RESOURCE_FLAVORS, objects.flavor("new", "m4"))
+    made.queue("main", {"old": 100, "new": 100})
+    made.submit("x", replicas=6, more=in_two())
+    made.passes(2)
+    assert where(made, "x") == ["m4:6"]
+    assert len(made.asked) == 2
+
+
+LEFT = [
+    # Room for what may go to two clusters at most, and those of which nobody knows.
+    ("nobody knows where", {}, ("m1", "m2")),
+    ("together it is enough, but not in two", {"m0": 2, "m1": 2, "m2": 2}, ()),
+]
+
+
+@pytest.mark.parametrize(("rooms", "silent"), [row[1:] for row in LEFT], ids=[row[0] for row in LEFT])
+def test_what_goes_to_karmada_after_all_takes_part_in_its_window(
+    rooms: dict[str, int], silent: tuple[str, ...]
+) -> None:
+    made = Plane(dict.fromkeys(("m0", "m1", "m2", "m3"), 1000), rooms={**rooms, "m3": 100})
+    made.silent = silent
+    more = in_two()
+    more["placement"]["clusterAffinity"] = {"clusterNames": ["m0", "m1", "m2"]}
+    for number in range(3 * START):
+        made.submit(f"a{number}", replicas=6, more=more)
+    made.passes(250)
+    # Now and then one more, to try whether Karmada is there.
+    assert START <= len(made.released()) <= START + 6
+    assert made.cache.running.in_flight == set(made.released())
+    told = made.reason(f"a{3 * START - 1}")
+    assert told is not None
+    assert told.kind in ("ReleaseWindowFull", "WaitingForEstimate")
+    for number in range(START):
+        made.submit(f"b{number}", clusters=("m3",))
+    made.passes(5)
+    assert [where(made, f"b{number}") for number in range(START)] == [["m3:1"]] * START
