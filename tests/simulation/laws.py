@@ -21,6 +21,7 @@ from tests.simulation.accounts import (
 from tests.simulation.quiet import Quiet
 
 _OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
+_APPLIED = "policy.karmada.io/applied-placement"
 _STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _AT_LEAST_MS = 2_000
@@ -213,6 +214,9 @@ def _outside(before: Obj, after: Obj) -> str:
         if was != now:
             return f"spec.{name}"
     was, now = dict(before["metadata"]), dict(after["metadata"])
+    if placed(after) and not placed(before):
+        # What is stated is to be looked at, whatever was noted before.
+        was["annotations"] = {k: v for k, v in (was.get("annotations") or {}).items() if k != _APPLIED}
     for one in (was, now):
         one["annotations"] = {k: v for k, v in (one.get("annotations") or {}).items() if k not in _OURS}
         for name in ("resourceVersion", "generation"):

@@ -380,3 +380,14 @@ def test_what_goes_to_karmada_after_all_takes_part_in_its_window(
         made.submit(f"b{number}", clusters=("m3",))
     made.passes(5)
     assert [where(made, f"b{number}") for number in range(START)] == [["m3:1"]] * START
+
+
+def test_what_karmada_placed_before_it_is_to_check_again() -> None:
+    made = plane(m1=9, m2=5)
+    applied = {"policy.karmada.io/applied-placement": "{}"}
+    made.submit("x", annotations=applied)
+    made.submit("k", annotations=applied, duplicated=True)
+    made.turn()
+    assert where(made, "x") == ["m1:1"]
+    assert not applied.keys() & made.bindings["x"]["metadata"]["annotations"].keys()
+    assert applied.keys() <= made.bindings["k"]["metadata"]["annotations"].keys()
