@@ -29,7 +29,13 @@ from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
-from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
+from queue_dispatcher.cycle.reasons import (
+    Reason,
+    queue_stopped,
+    release_window_full,
+    releases_being_written,
+    waiting_for_estimate,
+)
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
@@ -205,8 +211,9 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        if any(self._tokens[kind] <= 0 for kind in self._kinds):
-            self._outcome.full = release_window_full(self._in_flight)
+        used_up = [kind for kind in self._kinds if self._tokens[kind] <= 0]
+        if used_up:
+            self._outcome.full = self._full_of(all(used_up))
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
             self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
         for number, head in enumerate(self._begun):
@@ -257,18 +264,22 @@ class _Cycle:
         self._kinds.add(says_where)
         if self._tokens[says_where] <= 0:
             self._held_back.add(item.id)
-            full = release_window_full(self._in_flight)
-            self._set_aside(queue, full, fit.alternative.charge, contest.is_scarce)
+            self._set_aside(queue, self._full_of(says_where), fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
         self._tokens[says_where] -= len(item.members)
-        self._in_flight += len(item.members)
+        if not says_where:
+            self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))
         self._turns.taken(-queue.rank[0], queue.path, len(item.members))
         key = queue.key
         if queue.move_up():
             self._outcome.whole.add(key)
+
+    def _full_of(self, says_where: bool) -> Reason:
+        """What it waits for that has room, while the tokens of its kind are used up."""
+        return releases_being_written() if says_where else release_window_full(self._in_flight)
 
     def _says_where(self, item: Item, alternative: Alternative) -> bool:
         """Whether its release says where to: of what could, that is left to Karmada of which nobody knows."""

@@ -7,9 +7,11 @@ import pytest
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.estimates.estimates import Probing
+from queue_dispatcher.turn.events import Wrote
+from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.turn import MAX_PREPLACED, turn
 from queue_dispatcher.turn.window import START
-from queue_dispatcher.turn.writes import Write
+from queue_dispatcher.turn.writes import Fate, Write
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj
@@ -84,6 +86,32 @@ def test_only_so_many_are_on_their_way_to_the_api_server() -> None:
     assert not turn(made.state, (), made.now).writes
     waits = [why for name in made.bindings if (why := made.reason(name)) is not None]
     assert [why.kind for why in waits] == ["ReleaseWindowFull"] * 5
+    assert all("karmada-apiserver" in why.text for why in waits)
+
+
+def test_halves_of_groups_that_are_refused_for_ever_keep_none_of_the_others_waiting() -> None:
+    made = Plane(dict.fromkeys(TWO, 1000), rooms=dict.fromkeys(TWO, 1000))
+    for number in range(MAX_PREPLACED + 5):
+        said = {"fairway.dev/group": f"g{number}", "fairway.dev/group-size": "2"}
+        for name in ("first", "second"):
+            made.submit(f"{name}{number}", said=said)
+    for _ in range(10):
+        made.elapsed_ms += 1_000
+        while True:
+            turned = turn(made.state, (), made.now)
+            for write in turned.writes:
+                if write.uid.startswith("first"):
+                    made.write(write)
+                else:
+                    hear(made.state, Wrote(write, Fate.REFUSED, "exceeded quota"), made.now)
+            for probing in turned.probings:
+                made.answer(probing)
+            if not turned.writes and not turned.probings:
+                break
+    assert len(made.released()) == MAX_PREPLACED + 5
+    made.submit("other")
+    made.turn()
+    assert where(made, "other")
 
 
 def decided(made: Plane) -> Sequence[Write]:
