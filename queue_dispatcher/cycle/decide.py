@@ -294,7 +294,7 @@ class _Cycle:
             queue.stop()
             return
         self._asked.add(probe)
-        questions.setdefault(probe, Probe(item, probe, alternative.clusters))
+        questions.setdefault(probe, Probe(item, probe, alternative))
         charge = alternative.charge if self._elsewhere is None else ()
         self._set_aside(queue, self._elsewhere or _ASKING, charge, is_scarce)
 

@@ -35,13 +35,15 @@ _NEVER = 1 << 62
 class Subject:
     """One binding that is asked about: where it may go, and on how many clusters at once.
 
-    ``is_growth``: part of it runs already, and the rest is asked about.
+    ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
+    group, where it would go first.
     """
 
     binding: Binding
     permitted: frozenset[str]
     copies: int
     is_growth: bool = False
+    preferred: Sequence[frozenset[str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

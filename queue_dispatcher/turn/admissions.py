@@ -23,7 +23,7 @@ from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
-from queue_dispatcher.workloads.flavors import Reaches
+from queue_dispatcher.workloads.flavors import preferred_clusters
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
@@ -120,33 +120,12 @@ def _chosen(
         binding = cache.entries[uid].binding
         if binding.placement is None:
             return None
-        tiers = cache.fleet.tiers(binding.placement)
-        if verdict is not said:
-            # It can only go where those after it were told, which is to no cluster that it overflows to.
-            tiers = tiers[:1]
-        preferred = _preferred(alternative, cache.fleet.reaches, tiers)
+        preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
         made = choice(binding.placement, binding.demand, said, preferred)
         if made is None:
             return None
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
-
-
-def _preferred(
-    alternative: Alternative, reaches: Reaches, tiers: Sequence[frozenset[str]]
-) -> list[frozenset[str]]:
-    """Of the tiers, the clusters with a flavor for all of it that it is charged to, in the flavors' order."""
-    found = frozenset[str]().union(*tiers)
-    for part in alternative.parts or (alternative,):
-        by_resource: dict[str, frozenset[str]] = {}
-        for resource, flavor in part.flavors:
-            reach = reaches[flavor].clusters if flavor in reaches else frozenset()
-            by_resource[resource] = by_resource.get(resource, frozenset()) | reach
-        for clusters in by_resource.values():
-            found &= clusters
-    flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
-    in_order = [reaches[flavor].clusters for flavor in flavors] or [found]
-    return [tier & clusters & found for tier in tiers for clusters in in_order]
 
 
 def _record(

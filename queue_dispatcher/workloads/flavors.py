@@ -167,6 +167,23 @@ def _listed(flavors: Iterable[str]) -> str:
     return ", ".join(name[:253] for name in flavors)
 
 
+def preferred_clusters(
+    alternative: Alternative, reaches: Reaches, tiers: Sequence[frozenset[str]]
+) -> list[frozenset[str]]:
+    """Of the tiers, the clusters with a flavor for all of it that it is charged to, in the flavors' order."""
+    found = frozenset[str]().union(*tiers)
+    for part in alternative.parts or (alternative,):
+        by_resource: dict[str, frozenset[str]] = {}
+        for resource, flavor in part.flavors:
+            reach = reaches[flavor].clusters if flavor in reaches else frozenset()
+            by_resource[resource] = by_resource.get(resource, frozenset()) | reach
+        for clusters in by_resource.values():
+            found &= clusters
+    flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
+    in_order = [reaches[flavor].clusters for flavor in flavors] or [found]
+    return [tier & clusters & found for tier in tiers for clusters in in_order]
+
+
 class _Choice(NamedTuple):
     """Flavors to charge together, and where each is.
 

@@ -41,6 +41,31 @@ def fleet() -> Fleet:
     return made
 
 
+def test_a_group_goes_to_the_flavor_that_it_is_charged_to_though_another_cluster_is_emptier() -> None:
+    made = fleet()
+    quota = {"name": GPU, "nominalQuota": "8"}
+    group = {"coveredResources": [GPU], "flavors": [{"name": "old", "resources": [quota]}]}
+    made.api.create("clusterqueues", {"metadata": {"name": "late"}, "spec": {"resourceGroups": [group]}})
+    of = {"namespace": TEAM, "name": "late"}
+    made.api.create("localqueues", {"metadata": of, "spec": {"clusterQueue": "late"}})
+    made.wait(1_000)
+    keys = []
+    for number in range(2):
+        one = workload(number, random.Random(number))
+        said = {QUEUE: "late", "fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+        template = pod_template({GPU: 4})
+        one["metadata"]["labels"] |= said
+        one["spec"] = {**one["spec"], "parallelism": 1, "completions": 1, "template": template}
+        keys.append(made.submit(one))
+    made.wait(3_000)
+    goes = {
+        one.key: shares(one.after)
+        for one in reversed(made.api.writes)
+        if one.resource == "resourcebindings" and one.after is not None and not is_held(one.after)
+    }
+    assert [goes[key] for key in keys] == [{"b": 1}, {"b": 1}]
+
+
 def workload(number: int, rng: random.Random) -> Obj:
     made = job(
         f"j{number}", TEAM, pod_template({GPU: rng.choice((1, 1, 2, 4, 8))}), pods=rng.choice((1, 1, 2))
