@@ -107,6 +107,7 @@ class Cache:
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
         self.templates = Templates(self._template_changed, digests=probes)
         self.table = CellTable()
+        self.is_accelerator = scope.is_accelerator
         self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes, preplaces=preplaces)
         self.pending = PendingQueues(self.shapes, self._count)
         self.tally = Tally()

@@ -23,6 +23,7 @@ from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
+from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import preferred_clusters
 from queue_dispatcher.workloads.template import TemplateFacts
 
@@ -121,11 +122,17 @@ def _chosen(
         if binding.placement is None:
             return None
         preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
-        made = choice(binding.placement, binding.demand, said, preferred)
+        made = choice(binding.placement, binding.demand, said, preferred, _free(cache, binding.demand))
         if made is None:
             return None
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
+
+
+def _free(cache: Cache, demand: Demand) -> dict[str, int]:
+    """By cluster, how many devices of the kind that the workload asks for Karmada has counted as free."""
+    resource = next((name for name, _ in demand.total() if cache.is_accelerator(name)), "")
+    return {name: max(0, cluster.free.get(resource, 0)) for name, cluster in cache.fleet.clusters.items()}
 
 
 def _record(

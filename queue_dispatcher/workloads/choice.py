@@ -1,8 +1,8 @@
 """Where a workload is released to, out of the clusters whose estimators have said that it fits. Pure.
 
-As few clusters as there is room for, of the flavor that its queue prefers, and of those the emptiest; what
-its policy divides by room, in proportion to it. None where the room that is left adds up to less: then
-Karmada chooses.
+As few clusters as there is room for, of the flavor that its queue prefers. Of those that hold all of it the
+fullest, so that elsewhere room stays together for what is large; what its policy divides by room, in
+proportion to it. None where the room that is left adds up to less: then Karmada chooses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,42 +26,47 @@ class Choice:
 
 
 def choice(
-    placement: Placement, demand: Demand, verdict: Verdict, preferred: Sequence[frozenset[str]]
+    placement: Placement,
+    demand: Demand,
+    verdict: Verdict,
+    preferred: Sequence[frozenset[str]],
+    free: Mapping[str, int],
 ) -> Choice | None:
     """The choice for a workload, nothing of which is placed.
 
     ``preferred``: clusters of the flavors that it is charged to, the preferred first; no others are chosen.
+    ``free``: how many devices of its kind each cluster is known to have left; those left out have none.
     """
     rooms = dict(verdict.rooms or ())
-    ranked = {
-        cluster: rank for rank, clusters in reversed(list(enumerate(preferred))) for cluster in clusters
-    }
-    order = sorted(
-        (cluster for cluster in rooms if cluster in ranked),
-        key=lambda cluster: (ranked[cluster], -rooms[cluster], cluster),
-    )
-    whole = next((cluster for cluster in order if rooms[cluster] >= verdict.per), None)
+    ranks = {cluster: rank for rank, tier in reversed(list(enumerate(preferred))) for cluster in tier}
+    found = [cluster for cluster in rooms if cluster in ranks]
+    fitting = [cluster for cluster in found if rooms[cluster] >= verdict.per]
     divides = not (demand.is_set or placement.is_duplicated)
     is_by_room = divides and placement.division is Division.DYNAMIC and placement.max_clusters != 1
-    if whole is not None and not is_by_room:
+    if fitting and not is_by_room:
+        whole = min(fitting, key=lambda cluster: (ranks[cluster], free.get(cluster, 0), cluster))
         share = Placed(whole, 0 if demand.is_set else demand.replicas)
-        return Choice((share,), {whole: verdict.per}, _why(rooms[whole], verdict.per, len(order)), placement)
+        return Choice((share,), {whole: verdict.per}, _why(whole, fitting, ranks, free), placement)
     if not divides or verdict.per != demand.replicas:
         return None
+    order = sorted(found, key=lambda cluster: (ranks[cluster], -rooms[cluster], cluster))
     most = placement.max_clusters or len(order)
-    taken = (
-        _by_room(order[:most], rooms, verdict.per) if is_by_room else _few(order[:most], rooms, verdict.per)
-    )
+    share_out = _by_room if is_by_room else _few
+    taken = share_out(order[:most], rooms, verdict.per)
     if taken is None:
         return None
     places = tuple(Placed(cluster, taken[cluster]) for cluster in sorted(taken))
-    return Choice(places, taken, f"{len(taken)} clusters have room for all of it together", placement)
+    why = f"{len(taken)} clusters have room for all of it together" if len(taken) > 1 else "it has most room"
+    return Choice(places, taken, why, placement)
 
 
-def _why(room: int, per: int, fitting: int) -> str:
-    if fitting == 1:
+def _why(whole: str, fitting: Sequence[str], ranks: Mapping[str, int], free: Mapping[str, int]) -> str:
+    alike = [cluster for cluster in fitting if ranks[cluster] == ranks[whole]]
+    if len(fitting) == 1:
         return "it is the only one with room"
-    return f"of {fitting} with room it has the most, for {room // per} of its kind"
+    if len(alike) < len(fitting):
+        return f"of {len(fitting)} with room its queue or its policy prefers it"
+    return f"of {len(fitting)} with room it is the fullest, with {free.get(whole, 0)} free"
 
 
 def _few(order: Sequence[str], rooms: Mapping[str, int], replicas: int) -> dict[str, int] | None:
