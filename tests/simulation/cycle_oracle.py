@@ -288,9 +288,11 @@ class Oracle:
     def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The least that any workload which is due and could ever start is charged for its first part.
 
-        Nothing where one asks for something else.
+        Nothing where one asks for something else, or may be charged in several ways.
         """
-        due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
+        due = [one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None]
+        if any(len(shape.alternatives) > 1 for shape in due):
+            return ()
         charges = [dict(shape.alternatives[0].charge).get(self.cell) for shape in due]
         known = [amount for amount in charges if amount is not None]
         return (((self.cell, min(known)),),) if known and len(known) == len(charges) else ()
