@@ -174,6 +174,14 @@ def release_window_full(in_flight: int) -> Reason:
     return Reason("ReleaseWindowFull", text, "Karmada places them", passes=True)
 
 
+RELEASES_UNDER_WAY = Reason(
+    "ReleaseWindowFull",
+    "as many releases that state their clusters as may be at once are on their way to the API server",
+    "they are written",
+    passes=True,
+)
+
+
 def left_alone(problem: str, ends: str) -> Reason:
     """Held, and none of Fairway's to release."""
     return Reason("LeftAlone", problem, ends)

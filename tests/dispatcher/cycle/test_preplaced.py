@@ -142,3 +142,34 @@ def test_nothing_is_held_of_a_flavor_in_which_the_head_of_a_strict_queue_never_f
     fleet.submit("b", "borrower", one_gpu=2)
     assert admitted(fleet.decide(verdicts=said(way, {"a": NEVER}))) == ["borrower"]
     assert admitted(fleet.decide(verdicts=said(way, {"a": YES}))) == []
+
+
+def test_what_nobody_can_place_takes_a_place_in_karmadas_window() -> None:
+    fleet = Fleet(root("q", **EITHER))
+    fleet.submit("q", "job", SINGLE)
+    verdicts = said(SINGLE, ALL_BLIND)
+    decision = fleet.decide(tokens=0, verdicts=verdicts)
+    assert fleet.reasons(decision) == {"job": "ReleaseWindowFull"}
+    assert decision.window_full == {"job"}
+    assert admitted(fleet.decide(tokens=1, preplaced_tokens=0, verdicts=verdicts)) == ["job"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "preplaced_tokens", "expected"),
+    [(1, 2, ["first", "stated"]), (0, 2, ["stated"]), (1, 0, ["first"]), (0, 0, [])],
+)
+def test_either_window_is_full_for_its_own_alone(
+    tokens: int, preplaced_tokens: int, expected: list[str]
+) -> None:
+    fleet = Fleet(root("q", **EITHER))
+    fleet.submit("q", "first", at=1, one_gpu=1)
+    fleet.submit("q", "stated", SINGLE, at=2)
+    fleet.submit("q", "later", preplaced(flavors(1), probe="later"), at=3)
+    decision = fleet.decide(
+        tokens=tokens, preplaced_tokens=preplaced_tokens, verdicts=said(SINGLE, {"a": YES}), max_probes=0
+    )
+    assert admitted(decision) == expected
+    kinds = dict.fromkeys({"first", "stated"} - set(expected), "ReleaseWindowFull")
+    # It waits to be asked about while there is a token for it.
+    kinds["later"] = "WaitingForEstimate" if preplaced_tokens else "ReleaseWindowFull"
+    assert fleet.reasons(decision) == kinds
