@@ -87,7 +87,7 @@ def assign(
                     taken[cell] = taken.get(cell, 0) + amount
                 break
             if not stuck:
-                lacking[-1].append(Alternative(option.flavors, _after(taken, option)))
+                lacking[-1].append(Alternative(option.flavors, _after(taken, option), clusters=where[0]))
         else:
             stuck = stuck or tuple(lacking[-1])
             searches.pop()

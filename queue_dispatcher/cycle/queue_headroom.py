@@ -223,10 +223,10 @@ class QueueHeadroom:
             if isinstance(ever, Stuck) and not ever.is_undecided and not ever.refused:
                 nowhere = f"no cluster has flavors of queue {self._queue} that could ever take all of it"
                 return self._never(ever.options[0]) if ever.options else never_fits(nowhere)
-            # Of the part that fits nowhere now, with what the parts before it take.
-            ways = [*now.refused, *now.options] if isinstance(now, Stuck) else [now]
-            if isinstance(ever, Stuck) and not ever.is_undecided:
-                ways = ever.refused
+            ways = ever.refused if isinstance(ever, Stuck) else [ever]
+            if isinstance(now, Stuck) and not (isinstance(ever, Stuck) and not ever.is_undecided):
+                # The last are of the part that fits nowhere now, with what the parts before it take.
+                ways = [*now.refused, *ways, *now.options]
         elif not ways:
             return _NO_ALTERNATIVE
         elif not any(map(self._is_possible, ways)):
@@ -241,7 +241,7 @@ class QueueHeadroom:
             if verdict is not None and verdict.fits <= 0 and (first is None or verdict.never):
                 return _unestimated(verdict)
             short = short or first
-        return self._short(*short) if short is not None else _NO_ALTERNATIVE
+        return self._short(*short) if short is not None else _CANNOT_TELL
 
     def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         if not shape.probe:
@@ -413,4 +413,7 @@ def _unestimated(verdict: Verdict) -> Reason:
     return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
 
+_CANNOT_TELL = waiting_for_estimate(
+    "the estimators cannot tell in which clusters it has room", "they can tell, or Karmada may choose"
+)
 _NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")
