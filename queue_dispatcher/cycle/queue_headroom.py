@@ -237,8 +237,9 @@ class QueueHeadroom:
             lacks = (pair for pair in alternative.charge if not self._has(*pair))
             first = next(lacks, None)
             verdict = self._verdict(shape, alternative)
-            # Where nobody can tell, they have not said no.
-            if verdict is not None and verdict.fits <= 0 and (first is None or verdict.never):
+            # Where nobody can tell, and they say nothing of it, they have not said no.
+            is_told = verdict is not None and (verdict.fits <= 0 or verdict.reasons)
+            if verdict is not None and is_told and (first is None or verdict.never):
                 return _unestimated(verdict)
             short = short or first
         return self._short(*short) if short is not None else _CANNOT_TELL

@@ -173,3 +173,25 @@ def test_either_window_is_full_for_its_own_alone(
     # It waits to be asked about while there is a token for it.
     kinds["later"] = "WaitingForEstimate" if preplaced_tokens else "ReleaseWindowFull"
     assert fleet.reasons(decision) == kinds
+
+
+@pytest.mark.parametrize("stated_in", ["a", "b"])
+@pytest.mark.parametrize("amount", [1, 2, 4])
+def test_whoever_waits_for_karmadas_window_has_each_token_that_comes(stated_in: str, amount: int) -> None:
+    """However much states its places, comes after it, and takes what is free: in its queue or beside it."""
+    fleet = Fleet(root("org", one_gpu=8), queue("a", "org"), queue("b", "org"))
+    way, ends, started = preplaced((bound("a", one_gpu=1),)), dict[str, int](), list[str]()
+    pods = (((("gpu", 1),), 1),)
+    verdicts = said(way, {"a": Verdict(999, frozenset("a"), pods=pods, rooms=(("a", 999),))})
+    for number in range(9):
+        fleet.submit("a", f"Karmada's {number}", at=number, one_gpu=amount)
+    for cycle in range(50):
+        for name in [name for name, end in ends.items() if end == cycle]:
+            fleet.finish(name)
+        for number in range(8):
+            fleet.submit(stated_in, f"{cycle}-{number}", way, at=100 + cycle)
+        decision = fleet.decide(tokens=int(cycle % 7 == 6), verdicts=verdicts)
+        went = fleet.carry_out(decision)
+        ends |= dict.fromkeys(went, cycle + 3)
+        started += [name for name in went if name.startswith("Karmada")]
+    assert started == [f"Karmada's {number}" for number in range(7)]
