@@ -30,10 +30,10 @@ from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
 from queue_dispatcher.cycle.reasons import (
-    RELEASES_UNDER_WAY,
     Reason,
     queue_stopped,
     release_window_full,
+    releases_being_written,
     waiting_for_estimate,
 )
 from queue_dispatcher.cycle.snapshot import Snapshot
@@ -215,9 +215,7 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        self._outcome.full = {
-            kind: self._window_full(kind) for kind in self._kinds if self._tokens[kind] <= 0
-        }
+        self._outcome.full = {kind: self._full_of(kind) for kind in self._kinds if self._tokens[kind] <= 0}
         if self._outcome.full:
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
             self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
@@ -256,9 +254,6 @@ class _Cycle:
     def _has_tokens(self) -> bool:
         return any(self._tokens[kind] > 0 for kind in self._kinds)
 
-    def _window_full(self, is_preplaced: bool) -> Reason:
-        return RELEASES_UNDER_WAY if is_preplaced else release_window_full(self._in_flight)
-
     def _play(self, queue: QueueHead, contest: Contest) -> None:
         """A turn of the queue that has won: its head is admitted, or passed over while somebody is asked, or
         while the tokens of its kind are used up and others are not.
@@ -270,8 +265,7 @@ class _Cycle:
             return
         if self._tokens[fit.is_preplaced] <= 0:
             self._held_back.add(item.id)
-            full = self._window_full(fit.is_preplaced)
-            self._set_aside(queue, full, fit.alternative.charge, contest.is_scarce)
+            self._set_aside(queue, self._full_of(fit.is_preplaced), fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
         self._tokens[fit.is_preplaced] -= len(item.members)
@@ -283,6 +277,10 @@ class _Cycle:
         key = queue.key
         if queue.move_up():
             self._outcome.whole.add(key)
+
+    def _full_of(self, says_where: bool) -> Reason:
+        """What it waits for that has room, while the tokens of its kind are used up."""
+        return releases_being_written() if says_where else release_window_full(self._in_flight)
 
     def _pass_over(self, queue: QueueHead, item: Item, alternative: Alternative, is_scarce: bool) -> None:
         """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""

@@ -111,7 +111,7 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            self._tokens[self._states_places(item)] -= self._play(root, now.queue, item)
+            self._tokens[self._says_where(item)] -= self._play(root, now.queue, item)
             due[root] = now
 
     def block(self) -> None:
@@ -143,7 +143,7 @@ class Oracle:
             self._set_aside(root, queue, item)
             self._inquired.append(item)
             return 0
-        if self._tokens[self._states_places(item)] <= 0:
+        if self._tokens[self._says_where(item)] <= 0:
             self._set_aside(root, queue, item)
             self._held_back.append(item)
             return 0
@@ -168,7 +168,7 @@ class Oracle:
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
 
-    def _states_places(self, item: Item) -> bool:
+    def _says_where(self, item: Item) -> bool:
         """Whether its release says where to: where nobody has told where there is room, it cannot."""
         verdict = self.snapshot.verdicts.get(item.shape.probe)
         return item.shape.is_preplaced and (verdict is None or _tells_where(verdict))
@@ -236,7 +236,7 @@ class Oracle:
             return "BehindHead"
         if not shape.alternatives or not self._has_room(queue, item):
             return self._lacks(queue, item)
-        is_full = self._tokens[self._states_places(item)] <= 0
+        is_full = self._tokens[self._says_where(item)] <= 0
         return "ReleaseWindowFull" if is_full else "WaitingForEstimate"
 
     def _lacks(self, queue: str, item: Item) -> str:

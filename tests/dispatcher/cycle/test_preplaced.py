@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from queue_dispatcher.api.cluster_queue import QueueingStrategy
-from queue_dispatcher.cycle.actions import Admit, Decision
+from queue_dispatcher.cycle.actions import Admit, Decision, Probe
 from queue_dispatcher.cycle.items import Alternative, Shape, probe_of
 from queue_dispatcher.cycle.snapshot import Verdict
 from tests.dispatcher.cycle.builders import (
@@ -36,10 +36,15 @@ def flavors(amount: int) -> tuple[Alternative, ...]:
     return one, two, wherever(one, two)
 
 
+def questions(way: Shape) -> dict[str, str]:
+    """The shape's questions by clusters, ``ab`` for both."""
+    ways = {"".join(sorted(one.clusters or "ab")): one for options in way.parts for one in options}
+    return {clusters: probe_of(way, one) for clusters, one in ways.items()}
+
+
 def said(way: Shape, answers: Mapping[str, Verdict]) -> dict[str, Verdict]:
-    """The answers by clusters, ``ab`` for both, as answers to the shape's questions."""
-    places = {one.clusters or frozenset("ab"): one for options in way.parts for one in options}
-    return {probe_of(way, places[frozenset(clusters)]): answer for clusters, answer in answers.items()}
+    """The answers by clusters, as answers to the shape's questions."""
+    return {questions(way)[clusters]: answer for clusters, answer in answers.items()}
 
 
 def charged(decision: Decision) -> list[dict[str, int]]:
@@ -51,9 +56,10 @@ def charged(decision: Decision) -> list[dict[str, int]]:
     ]
 
 
-def asked(decision: Decision) -> list[str]:
+def asked(way: Shape, decision: Decision) -> list[str]:
     """Where the estimators are to look."""
-    return ["".join(sorted(one.clusters or "ab")) for one in decision.actions if not isinstance(one, Admit)]
+    probes = {one.probe for one in decision.actions if isinstance(one, Probe)}
+    return [clusters for clusters, probe in questions(way).items() if probe in probes]
 
 
 SINGLE = preplaced(flavors(4))
@@ -126,7 +132,7 @@ def test_where_it_goes_what_is_asked_and_why_it_waits(
     if isinstance(expected, dict):
         assert charged(decision) == [expected]
     elif ":" not in expected:
-        assert asked(decision) == [expected]
+        assert asked(way, decision) == [expected]
     else:
         reason = fleet.reason(decision, "job")
         assert decision.actions == ()
