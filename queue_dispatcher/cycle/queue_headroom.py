@@ -220,13 +220,15 @@ class QueueHeadroom:
         ways = self._ways(shape)
         if shape.further:
             ever, now = self._assign_ever(shape), self._assign(shape)
-            if isinstance(ever, Stuck) and not ever.is_undecided and not ever.refused:
-                nowhere = f"no cluster has flavors of queue {self._queue} that could ever take all of it"
-                return self._never(ever.options[0]) if ever.options else never_fits(nowhere)
-            ways = ever.refused if isinstance(ever, Stuck) else [ever]
-            if isinstance(now, Stuck) and not (isinstance(ever, Stuck) and not ever.is_undecided):
+            possible = ever.refused if isinstance(ever, Stuck) else [ever]
+            if isinstance(ever, Stuck) and not ever.is_undecided:
+                if not possible:
+                    nowhere = f"no cluster has flavors of queue {self._queue} that could ever take all of it"
+                    return self._never(ever.options[0]) if ever.options else never_fits(nowhere)
+                ways = possible
+            else:
                 # The last are of the part that fits nowhere now, with what the parts before it take.
-                ways = [*now.refused, *ways, *now.options]
+                ways = [*now.refused, *possible, *now.options] if isinstance(now, Stuck) else [now]
         elif not ways:
             return _NO_ALTERNATIVE
         elif not any(map(self._is_possible, ways)):
