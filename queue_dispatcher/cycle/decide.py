@@ -172,6 +172,7 @@ class _Cycle:
         # By whether a release says where, and those of which anything may come up in this cycle.
         self._tokens = {False: snapshot.tokens, True: snapshot.preplaced_tokens}
         self._kinds: set[bool] = set()
+        self._verdicts = snapshot.verdicts
         self._in_flight = snapshot.in_flight
         self._now_ms = now_ms
         self._max_probes = snapshot.max_probes
@@ -188,6 +189,9 @@ class _Cycle:
         contests: dict[int, Contest] = {}
         for head in candidates:
             self._kinds.update(head.state.pending.kinds(self._now_ms))
+        if True in self._kinds and any(v.fits > 0 and not v.says_where for v in self._verdicts.values()):
+            # Where nobody can tell where, Karmada places what would say so.
+            self._kinds.add(False)
         if self._has_tokens:
             contests = self._contests(candidates)
         trees: list[_Due] = []
@@ -211,9 +215,8 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        used_up = [kind for kind in self._kinds if self._tokens[kind] <= 0]
-        if used_up:
-            self._outcome.full = self._full_of(all(used_up))
+        self._outcome.full = {kind: self._full_of(kind) for kind in self._kinds if self._tokens[kind] <= 0}
+        if self._outcome.full:
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
             self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
         for number, head in enumerate(self._begun):
@@ -260,15 +263,13 @@ class _Cycle:
         if not fit.is_known:
             self._pass_over(queue, item, fit.alternative, contest.is_scarce)
             return
-        says_where = self._says_where(item, fit.alternative)
-        self._kinds.add(says_where)
-        if self._tokens[says_where] <= 0:
+        if self._tokens[fit.is_preplaced] <= 0:
             self._held_back.add(item.id)
-            self._set_aside(queue, self._full_of(says_where), fit.alternative.charge, contest.is_scarce)
+            self._set_aside(queue, self._full_of(fit.is_preplaced), fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
-        self._tokens[says_where] -= len(item.members)
-        if not says_where:
+        self._tokens[fit.is_preplaced] -= len(item.members)
+        if not fit.is_preplaced:
             self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))
@@ -280,11 +281,6 @@ class _Cycle:
     def _full_of(self, says_where: bool) -> Reason:
         """What it waits for that has room, while the tokens of its kind are used up."""
         return releases_being_written() if says_where else release_window_full(self._in_flight)
-
-    def _says_where(self, item: Item, alternative: Alternative) -> bool:
-        """Whether its release says where to: of what could, that is left to Karmada of which nobody knows."""
-        verdict = self._headroom.verdicts.get(probe_of(item.shape, alternative))
-        return item.shape.is_preplaced and verdict is not None and verdict.says_where
 
     def _pass_over(self, queue: QueueHead, item: Item, alternative: Alternative, is_scarce: bool) -> None:
         """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""
