@@ -390,11 +390,7 @@ class QueueHeadroom:
 
     def _never(self, alternative: Alternative) -> Reason:
         ledger = self._headroom.ledger
-        short = next(((c, a) for c, a in alternative.charge if a > self._most(c)), None)
-        if short is None:
-            told = f"no cluster has flavors of queue {self._queue} that could ever take all of it"
-            return never_fits(told)
-        cell, amount = short
+        cell, amount = next((c, a) for c, a in alternative.charge if a > self._most(c))
         flavor, resource = ledger.tree.table.name(cell)
         asked = f"it asks for {format_amount(resource, amount)} {resource} of flavor {flavor}"
         most = ledger.tree.most(self._queue, cell)

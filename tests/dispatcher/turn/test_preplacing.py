@@ -338,7 +338,7 @@ def test_members_of_a_group_go_to_flavors_that_have_no_cluster_in_common() -> No
 PARTS = [
     # By resource, its flavors with their clusters and quotas, in the queue's order; why it waits.
     ([("nvidia.com/gpu", {"m1": 9}), ("cpu", {"m2": 9})], ""),
-    ([("cpu", {"c1": 1, "c2": 9}), ("nvidia.com/gpu", {"m1": 9})], "could ever take all of it"),
+    ([("cpu", {"c1": 1, "c2": 9}), ("nvidia.com/gpu", {"m1": 9})], "it asks for 2 cpu of flavor c1"),
 ]
 
 
