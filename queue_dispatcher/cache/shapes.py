@@ -135,7 +135,11 @@ class Shapes:
         if known is not None and known.is_current:
             return known
         permitted = self._fleet.permitted(wanted.placement)
-        may_preplace = isinstance(state, Pending) and self._may_preplace(wanted)
+        may_preplace = self._may_preplace(wanted)
+        if isinstance(state, Growing):
+            # What is not divided grows where it is.
+            divides = not (wanted.placement.is_duplicated or wanted.demand.is_set)
+            may_preplace = may_preplace and divides and bool(binding.placed)
         found = alternatives_of(
             state,
             binding,

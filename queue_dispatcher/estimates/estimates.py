@@ -190,12 +190,12 @@ class Estimates:
             gangs = _gangs(question, name, places.get(uid, anywhere))
             self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
 
-    def placed(self, uid: str, places: Sequence[Placed], elapsed_ms: int) -> None:
-        """It is placed; soon its pods show."""
+    def placed(self, uid: str, places: Sequence[Placed] | None, elapsed_ms: int) -> None:
+        """It is placed, with None for ``places`` as it was released; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = elapsed_ms + self.settles_ms
-            gangs = _gangs(known.question, known.name, places)
+            gangs = known.gangs if places is None else _gangs(known.question, known.name, places)
             self._on_its_way[uid] = replace(known, gangs=gangs, until_ms=until_ms, placed_ms=elapsed_ms)
 
     @property

@@ -122,7 +122,8 @@ def _chosen(
         if binding.placement is None:
             return None
         preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
-        made = choice(binding.placement, binding.demand, said, preferred, _free(cache, binding.demand))
+        free = _free(cache, binding.demand)
+        made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
         if made is None:
             return None
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")

@@ -64,7 +64,7 @@ def tell_released(
     taken: dict[str, int] = {}
     for one in chosen.values():
         taken.update(one.taken)
-    places = {uid: one.places for uid, one in chosen.items()}
+    places = {uid: one.more for uid, one in chosen.items()}
     estimates.released(probe, names, until_ms, places, taken)
 
 

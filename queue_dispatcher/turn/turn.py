@@ -232,7 +232,8 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
-            estimates.placed(notice.uid, entry.binding.placed, now.elapsed_ms)
+            places = entry.binding.placed if not notice.was_preplaced else None
+            estimates.placed(notice.uid, places, now.elapsed_ms)
     if estimates is not None:
         for uid in estimates.settling():
             if uid in cache.entries:

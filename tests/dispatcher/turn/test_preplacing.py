@@ -14,7 +14,7 @@ from queue_dispatcher.turn.window import START
 from queue_dispatcher.turn.writes import Fate, Write
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
-from tests.dispatcher.scenarios.objects import Obj
+from tests.dispatcher.scenarios.objects import Obj, Options
 from tests.dispatcher.turn.builders import Plane
 
 TWO = {"m1": 100, "m2": 100}
@@ -257,20 +257,54 @@ def test_of_several_terms_the_first_unless_karmada_has_tried_any(tried: bool, ex
     assert where(made, "x") == expected
 
 
-def test_growth_is_karmadas_to_place() -> None:
-    made = plane(m1=9, m2=9)
-    made.submit("x", replicas=2)
+GROWTH = [
+    # Room for what is added, where that is then, and how many are charged.
+    ("where it runs", {}, {"m1": 9, "m2": 9}, ["m1:4"]),
+    # Another flavor's cluster has room, and it is charged to this one.
+    ("no room in its flavor", {}, {"m2": 9}, ["m1:2"]),
+    ("Karmada has to place it", {"duplicated": True, "clusters": ("m1",)}, {"m1": 9}, ["m1:2"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "rooms", "expected"), [case[1:] for case in GROWTH], ids=[case[0] for case in GROWTH]
+)
+def test_growth(options: Options, rooms: dict[str, int], expected: list[str]) -> None:
+    made = plane(m1=9)
+    options["replicas"] = 2
+    made.submit("x", **options)
     made.turn()
+    if "duplicated" in options:
+        made.place("x", m1=2)
+        made.turn()
     assert where(made, "x") == ["m1:2"]
-
-    def grown(obj: Obj) -> None:
-        obj["spec"] |= {"replicas": 3, "suspension": {"scheduling": True}}
-
-    made.edit("x", grown)
+    made.rooms = rooms
+    made.edit("x", lambda obj: obj["spec"].update(replicas=4, suspension={"scheduling": True}))
     made.passes(1)
-    assert where(made, "x") == ["m1:2"]
-    assert not made.is_held("x")
-    assert made.cache.running.in_flight == {"x"}
+    assert where(made, "x") == expected
+    is_karmadas = "duplicated" in options
+    assert made.is_held("x") is (not is_karmadas and expected == ["m1:2"])
+    assert made.cache.running.in_flight == ({"x"} if is_karmadas else set())
+    assert made.charged() == (2 if made.is_held("x") else 4)
+
+
+def test_growth_over_clusters_of_one_flavor() -> None:
+    """It stays together where it can, and nobody is told of what runs as on its way."""
+    made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 2, "m2": 9})
+    made.feed(RESOURCE_FLAVORS, objects.flavor("all", "m1", "m2"))
+    made.queue("main", {"all": 100})
+    made.submit("x", replicas=2, clusters=("m1", "m2"))
+    made.turn()
+    (first,) = where(made, "x")
+    made.rooms = {"m1": 1, "m2": 1}
+    made.edit("x", lambda obj: obj["spec"].update(replicas=4, suspension={"scheduling": True}))
+    made.passes(1)
+    grown = {"m1:2": ["m1:3", "m2:1"], "m2:2": ["m1:1", "m2:3"]}
+    assert where(made, "x") == grown[first]
+    estimates = made.state.estimates
+    assert estimates is not None
+    told = {name: [gang.copies for gang in of] for name, of in estimates.assumed(made.elapsed_ms).items()}
+    assert told == {"m1": [1], "m2": [1]}
 
 
 SILENT = [
