@@ -199,6 +199,15 @@ class Laws(Quiet):
         )
 
 
+def _goes_on(before: Obj, after: Obj) -> bool:
+    """Whether what was placed stays where it is, at least."""
+    had, has = (
+        {share["name"]: share.get("replicas", 0) for share in at(one, "spec", "clusters", default=()) or ()}
+        for one in (before, after)
+    )
+    return all(has.get(name, -1) >= count for name, count in had.items())
+
+
 def _outside(before: Obj, after: Obj) -> str:
     """What was changed of a binding that is not ours to change; empty for nothing."""
     for name in before.keys() | after.keys():
@@ -206,7 +215,7 @@ def _outside(before: Obj, after: Obj) -> str:
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and (not now or not was)):
+        if was == now or (name == "clusters" and (not now or _goes_on(before, after))):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})
@@ -214,7 +223,7 @@ def _outside(before: Obj, after: Obj) -> str:
         if was != now:
             return f"spec.{name}"
     was, now = dict(before["metadata"]), dict(after["metadata"])
-    if placed(after) and not placed(before):
+    if placed(after) > placed(before):
         # What is stated is to be looked at, whatever was noted before.
         was["annotations"] = {k: v for k, v in (was.get("annotations") or {}).items() if k != _APPLIED}
     for one in (was, now):
