@@ -67,13 +67,19 @@ def alternatives_of(
     keeps_to = dict(growth_flavors(state, binding, queue, reaches, table))
     pairs: list[tuple[str, str]] = []
     charge: list[tuple[int, int]] = []
+    within = permitted
     for resource, amount in counted_need(state, binding):
         flavors = keeps_to.get(resource) or offers.get(resource, ())[:1]
         if not flavors and is_accelerator(resource):
             return never_fits(f"queue {queue.name} has no quota for {resource}")
         pairs += ((resource, flavor) for flavor in flavors)
         charge += ((table.cell(flavor, resource), amount) for flavor in flavors)
-    return ((Alternative(tuple(pairs), tuple(sorted(charge))),),)
+        within &= frozenset[str]().union(*(reaches[one].clusters for one in flavors if one in reaches))
+    grown = Alternative(tuple(pairs), tuple(sorted(charge)))
+    if is_preplaced and within and within != permitted:
+        # Where nobody can tell, Karmada chooses, and may leave the flavors of the record.
+        grown = replace(grown, places=(grown,), clusters=within)
+    return ((grown,),)
 
 
 def _as_charged(

@@ -1,19 +1,24 @@
 """Every write of the dispatcher to a binding, as one JSON merge patch.
 
 Only our own fields: the leaf ``spec.suspension.scheduling`` (what a policy suspends stands beside it and
-stays byte for byte), our annotations, and, to take a workload back, ``spec.clusters``. What the gate
+stays byte for byte), our annotations, and ``spec.clusters``: emptied to take a workload back, and filled
+where a release says where to, with which goes what Karmada noted when it placed it before. What the gate
 noted goes with the hold. Each patch carries
 the uid and the resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422
 where the binding is no longer that one, and nothing is written. All say by `Binding` what they are about.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fairway.names import ADMISSION, HELD_AT, REQUEUE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.record import AdmissionRecord, write_record
 from queue_dispatcher.bindings.requeue import RequeueRecord, write_requeue
 from queue_dispatcher.workloads.demand import Placed
+
+APPLIED_PLACEMENT: Final = "policy.karmada.io/applied-placement"
+"""By which policy karmada-scheduler has placed a binding, as it notes there."""
 
 Patch = Mapping[str, object]
 """A JSON merge patch (RFC 7386), ``application/merge-patch+json``."""
@@ -23,13 +28,16 @@ def admit(binding: Binding, record: AdmissionRecord, places: Sequence[Placed] = 
     """Admission: the record, and Karmada may place it; what was noted of earlier tries goes.
 
     The same for growth, where the record is the new one, and for a binding whose record is restored.
-    ``places``: where to; empty leaves that to Karmada.
+    ``places``: where to; empty leaves that to Karmada. Of what Karmada placed before by the same policy it
+    would check nothing as long as it remembers that, so then it is to forget it.
     """
     clusters: list[object] = [
         {"name": place.cluster, "replicas": place.replicas} if place.replicas else {"name": place.cluster}
         for place in places
     ]
     annotations = {ADMISSION: write_record(record), REQUEUE: None}
+    if clusters:
+        annotations[APPLIED_PLACEMENT] = None
     return _patch(binding, annotations=annotations, held=False, clusters=clusters or None)
 
 

@@ -37,7 +37,8 @@ class Wanted:
 
     ``total``: what its admission has to find room for; of growth, the difference. ``held``: of growth, where
     the workload is, and what it was admitted to. ``question``: a digest of what its
-    template says beyond its demand; empty where estimators are not asked.
+    template says beyond its demand; empty where estimators are not asked. ``is_tried``: Karmada goes on with
+    the one of several terms of affinity that it tried last, wherever that is.
     """
 
     queue: str
@@ -47,6 +48,7 @@ class Wanted:
     total: Requests
     held: tuple[tuple[Placed, ...], Flavors | None] | None = None
     question: str = ""
+    is_tried: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -119,7 +121,8 @@ class Shapes:
         if not isinstance(state, Pending):
             return self._of(state, binding, queue, question)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
-        alike = (queue.name, id(binding.demand), id(binding.placement), state.copies, state.demand, question)
+        of = (id(binding.demand), id(binding.placement), _is_tried(binding))
+        alike = (queue.name, *of, state.copies, state.demand, question)
         found = self._alike.get(alike)
         if found is None or not found[0].is_current:
             known = self._of(state, binding, queue, question)
@@ -132,7 +135,11 @@ class Shapes:
         if known is not None and known.is_current:
             return known
         permitted = self._fleet.permitted(wanted.placement)
-        may_preplace = isinstance(state, Pending) and self._may_preplace(wanted)
+        may_preplace = self._may_preplace(wanted)
+        if isinstance(state, Growing):
+            # What is not divided grows where it is.
+            divides = not (wanted.placement.is_duplicated or wanted.demand.is_set)
+            may_preplace = may_preplace and divides and bool(binding.placed)
         found = alternatives_of(
             state,
             binding,
@@ -234,12 +241,22 @@ class Shapes:
     def _wanted(self, state: Pending | Growing, binding: Binding, queue: str, question: str) -> Wanted:
         placement = binding.placement or EVERYWHERE
         if isinstance(state, Pending):
-            return Wanted(queue, binding.demand, placement, state.copies, state.demand, question=question)
+            return Wanted(
+                queue,
+                binding.demand,
+                placement,
+                state.copies,
+                state.demand,
+                question=question,
+                is_tried=_is_tried(binding),
+            )
         held = (binding.placed, state.record.flavors if state.record is not None else None)
         return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
 
     def _may_preplace(self, wanted: Wanted) -> bool:
-        return self._preplaces and form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
+        if wanted.is_tried or not self._preplaces:
+            return False
+        return form_of(wanted.placement, wanted.demand)[0] is Form.CONFIRM
 
     def _asks(self, wanted: Wanted) -> bool:
         return self._probes and any(self._is_accelerator(resource) for resource, _ in wanted.total)
@@ -250,6 +267,11 @@ class Shapes:
         where = (sorted(permitted), wanted.placement.is_duplicated, wanted.placement.max_clusters)
         placed = wanted.held[0] if wanted.held is not None else None
         return _digest(wanted.demand, where, wanted.copies, wanted.question, placed)
+
+
+def _is_tried(binding: Binding) -> bool:
+    placement = binding.placement
+    return placement is not None and len(placement.groups) > 1 and binding.scheduled is not None
 
 
 def _as_found(shape: Shape) -> tuple[object, ...]:
@@ -286,10 +308,14 @@ def _nowhere(missing: Sequence[str], evicting: Sequence[str]) -> Reason:
 
 
 def _wherever(options: Iterable[Alternative]) -> Sequence[Alternative]:
-    """Those alternatives that may go anywhere: the members of a group are charged together, and each goes
-    somewhere else.
+    """As Karmada would be left to choose, whatever is charged: the members of a group are charged together,
+    and each goes somewhere else.
     """
-    return [option for option in options if option.clusters is None]
+    return [_unbound(option) for option in options if option.clusters is None or option.is_any]
+
+
+def _unbound(one: Alternative) -> Alternative:
+    return replace(one, clusters=None, places=tuple(map(_unbound, one.places)))
 
 
 def _times(one: Alternative, times: int, of: int = 1) -> Alternative:

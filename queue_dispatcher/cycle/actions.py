@@ -22,13 +22,13 @@ class Admit:
 class Probe:
     """Ask the estimators whether the item fits, then decide again.
 
-    ``probe``: the question, by `queue_dispatcher.cycle.items.probe_of`; ``clusters``: which may be asked,
-    None for all that its placement permits.
+    ``probe``: the question, by `queue_dispatcher.cycle.items.probe_of`; ``alternative``: as what it would be
+    charged, which says where it may be asked about.
     """
 
     item: Item
     probe: str
-    clusters: frozenset[str] | None = None
+    alternative: Alternative
 
 
 Action = Admit | Probe

@@ -9,7 +9,7 @@ Never all combinations, of which 20 parts of 5 flavors have 10^13.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from queue_dispatcher.cycle.items import Alternative, joined, meeting
+from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.ledger.cells import Cell, Charge
 
 MAX_RETRIES = 256
@@ -22,13 +22,18 @@ Parts = Sequence[Sequence[Alternative]]
 class Stuck:
     """There is no assignment, or with ``is_undecided`` none was found in time.
 
-    ``options``: the alternatives of the first part that fitted nowhere, with what those before it took.
-    ``refused``: the first that could be charged and was not accepted, if any.
+    ``options``: of the first part that fitted nowhere, the alternatives that could not be charged, with what
+    the parts before it took; none where no flavors of all parts are in one place. ``refused``: what could be
+    charged and was not accepted.
     """
 
     options: tuple[Alternative, ...]
     is_undecided: bool
-    refused: Alternative | None = None
+    refused: tuple[Alternative, ...] = ()
+
+
+# Where the parts chosen so far can be together, None for anywhere, and whether they can be nowhere else.
+_Where = tuple[frozenset[str] | None, bool]
 
 
 def assign(
@@ -40,42 +45,67 @@ def assign(
     """The first assignment of which all fits, in one place, or where the search gets stuck.
 
     ``fits``: whether so much of a cell could be charged. ``distance``: how far away a charge would be
-    borrowed; with it the nearest goes first, in each part. ``accepts``: whether an assignment will do.
+    borrowed; with it the nearest goes first, in each part. ``accepts``: whether an assignment will do; of one
+    that will not, no other is looked at that goes to the same place.
     """
     looks = sum(map(len, parts)) + MAX_RETRIES
     taken: dict[Cell, int] = {}
     chosen: list[Alternative] = []
     searches: list[Iterator[Alternative]] = []
-    stuck: tuple[Alternative, ...] | None = None
-    refused: Alternative | None = None
+    # By part that is searched, what could not be charged; and where all parts before it can be.
+    lacking: list[list[Alternative]] = []
+    places: list[_Where] = [(None, False)]
+    stuck: tuple[Alternative, ...] = ()
+    refused: dict[_Where, Alternative] = {}
     while True:
         if len(chosen) == len(parts):
             found = joined(chosen)
             if accepts(found):
                 return found
-            refused = refused or found
-            _give_back(taken, chosen.pop())
-        options = parts[len(chosen)]
+            refused[places[-1]] = found
+            while chosen and places[-1] in refused:
+                places.pop()
+                _give_back(taken, chosen.pop())
+            for lacks in reversed(lacking[len(chosen) + 1 :]):
+                stuck = stuck or tuple(lacks)
+            del searches[len(chosen) + 1 :], lacking[len(chosen) + 1 :]
         if len(searches) == len(chosen):
-            searches.append(iter(_by_distance(options, taken, distance)))
+            searches.append(iter(_by_distance(parts[len(chosen)], taken, distance)))
+            lacking.append([])
         for option in searches[-1]:
             looks -= 1
             if looks < 0:
-                return Stuck(stuck or (), is_undecided=True, refused=refused)
-            if meeting((*chosen, option)) == frozenset():
+                stuck = stuck or next((tuple(lacks) for lacks in lacking if lacks), ())
+                return Stuck(stuck, is_undecided=True, refused=tuple(refused.values()))
+            where = _beside(places[-1], option)
+            if where[0] == frozenset() or where in refused:
                 continue
             if all(fits(cell, amount + taken.get(cell, 0)) for cell, amount in option.charge):
                 chosen.append(option)
+                places.append(where)
                 for cell, amount in option.charge:
                     taken[cell] = taken.get(cell, 0) + amount
                 break
+            if not stuck:
+                lacking[-1].append(Alternative(option.flavors, _after(taken, option), clusters=where[0]))
         else:
-            if stuck is None:
-                stuck = tuple(Alternative(one.flavors, _after(taken, one)) for one in options)
+            stuck = stuck or tuple(lacking[-1])
             searches.pop()
+            lacking.pop()
             if not chosen:
-                return Stuck(stuck, is_undecided=False, refused=refused)
+                return Stuck(stuck, is_undecided=False, refused=tuple(refused.values()))
+            places.pop()
             _give_back(taken, chosen.pop())
+
+
+def _beside(where: _Where, option: Alternative) -> _Where:
+    if option.clusters is None:
+        return where
+    clusters, is_bound = where
+    return (
+        option.clusters if clusters is None else clusters & option.clusters,
+        is_bound or not option.is_any,
+    )
 
 
 def _give_back(taken: dict[Cell, int], option: Alternative) -> None:

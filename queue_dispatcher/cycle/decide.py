@@ -29,7 +29,13 @@ from queue_dispatcher.cycle.headroom import Headroom
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.pending import PendingClass, most_of
 from queue_dispatcher.cycle.queue_headroom import Bounds
-from queue_dispatcher.cycle.reasons import Reason, queue_stopped, release_window_full, waiting_for_estimate
+from queue_dispatcher.cycle.reasons import (
+    Reason,
+    queue_stopped,
+    release_window_full,
+    releases_being_written,
+    waiting_for_estimate,
+)
 from queue_dispatcher.cycle.snapshot import Snapshot
 from queue_dispatcher.cycle.steps import to_the_end
 from queue_dispatcher.cycle.turns import TakenTurns
@@ -166,6 +172,7 @@ class _Cycle:
         # By whether a release says where, and those of which anything may come up in this cycle.
         self._tokens = {False: snapshot.tokens, True: snapshot.preplaced_tokens}
         self._kinds: set[bool] = set()
+        self._verdicts = snapshot.verdicts
         self._in_flight = snapshot.in_flight
         self._now_ms = now_ms
         self._max_probes = snapshot.max_probes
@@ -182,6 +189,9 @@ class _Cycle:
         contests: dict[int, Contest] = {}
         for head in candidates:
             self._kinds.update(head.state.pending.kinds(self._now_ms))
+        if True in self._kinds and any(v.fits > 0 and not v.says_where for v in self._verdicts.values()):
+            # Where nobody can tell where, Karmada places what would say so.
+            self._kinds.add(False)
         if self._has_tokens:
             contests = self._contests(candidates)
         trees: list[_Due] = []
@@ -205,8 +215,8 @@ class _Cycle:
                 continue
             self._play(winner, contest)
             contest.played()
-        if any(self._tokens[kind] <= 0 for kind in self._kinds):
-            self._outcome.full = release_window_full(self._in_flight)
+        self._outcome.full = {kind: self._full_of(kind) for kind in self._kinds if self._tokens[kind] <= 0}
+        if self._outcome.full:
             left = (head for one in contests.values() for head in one.candidates) if contests else candidates
             self._full = frozenset((*self._held_back, *(head.item.id for head in left)))
         for number, head in enumerate(self._begun):
@@ -253,20 +263,24 @@ class _Cycle:
         if not fit.is_known:
             self._pass_over(queue, item, fit.alternative, contest.is_scarce)
             return
-        if self._tokens[item.shape.is_preplaced] <= 0:
+        if self._tokens[fit.is_preplaced] <= 0:
             self._held_back.add(item.id)
-            full = release_window_full(self._in_flight)
-            self._set_aside(queue, full, fit.alternative.charge, contest.is_scarce)
+            self._set_aside(queue, self._full_of(fit.is_preplaced), fit.alternative.charge, contest.is_scarce)
             return
         self._headroom.take(queue.name, item.shape, fit)
-        self._tokens[item.shape.is_preplaced] -= len(item.members)
-        self._in_flight += len(item.members)
+        self._tokens[fit.is_preplaced] -= len(item.members)
+        if not fit.is_preplaced:
+            self._in_flight += len(item.members)
         self._actions.append(Admit(item, fit.alternative))
         self._backlog.admitted(queue.path, most_of(item.shape))
         self._turns.taken(-queue.rank[0], queue.path, len(item.members))
         key = queue.key
         if queue.move_up():
             self._outcome.whole.add(key)
+
+    def _full_of(self, says_where: bool) -> Reason:
+        """What it waits for that has room, while the tokens of its kind are used up."""
+        return releases_being_written() if says_where else release_window_full(self._in_flight)
 
     def _pass_over(self, queue: QueueHead, item: Item, alternative: Alternative, is_scarce: bool) -> None:
         """It is asked about, if so much may be asked in one cycle; otherwise its queue waits with it."""
@@ -276,7 +290,7 @@ class _Cycle:
             queue.stop()
             return
         self._asked.add(probe)
-        questions.setdefault(probe, Probe(item, probe, alternative.clusters))
+        questions.setdefault(probe, Probe(item, probe, alternative))
         charge = alternative.charge if self._elsewhere is None else ()
         self._set_aside(queue, self._elsewhere or _ASKING, charge, is_scarce)
 

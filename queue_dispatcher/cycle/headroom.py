@@ -18,10 +18,14 @@ from queue_dispatcher.ledger.tree import UNLIMITED
 
 
 class Fit(NamedTuple):
-    """It may start, charged so; unless ``is_known``, the estimators have to be asked first."""
+    """It may start, charged so; unless ``is_known``, the estimators have to be asked first.
+
+    ``is_preplaced``: its release states where to, as far as is known; else Karmada places it.
+    """
 
     alternative: Alternative
     is_known: bool
+    is_preplaced: bool = False
 
 
 class Headroom:
@@ -75,11 +79,12 @@ class Headroom:
     def estimated(self, shape: Shape, alternative: Alternative, verdict: Verdict | None) -> Fit | None:
         """The fit of a shape with a probe, quota and capacity; None if the estimators find no room."""
         if verdict is None:
-            return Fit(alternative, is_known=False)
+            return Fit(alternative, False, shape.is_preplaced)
         if verdict.fits <= 0:
             return None
         # Room that is used up, by alike workloads or by others, is a question to ask again, not a refusal.
-        return Fit(alternative, is_known=self._left(probe_of(shape, alternative), verdict) > 0)
+        is_known = self._left(probe_of(shape, alternative), verdict) > 0
+        return Fit(alternative, is_known, shape.is_preplaced and verdict.says_where)
 
     def take(self, queue: str, shape: Shape, fit: Fit) -> None:
         """Charge what `QueueHeadroom.can_admit` has found to fit for sure."""

@@ -37,8 +37,11 @@ class Alternative:
 
     @property
     def is_any(self) -> bool:
-        """Whether it may land on any of several flavors."""
-        return bool(self.places) or any(part.places for part in self.parts)
+        """Whether it may land on any of several flavors, and no part is bound to the clusters of one."""
+        parts = self.parts or (self,)
+        return any(part.places for part in parts) and all(
+            part.places or part.clusters is None for part in parts
+        )
 
 
 def joined(chosen: Sequence[Alternative]) -> Alternative:

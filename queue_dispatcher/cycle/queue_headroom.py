@@ -183,9 +183,7 @@ class QueueHeadroom:
         if shape.never is not None:
             return False
         if shape.further:
-            found = assign(
-                self._parts(shape), self._could_have, accepts=lambda one: not self._is_never(shape, one)
-            )
+            found = self._assign_ever(shape)
             return not isinstance(found, Stuck) or found.is_undecided
         return any(self._is_possible(one) and not self._is_never(shape, one) for one in self._ways(shape))
 
@@ -205,6 +203,8 @@ class QueueHeadroom:
             ways = [joined([options[0] for options in self._parts(shape)])]
         for alternative in ways:
             charge = alternative.charge
+            if self._is_never(shape, alternative):
+                continue
             if any(amount > ledger.tree.limits(cell).nominal[self._path[0]] for cell, amount in charge):
                 continue
             owned = [(cell, min(amount, ledger.owned_left(queue, cell))) for cell, amount in charge]
@@ -219,26 +219,32 @@ class QueueHeadroom:
             return shape.never
         ways = self._ways(shape)
         if shape.further:
-            ever, now = assign(self._parts(shape), self._could_have), self._assign(shape)
+            ever, now = self._assign_ever(shape), self._assign(shape)
+            possible = ever.refused if isinstance(ever, Stuck) else [ever]
             if isinstance(ever, Stuck) and not ever.is_undecided:
-                return self._never(ever.options[0])
-            # Of the part that fits nowhere now, with what the parts before it take.
-            ways = now.options if isinstance(now, Stuck) else [now]
-            if isinstance(now, Stuck) and now.refused is not None:
-                ways = [now.refused]
+                if not possible:
+                    nowhere = f"no cluster has flavors of queue {self._queue} that could ever take all of it"
+                    return self._never(ever.options[0]) if ever.options else never_fits(nowhere)
+                ways = possible
+            else:
+                # The last are of the part that fits nowhere now, with what the parts before it take.
+                ways = [*now.refused, *possible, *now.options] if isinstance(now, Stuck) else [now]
         elif not ways:
             return _NO_ALTERNATIVE
         elif not any(map(self._is_possible, ways)):
             return self._never(ways[0])
+        ways = [one for one in ways if self._is_possible(one)] or ways
         short: tuple[Cell, int] | None = None
-        for alternative in [one for one in ways if self._is_possible(one)] or ways:
+        for alternative in [one for one in ways if not self._is_never(shape, one)] or ways:
             lacks = (pair for pair in alternative.charge if not self._has(*pair))
             first = next(lacks, None)
             verdict = self._verdict(shape, alternative)
-            if verdict is not None and (first is None or verdict.never):
+            # Where nobody can tell, and they say nothing of it, they have not said no.
+            is_told = verdict is not None and (verdict.fits <= 0 or verdict.reasons)
+            if verdict is not None and is_told and (first is None or verdict.never):
                 return _unestimated(verdict)
             short = short or first
-        return self._short(*short) if short is not None else _NO_ALTERNATIVE
+        return self._short(*short) if short is not None else _CANNOT_TELL
 
     def _estimated(self, shape: Shape, alternative: Alternative) -> Fit | None:
         if not shape.probe:
@@ -250,6 +256,12 @@ class QueueHeadroom:
     def _assign(self, shape: Shape) -> Alternative | Stuck:
         distance = self._distance if shape.avoids_borrowing else None
         return assign(self._parts(shape), self._has, distance, lambda one: self._may_fit(shape, one))
+
+    def _assign_ever(self, shape: Shape) -> Alternative | Stuck:
+        """If nothing else ran."""
+        return assign(
+            self._parts(shape), self._could_have, accepts=lambda one: not self._is_never(shape, one)
+        )
 
     def _may_fit(self, shape: Shape, alternative: Alternative) -> bool:
         """Whether the estimators find room where it would have to go, or have yet to say.
@@ -404,4 +416,7 @@ def _unestimated(verdict: Verdict) -> Reason:
     return waiting_for_capacity(told or "the estimators find no room for it on any cluster")
 
 
+_CANNOT_TELL = waiting_for_estimate(
+    "the estimators cannot tell in which clusters it has room", "they can tell, or Karmada may choose"
+)
 _NO_ALTERNATIVE = never_fits("no flavor of its queue can be charged for it")

@@ -174,6 +174,12 @@ def release_window_full(in_flight: int) -> Reason:
     return Reason("ReleaseWindowFull", text, "Karmada places them", passes=True)
 
 
+def releases_being_written() -> Reason:
+    """As many releases that say where to as may be are on their way to the API server."""
+    text = "as many releases as may be at once are on their way to karmada-apiserver"
+    return Reason("ReleaseWindowFull", text, "karmada-apiserver takes them", passes=True)
+
+
 def left_alone(problem: str, ends: str) -> Reason:
     """Held, and none of Fairway's to release."""
     return Reason("LeftAlone", problem, ends)

@@ -22,7 +22,7 @@ class Verdict:
     ``pods``: those of one workload; each of the ``fits`` ends once ``per`` of them have lost their place, see
     `queue_dispatcher.cycle.displacement`. ``rooms``: by cluster, how many fit there, in units of which one
     workload needs ``per``; None where each of several clusters gets it, or that is not known. ``members``:
-    of a group, the verdict about each beside those before it.
+    of a group, the verdict about each beside those before, whose ``rooms`` are what they were told to take.
     ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
     would not even fit if nothing else ran, on the nodes that there are.
     """

@@ -25,7 +25,8 @@ class Outcome:
     ``blocked``: the heads that hold up their StrictFIFO queues, and their classes. ``whole``: the classes of
     which all were admitted. ``set_aside``: the classes whose next item was passed over, and why; ``kept``:
     what that keeps from others in its queue; ``others``: what those wait for that have room beside them.
-    ``full``: what whoever has room waits for, if the release window is full.
+    ``full``: by `Fit.is_preplaced`, what whoever has room waits for where no more of that kind may be
+    released.
     """
 
     headroom: Headroom
@@ -36,7 +37,7 @@ class Outcome:
     whole: set[ClassKey] = field(default_factory=set)
     set_aside: dict[ClassKey, Reason] = field(default_factory=dict)
     kept: dict[str, list[Charge]] = field(default_factory=dict)
-    full: Reason | None = None
+    full: Mapping[bool, Reason] = field(default_factory=dict)
 
 
 class Waits(Mapping[ClassKey, Reason]):
@@ -95,6 +96,7 @@ class Waits(Mapping[ClassKey, Reason]):
             head_key, head = blocked
             why = outcome.set_aside.get(head_key) or left.why(head.shape)
             return behind_head(head.name, why.text, head.namespace)
-        if left.can_admit(shape) is None:
+        fit = left.can_admit(shape)
+        if fit is None:
             return left.why(shape)
-        return outcome.full or outcome.others
+        return outcome.full.get(fit.is_preplaced, outcome.others)

@@ -6,7 +6,7 @@ round it goes behind those that wait, so that a question to hundreds of clusters
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -163,9 +163,16 @@ class Asking:
         asked.verdicts.append(verdict)
         if verdict.fits <= 0 or len(asked.verdicts) == len(asked.questions):
             return self._answered(asked, ())
-        # Of a group, the next is asked about beside those before.
-        for cluster, gang in _taking(question, rooms):
+        # Of a group, the next is asked about beside those before; so those can go nowhere else.
+        subjects = probing.subjects
+        number = len(asked.verdicts) - 1
+        preferred = subjects[number].preferred if len(subjects) == len(asked.questions) else ()
+        taking = tuple(_taking(question, rooms, preferred))
+        for cluster, gang in taking:
             asked.assumed.setdefault(cluster, []).append(gang)
+        if verdict.rooms is not None:
+            goes = tuple((cluster, gang.copies if question.adds_up else 1) for cluster, gang in taking)
+            asked.verdicts[-1] = replace(verdict, rooms=goes)
         asked.plan = None
         return None
 
@@ -198,14 +205,24 @@ class Asking:
         return tuple(questions)
 
 
-def _taking(question: Question, rooms: Iterable[ClusterRoom]) -> Iterator[tuple[str, pb.Gang]]:
-    """What each cluster is thought to get of a workload: those with most room first, each what it has."""
-    there = sorted((room for room in rooms if room.fits > 0), key=lambda room: (-room.fits, room.cluster))
+def _taking(
+    question: Question, rooms: Iterable[ClusterRoom], preferred: Sequence[frozenset[str]]
+) -> Iterator[tuple[str, pb.Gang]]:
+    """What each cluster is thought to get of a workload: the preferred first, then those with most room; one
+    that takes all of it, or each what it has.
+    """
+    rank = {cluster: place for place, clusters in reversed([*enumerate(preferred)]) for cluster in clusters}
+    there = sorted(
+        (room for room in rooms if room.fits > 0),
+        key=lambda room: (rank.get(room.cluster, len(preferred)), -room.fits, room.cluster),
+    )
+    needed = max(1, question.needed)
+    enough = [room for room in there if room.fits >= needed]
     if not question.adds_up:
-        yield from ((room.cluster, question.gang) for room in there[: question.clusters_needed])
+        yield from ((room.cluster, question.gang) for room in enough[: question.clusters_needed])
         return
-    left = question.needed
-    for room in there:
+    left = needed
+    for room in enough[:1] or there:
         part = pb.Gang()
         part.CopyFrom(question.gang)
         part.copies = min(room.fits, left)

@@ -28,19 +28,22 @@ SETTLES_MS = 15_000
 LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
+_NEVER = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """One binding that is asked about: where it may go, and on how many clusters at once.
 
-    ``is_growth``: part of it runs already, and the rest is asked about.
+    ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
+    group, where it would go first.
     """
 
     binding: Binding
     permitted: frozenset[str]
     copies: int
     is_growth: bool = False
+    preferred: Sequence[frozenset[str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ class Estimates:
         self._wait_ms = int(wait_s * 1000)
         # The questions that are being asked, and where room has appeared since.
         self._open: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
-        self._unanswered_ms: dict[str, int] = {}
+        # By workload, since when nobody knows an answer about it, and which questions that are.
+        self._unanswered: dict[str, tuple[int, frozenset[str]]] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
         self._on_its_way: dict[str, _OnItsWay] = {}
         self._reported_ms = 0.0
@@ -137,9 +141,9 @@ class Estimates:
         if event.rooms:
             self.answers.put(probe, event.probing.pods, event.rooms, event.busy, elapsed_ms)
         if event.unknown:
-            return self._unanswered(event, elapsed_ms)
-        self._unanswered_ms.pop(_workload_of(probe), None)
+            return self._nobody_knows(event, elapsed_ms)
         verdict = replace(_together(event.verdicts), pods=event.probing.pods)
+        self._known(probe, fits=verdict.fits > 0)
         since = self.verdicts.releases if event.releases is None else event.releases
         self.verdicts.put(probe, verdict, event.probing.clusters, elapsed_ms, since)
         return "fits" if verdict.fits > 0 else "waits"
@@ -178,19 +182,20 @@ class Estimates:
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
         ``places``: by uid, where to, and ``taken``: as of `Verdicts.admitted`; empty where Karmada chooses.
+        What says where is on its way there until it is placed or called off, however long the write takes.
         """
         self.verdicts.admitted(probe, taken if places else None)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = _gangs(question, name, places.get(uid, anywhere))
-            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, until_ms)
+            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
 
-    def placed(self, uid: str, places: Sequence[Placed], elapsed_ms: int) -> None:
-        """It is placed; soon its pods show."""
+    def placed(self, uid: str, places: Sequence[Placed] | None, elapsed_ms: int) -> None:
+        """It is placed, with None for ``places`` as it was released; soon its pods show."""
         known = self._on_its_way.get(uid)
         if known is not None:
             until_ms = elapsed_ms + self.settles_ms
-            gangs = _gangs(known.question, known.name, places)
+            gangs = known.gangs if places is None else _gangs(known.question, known.name, places)
             self._on_its_way[uid] = replace(known, gangs=gangs, until_ms=until_ms, placed_ms=elapsed_ms)
 
     @property
@@ -258,16 +263,26 @@ class Estimates:
             return ()
         return (f"{count} released before and not placed yet are counted as if they went there",)
 
-    def _unanswered(self, event: Answered, elapsed_ms: int) -> str:
+    def _known(self, probe: str, *, fits: bool) -> None:
+        """The question has an answer; what may go elsewhere waits on while nobody knows about that."""
+        workload = _workload_of(probe)
+        since_ms, probes = self._unanswered.pop(workload, (0, frozenset[str]()))
+        if not fits and (left := probes - {probe}):
+            self._unanswered[workload] = (since_ms, left)
+
+    def _nobody_knows(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters
-        since_ms = self._unanswered_ms.setdefault(_workload_of(probe), elapsed_ms)
+        workload = _workload_of(probe)
+        since_ms, probes = self._unanswered.get(workload, (elapsed_ms, frozenset[str]()))
+        self._unanswered[workload] = (since_ms, probes | {probe})
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
-        if left_ms <= 0:
+        if left_ms <= 0 and probe == workload:
             verdict = Verdict(1, clusters, pods=event.probing.pods)
             self.verdicts.put(probe, verdict, clusters, elapsed_ms)
             return "without"
         why = "; ".join(event.unknown[:2])
-        told = f"whether it fits is not known ({why}); goes without in {left_ms // 1000} s"
+        # Only to anywhere it goes without: here that is as good as a refusal, and holds as one.
+        told = f"whether it fits is not known ({why}); goes without in {max(0, left_ms) // 1000} s"
         verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
         self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"

@@ -111,6 +111,21 @@ class Verdicts:
             self._keep(probe, known.less(per, at))
             self.room_taken(at.keys(), known.verdict.pods, but=probe)
 
+    def answer(self, probe: str) -> Verdict | None:
+        """The answer as it was given, whatever has been taken of it."""
+        known = self._known.get(probe)
+        return known.verdict if known is not None else None
+
+    def says_nowhere(self, probe: str) -> None:
+        """None of the room that there is can be stated: together it is enough, but not where it would do."""
+        known = self._known.get(probe)
+        if known is not None:
+            self._known[probe] = replace(
+                known,
+                verdict=_without_places(known.verdict),
+                now=_without_places(known.now),
+            )
+
     def drop(self, probe: str) -> None:
         """The answer has proved wrong."""
         self._known.pop(probe, None)
@@ -146,6 +161,11 @@ class Verdicts:
             self._known.pop(probe, None)
         else:
             self._known[probe] = known
+
+
+def _without_places(verdict: Verdict) -> Verdict:
+    told = "there is room for its pods, but not in the clusters that its policy would choose"
+    return replace(verdict, rooms=None, members=(), reasons=(told,))
 
 
 def is_room(growth: Mapping[str, int], pods: Pods) -> bool:

@@ -17,13 +17,14 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
+from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.turn.duties import begin
 from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
 from queue_dispatcher.workloads.demand import Demand
-from queue_dispatcher.workloads.flavors import Reaches
+from queue_dispatcher.workloads.flavors import preferred_clusters
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
@@ -69,11 +70,8 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
         together = decision({uid: record.requests for uid, record in records.items()})
         records = {uid: replace(record, decision=together) for uid, record in records.items()}
     probe = probe_of(item.shape, action.alternative)
-    chosen = _choices(state, item, probe, split, now)
-    if not chosen and action.alternative.clusters is not None and not action.alternative.is_any:
-        # What is left of the room there is not enough, and elsewhere it is not charged: it is asked anew.
-        if state.estimates is not None:
-            state.estimates.verdicts.drop(probe)
+    chosen = _choices(state, action, probe, split, now)
+    if chosen is None:
         return []
     admission = Admission(item, records, chosen)
     tell_released(state, item, probe, chosen, now)
@@ -83,26 +81,52 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
 
 
 def _choices(
-    state: TurnState, item: Item, probe: str, split: Sequence[Alternative], now: Moment
-) -> dict[str, Choice]:
-    """By member, where its release says that it goes; empty where that is left to Karmada."""
+    state: TurnState, action: Admit, probe: str, split: Sequence[Alternative], now: Moment
+) -> dict[str, Choice] | None:
+    """By member, where its release says that it goes; empty where that is left to Karmada.
+
+    None where what is left of an answer says nothing any more, or Karmada is to choose and has enough to do:
+    it is not released, but decided on anew.
+    """
+    item, alternative = action.item, action.alternative
     if state.estimates is None or not item.shape.is_preplaced:
         return {}
-    verdict = state.estimates.verdicts.get(probe, now.elapsed_ms)
-    verdicts = (verdict.members or (verdict,)) if verdict is not None else ()
-    if len(verdicts) != len(item.members):
+    verdicts = state.estimates.verdicts
+    verdict = verdicts.get(probe, now.elapsed_ms)
+    if verdict is None or verdict.fits <= 0:
+        return None
+    if not verdict.says_where:
         return {}
+    chosen = _chosen(state.cache, item, verdict, split)
+    if chosen is not None:
+        return chosen
+    answer = verdicts.answer(probe)
+    if answer is not None and _chosen(state.cache, item, answer, split) is not None:
+        verdicts.drop(probe)
+        return None
+    verdicts.says_nowhere(probe)
+    may_choose = alternative.clusters is None or alternative.is_any
+    has_token = state.window.tokens(len(state.cache.running.in_flight), now.elapsed_ms) > 0
+    return {} if may_choose and has_token else None
+
+
+def _chosen(
+    cache: Cache, item: Item, verdict: Verdict, split: Sequence[Alternative]
+) -> dict[str, Choice] | None:
+    verdicts = verdict.members or (verdict,)
+    if len(verdicts) != len(item.members):
+        return None
     chosen: dict[str, Choice] = {}
     for uid, alternative, said in zip(item.members, split, verdicts, strict=True):
-        binding, fleet = state.cache.entries[uid].binding, state.cache.fleet
-        if binding.placement is None or (len(binding.placement.groups) > 1 and binding.scheduled is not None):
-            # Karmada goes on with the term of affinity that it tried last, wherever that is.
-            return {}
-        preferred = _preferred(alternative, fleet.reaches, fleet.tiers(binding.placement))
-        made = choice(binding.placement, binding.demand, said, preferred, _free(state.cache, binding.demand))
+        binding = cache.entries[uid].binding
+        if binding.placement is None:
+            return None
+        preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
+        free = _free(cache, binding.demand)
+        made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
         if made is None:
-            return {}
-        chosen[uid] = made
+            return None
+        chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
 
 
@@ -110,23 +134,6 @@ def _free(cache: Cache, demand: Demand) -> dict[str, int]:
     """By cluster, how many devices of the kind that the workload asks for Karmada has counted as free."""
     resource = next((name for name, _ in demand.total() if cache.is_accelerator(name)), "")
     return {name: max(0, cluster.free.get(resource, 0)) for name, cluster in cache.fleet.clusters.items()}
-
-
-def _preferred(
-    alternative: Alternative, reaches: Reaches, tiers: Sequence[frozenset[str]]
-) -> list[frozenset[str]]:
-    """Of the tiers, the clusters with a flavor for all of it that it is charged to, in the flavors' order."""
-    found = frozenset[str]().union(*tiers)
-    for part in alternative.parts or (alternative,):
-        by_resource: dict[str, frozenset[str]] = {}
-        for resource, flavor in part.flavors:
-            reach = reaches[flavor].clusters if flavor in reaches else frozenset()
-            by_resource[resource] = by_resource.get(resource, frozenset()) | reach
-        for clusters in by_resource.values():
-            found &= clusters
-    flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
-    in_order = [reaches[flavor].clusters for flavor in flavors] or [found]
-    return [tier & clusters & found for tier in tiers for clusters in in_order]
 
 
 def _record(

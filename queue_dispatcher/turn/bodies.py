@@ -23,6 +23,7 @@ from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.overdue import why_not_started, why_overdue
 from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.workloads.choice import Choice
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
@@ -64,13 +65,10 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
         cache.refresh(member)
         if not _still_wants(member, admission.records[uid], is_forward=uid in cache.forward):
             return None
-    placement, choice = entry.binding.placement, admission.choices.get(entry.uid)
-    places = choice.places if choice is not None else ()
-    permitted = cache.fleet.permitted(placement) if placement is not None else frozenset()
-    if not permitted.issuperset(place.cluster for place in places):
-        # Its policy, or a cluster, has changed since: it is decided on anew.
-        return None
-    return patches.admit(entry.binding, record, places)
+        if uid in admission.choices and not _may_go(cache, member, admission.choices[uid]):
+            return None
+    choice = admission.choices.get(entry.uid)
+    return patches.admit(entry.binding, record, choice.places if choice is not None else ())
 
 
 def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:
@@ -122,6 +120,14 @@ def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mappin
         admitted_ms=day_ms,
     )
     return patches.admit(entry.binding, record)
+
+
+def _may_go(cache: Cache, entry: Entry, choice: Choice) -> bool:
+    """Whether its policy is still that of the choice, and permits the clusters as they are by now."""
+    permitted = cache.fleet.permitted(choice.placement)
+    return choice.placement == entry.binding.placement and permitted.issuperset(
+        place.cluster for place in choice.places
+    )
 
 
 def _still_wants(entry: Entry, record: AdmissionRecord, *, is_forward: bool) -> bool:

@@ -1,15 +1,16 @@
 """What a turn asks the estimators, and what it tells them of what has been released."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cycle.actions import Decision, Probe
-from queue_dispatcher.cycle.items import Item
+from queue_dispatcher.cycle.items import Alternative, Item
 from queue_dispatcher.estimates.estimates import Probing, Subject
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.flavors import preferred_clusters
 
 
 def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
@@ -22,12 +23,27 @@ def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
         if isinstance(action, Probe):
             item = action.item
             subjects = subjects_of(state.cache, item.members, is_growth=item.is_growth)
-            if action.clusters is not None:
-                subjects = [replace(one, permitted=one.permitted & action.clusters) for one in subjects]
+            clusters = action.alternative.clusters
+            if clusters is not None:
+                subjects = [replace(one, permitted=one.permitted & clusters) for one in subjects]
+            if len(subjects) == len(item.members) > 1:
+                subjects = _preferring(state.cache, subjects, item, action.alternative)
             probing = estimates.ask(action.probe, subjects)
             if probing is not None:
                 probings.append(probing)
     return probings
+
+
+def _preferring(
+    cache: Cache, subjects: Sequence[Subject], item: Item, alternative: Alternative
+) -> list[Subject]:
+    """The members of a group with where each prefers to go, which those after it are told that it goes to."""
+    return [
+        replace(one, preferred=preferred_clusters(own, cache.fleet.reaches, cache.fleet.tiers(placement)))
+        if (placement := one.binding.placement) is not None
+        else one
+        for one, own in zip(subjects, cache.pending.split(item, alternative), strict=True)
+    ]
 
 
 def tell_released(
@@ -48,7 +64,7 @@ def tell_released(
     taken: dict[str, int] = {}
     for one in chosen.values():
         taken.update(one.taken)
-    places = {uid: one.places for uid, one in chosen.items()}
+    places = {uid: one.more for uid, one in chosen.items()}
     estimates.released(probe, names, until_ms, places, taken)
 
 

@@ -200,7 +200,9 @@ def _tokens(state: TurnState, now: Moment) -> tuple[int, int]:
     """How many may be released that Karmada has to place, and how many that say where."""
     running = state.cache.running
     tokens = state.window.tokens(len(running.in_flight), now.elapsed_ms)
-    return tokens, max(0, MAX_PREPLACED - len(running.preplaced))
+    # What was refused and is to be written again is not on its way, and may be refused for ever.
+    entries = state.cache.entries
+    return tokens, max(0, MAX_PREPLACED - sum(entries[uid].is_writing for uid in running.preplaced))
 
 
 def _verdicts(state: TurnState, now: Moment) -> Mapping[str, Verdict]:
@@ -230,7 +232,8 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
-            estimates.placed(notice.uid, entry.binding.placed, now.elapsed_ms)
+            places = entry.binding.placed if not notice.was_preplaced else None
+            estimates.placed(notice.uid, places, now.elapsed_ms)
     if estimates is not None:
         for uid in estimates.settling():
             if uid in cache.entries:

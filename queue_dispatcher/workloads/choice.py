@@ -15,13 +15,16 @@ from queue_dispatcher.workloads.placement import Division, Placement
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``places``: as they are to stand in the binding. ``taken``: of each cluster, in units of the verdict's
-    ``rooms``. ``reason``: why there.
+    """``places``: as they are to stand in the binding; ``more``: what of that is new. ``taken``: of each
+    cluster, in units of the verdict's ``rooms``. ``reason``: why there. ``placement``: the policy that it
+    follows.
     """
 
     places: tuple[Placed, ...]
+    more: tuple[Placed, ...]
     taken: Mapping[str, int]
     reason: str
+    placement: Placement
 
 
 def choice(
@@ -30,12 +33,15 @@ def choice(
     verdict: Verdict,
     preferred: Sequence[frozenset[str]],
     free: Mapping[str, int],
+    there: Sequence[Placed] = (),
 ) -> Choice | None:
-    """The choice for a workload, nothing of which is placed.
+    """The choice for a workload; ``there``: what of it is placed, and stays.
 
     ``preferred``: clusters of the flavors that it is charged to, the preferred first; no others are chosen.
     ``free``: how many devices of its kind each cluster is known to have left; those left out have none.
     """
+    has = {share.cluster: share.replicas for share in there}
+    lacking = demand.replicas - sum(has.values())
     rooms = dict(verdict.rooms or ())
     ranks = {cluster: rank for rank, tier in reversed(list(enumerate(preferred))) for cluster in tier}
     found = [cluster for cluster in rooms if cluster in ranks]
@@ -43,10 +49,12 @@ def choice(
     divides = not (demand.is_set or placement.is_duplicated)
     is_by_room = divides and placement.division is Division.DYNAMIC and placement.max_clusters != 1
     if fitting and not is_by_room:
-        whole = min(fitting, key=lambda cluster: (ranks[cluster], free.get(cluster, 0), cluster))
-        share = Placed(whole, 0 if demand.is_set else demand.replicas)
-        return Choice((share,), {whole: verdict.per}, _why(whole, fitting, ranks, free))
-    if not divides or verdict.per != demand.replicas:
+        # What grows stays together where it can.
+        whole = min(fitting, key=lambda one: (ranks[one], one not in has, free.get(one, 0), one))
+        share = Placed(whole, 0 if demand.is_set else lacking)
+        reason = "it runs there" if whole in has else _why(whole, fitting, ranks, free)
+        return _made(placement, has, (share,), {whole: verdict.per}, reason)
+    if not divides or verdict.per != lacking:
         return None
     order = sorted(found, key=lambda cluster: (ranks[cluster], -rooms[cluster], cluster))
     most = placement.max_clusters or len(order)
@@ -54,9 +62,26 @@ def choice(
     taken = share_out(order[:most], rooms, verdict.per)
     if taken is None:
         return None
-    places = tuple(Placed(cluster, taken[cluster]) for cluster in sorted(taken))
+    more = tuple(Placed(cluster, taken[cluster]) for cluster in sorted(taken))
     why = f"{len(taken)} clusters have room for all of it together" if len(taken) > 1 else "it has most room"
-    return Choice(places, taken, why)
+    return _made(placement, has, more, taken, why)
+
+
+def _made(
+    placement: Placement,
+    has: Mapping[str, int],
+    more: tuple[Placed, ...],
+    taken: Mapping[str, int],
+    reason: str,
+) -> Choice | None:
+    """The choice, unless that would be more clusters than there may be."""
+    total = dict(has)
+    for share in more:
+        total[share.cluster] = total.get(share.cluster, 0) + share.replicas
+    if placement.max_clusters and len(total) > placement.max_clusters:
+        return None
+    places = tuple(Placed(cluster, total[cluster]) for cluster in sorted(total))
+    return Choice(places, more, taken, reason, placement)
 
 
 def _why(whole: str, fitting: Sequence[str], ranks: Mapping[str, int], free: Mapping[str, int]) -> str:

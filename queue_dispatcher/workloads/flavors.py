@@ -24,7 +24,7 @@ from fairway.taints import Taint, first_untolerated
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.cycle.items import Alternative, joined, meeting
+from queue_dispatcher.cycle.items import Alternative, joined
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Component, Demand, Requests
@@ -104,10 +104,16 @@ def alternatives(
                 free.append(options)
     if fixed or not free:
         free.insert(0, (joined(fixed) if fixed else Alternative((), ()),))
-    if is_preplaced and meeting(fixed) == frozenset():
+    if is_preplaced and not permitted.intersection(*(_somewhere(part, permitted) for part in free)):
         # No cluster is in flavors for all of it, so none can be stated.
         return alternatives(demand, copies, queue, reaches, permitted, is_accelerator, table)
     return tuple(free)
+
+
+def _somewhere(options: Iterable[Alternative], permitted: frozenset[str]) -> frozenset[str]:
+    """The clusters that one of the options can go to."""
+    clusters = (permitted if option.clusters is None else option.clusters for option in options)
+    return frozenset[str]().union(*clusters)
 
 
 def absent_flavors(queue: ClusterQueue, flavors: Container[str]) -> Iterator[Problem]:
@@ -159,6 +165,23 @@ def _never(asked: str, problem: str, queue: str, group: ResourceGroup, flavors: 
 
 def _listed(flavors: Iterable[str]) -> str:
     return ", ".join(name[:253] for name in flavors)
+
+
+def preferred_clusters(
+    alternative: Alternative, reaches: Reaches, tiers: Sequence[frozenset[str]]
+) -> list[frozenset[str]]:
+    """Of the tiers, the clusters with a flavor for all of it that it is charged to, in the flavors' order."""
+    found = frozenset[str]().union(*tiers)
+    for part in alternative.parts or (alternative,):
+        by_resource: dict[str, frozenset[str]] = {}
+        for resource, flavor in part.flavors:
+            reach = reaches[flavor].clusters if flavor in reaches else frozenset()
+            by_resource[resource] = by_resource.get(resource, frozenset()) | reach
+        for clusters in by_resource.values():
+            found &= clusters
+    flavors = dict.fromkeys(flavor for _, flavor in alternative.flavors if flavor in reaches)
+    in_order = [reaches[flavor].clusters for flavor in flavors] or [found]
+    return [tier & clusters & found for tier in tiers for clusters in in_order]
 
 
 class _Choice(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from queue_dispatcher.cycle.items import Item
-from queue_dispatcher.cycle.snapshot import QueueState, Snapshot
+from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from tests.simulation.accounts import Trees
 
 _TURN: Final = 1 << 40
@@ -93,6 +93,10 @@ class Oracle:
             for item in self.snapshot.queues[name].pending
             if item.due_ms <= self.now_ms
         }
+        if True in self._kinds and any(
+            one.fits > 0 and not _tells_where(one) for one in self.snapshot.verdicts.values()
+        ):
+            self._kinds.add(False)
         while due and any(self._tokens[kind] > 0 for kind in self._kinds):
             if not self.is_sure:
                 break
@@ -107,7 +111,7 @@ class Oracle:
             item = self._head(now.queue)
             if item is None:
                 raise AssertionError("a winner has a head")
-            self._tokens[item.shape.is_preplaced] -= self._play(root, now.queue, item)
+            self._tokens[self._says_where(item)] -= self._play(root, now.queue, item)
             due[root] = now
 
     def block(self) -> None:
@@ -139,7 +143,7 @@ class Oracle:
             self._set_aside(root, queue, item)
             self._inquired.append(item)
             return 0
-        if self._tokens[item.shape.is_preplaced] <= 0:
+        if self._tokens[self._says_where(item)] <= 0:
             self._set_aside(root, queue, item)
             self._held_back.append(item)
             return 0
@@ -163,6 +167,11 @@ class Oracle:
             begun[above] = max(begun.get(above, 0), tags.get(name, 0))
             tags[name] = tags.get(name, 0) + len(item.members) * _TURN * 1000 // max(1, self.weights[name])
         return len(item.members)
+
+    def _says_where(self, item: Item) -> bool:
+        """Whether its release says where to: where nobody has told where there is room, it cannot."""
+        verdict = self.snapshot.verdicts.get(item.shape.probe)
+        return item.shape.is_preplaced and (verdict is None or _tells_where(verdict))
 
     def _set_aside(self, root: str, queue: str, item: Item) -> None:
         """It keeps its place: all others have to leave what it would be charged, or those in its queue."""
@@ -227,7 +236,7 @@ class Oracle:
             return "BehindHead"
         if not shape.alternatives or not self._has_room(queue, item):
             return self._lacks(queue, item)
-        is_full = any(self._tokens[kind] <= 0 for kind in self._kinds)
+        is_full = self._tokens[self._says_where(item)] <= 0
         return "ReleaseWindowFull" if is_full else "WaitingForEstimate"
 
     def _lacks(self, queue: str, item: Item) -> str:
@@ -283,9 +292,11 @@ class Oracle:
     def least(self, state: QueueState) -> tuple[tuple[tuple[int, int], ...], ...]:
         """The least that any workload which is due and could ever start is charged for its first part.
 
-        Nothing where one asks for something else.
+        Nothing where one asks for something else, or may be charged in several ways.
         """
-        due = (one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None)
+        due = [one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None]
+        if any(len(shape.alternatives) > 1 for shape in due):
+            return ()
         charges = [dict(shape.alternatives[0].charge).get(self.cell) for shape in due]
         known = [amount for amount in charges if amount is not None]
         return (((self.cell, min(known)),),) if known and len(known) == len(charges) else ()
@@ -431,6 +442,10 @@ def _is_alike(one: Item, other: Item) -> bool:
     """Whether they differ in nothing but when they came."""
     of = [(item.queue, item.shape, item.priority, item.ageing) for item in (one, other)]
     return of[0] == of[1]
+
+
+def _tells_where(verdict: Verdict) -> bool:
+    return verdict.rooms is not None or bool(verdict.members)
 
 
 def _amount(item: Item) -> int:

@@ -21,6 +21,7 @@ from tests.simulation.accounts import (
 from tests.simulation.quiet import Quiet
 
 _OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
+_APPLIED = "policy.karmada.io/applied-placement"
 _STALE_MS = 100_000
 """So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _AT_LEAST_MS = 2_000
@@ -198,6 +199,15 @@ class Laws(Quiet):
         )
 
 
+def _goes_on(before: Obj, after: Obj) -> bool:
+    """Whether what was placed stays where it is, at least."""
+    had, has = (
+        {share["name"]: share.get("replicas", 0) for share in at(one, "spec", "clusters", default=()) or ()}
+        for one in (before, after)
+    )
+    return all(has.get(name, -1) >= count for name, count in had.items())
+
+
 def _outside(before: Obj, after: Obj) -> str:
     """What was changed of a binding that is not ours to change; empty for nothing."""
     for name in before.keys() | after.keys():
@@ -205,7 +215,7 @@ def _outside(before: Obj, after: Obj) -> str:
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and (not now or not was)):
+        if was == now or (name == "clusters" and (not now or _goes_on(before, after))):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})
@@ -213,6 +223,9 @@ def _outside(before: Obj, after: Obj) -> str:
         if was != now:
             return f"spec.{name}"
     was, now = dict(before["metadata"]), dict(after["metadata"])
+    if placed(after) > placed(before):
+        # What is stated is to be looked at, whatever was noted before.
+        was["annotations"] = {k: v for k, v in (was.get("annotations") or {}).items() if k != _APPLIED}
     for one in (was, now):
         one["annotations"] = {k: v for k, v in (one.get("annotations") or {}).items() if k not in _OURS}
         for name in ("resourceVersion", "generation"):

@@ -44,3 +44,29 @@ def test_where_it_goes(row: tuple[str, Way, bool, tuple[str, ...], bool], prepla
     been = [where for where, _ in groupby(shares(one) for one in versions if one is not None) if where]
     assert len(been) == 1
     assert sum(been[0].values()) == (8 if way == "copied" and not gang else 4)
+
+
+TOGETHER: list[tuple[str, Way, int, int]] = [
+    # name, way, GPUs of each of two clusters, which two workloads of four pods fill
+    ("each in one", "aggregated", 4, 4),
+    ("the second divided", "aggregated", 3, 5),
+    ("by equal room", "by room", 4, 4),
+    ("by room", "by room", 5, 3),
+]
+
+
+@pytest.mark.parametrize(("way", "a", "b"), [row[1:] for row in TOGETHER], ids=[row[0] for row in TOGETHER])
+def test_a_group_fits_beside_itself(way: Way, a: int, b: int) -> None:
+    story = Story(until_s=30, estimators=True).cluster("a", gpus=a).cluster("b", gpus=b).queue("main", gpus=8)
+    for name in ("x", "y"):
+        story = story.submit(name, pods=4, way=way, group="g", group_size=2)
+    world = World(story)
+    world.timeline.run_until(world.at_ms(15))
+    goes = {
+        one.key: shares(one.after)
+        for one in reversed(world.api.writes)
+        if one.resource == "resourcebindings" and one.after is not None and not is_held(one.after)
+    }
+    assert len(goes) == 2
+    filled = {cluster: sum(of.get(cluster, 0) for of in goes.values()) for cluster in ("a", "b")}
+    assert filled == {"a": a, "b": b}

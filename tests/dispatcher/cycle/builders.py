@@ -17,7 +17,7 @@ from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.turns import NO_TURNS
-from queue_dispatcher.ledger.cells import Charge
+from queue_dispatcher.ledger.cells import Charge, added
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.ledger.tree import QuotaNode, QuotaTree
 from tests.dispatcher.ledger.builders import TABLE, cell, charge
@@ -51,6 +51,32 @@ def shape_of_parts(*parts: Sequence[Charge], avoids_borrowing: bool = False, pro
         further=tuple(further),
         avoids_borrowing=avoids_borrowing,
     )
+
+
+def bound(clusters: str, **amounts: int) -> Alternative:
+    """Charged so, and bound to these clusters, named with one letter each."""
+    of = charge(**amounts)
+    flavors = tuple((name.resource, name.flavor) for name in (TABLE.name(cell) for cell, _ in of))
+    return Alternative(flavors, of, clusters=frozenset(clusters))
+
+
+def wherever(*flavors: Alternative, clusters: str = "") -> Alternative:
+    """On any of these flavors, which is Karmada's to choose, or the dispatcher's; ``clusters``: all theirs,
+    unless there are no others.
+    """
+    return Alternative(
+        tuple(pair for one in flavors for pair in one.flavors),
+        added(*(one.charge for one in flavors)),
+        flavors,
+        clusters=frozenset(clusters) if clusters else None,
+    )
+
+
+def preplaced(*parts: Sequence[Alternative], avoids_borrowing: bool = False, probe: str = "p") -> Shape:
+    """Of a workload whose release states where to."""
+    first, *further = map(tuple, parts)
+    key = f"{parts} {avoids_borrowing} {probe}"
+    return Shape(key, (), first, None, probe, tuple(further), avoids_borrowing, may_preplace=True)
 
 
 class Fleet:
@@ -112,6 +138,7 @@ class Fleet:
         self,
         *,
         tokens: int = 1_000_000,
+        preplaced_tokens: int = 1_000_000,
         in_flight: int = 0,
         max_probes: int = 16,
         verdicts: Mapping[str, Verdict] | None = None,
@@ -124,6 +151,7 @@ class Fleet:
             envelope,
             verdicts or {},
             tokens,
+            preplaced_tokens,
             in_flight=in_flight,
             max_probes=max_probes,
             turns=self.turns,
@@ -133,6 +161,7 @@ class Fleet:
         self,
         *,
         tokens: int = 1_000_000,
+        preplaced_tokens: int = 1_000_000,
         in_flight: int = 0,
         max_probes: int = 16,
         verdicts: Mapping[str, Verdict] | None = None,
@@ -140,7 +169,12 @@ class Fleet:
     ) -> Decision:
         """Decide now; nothing is carried out."""
         snapshot = self.snapshot(
-            tokens=tokens, in_flight=in_flight, max_probes=max_probes, verdicts=verdicts, free=free
+            tokens=tokens,
+            preplaced_tokens=preplaced_tokens,
+            in_flight=in_flight,
+            max_probes=max_probes,
+            verdicts=verdicts,
+            free=free,
         )
         return decide(snapshot, self.now_ms)
 

@@ -3,7 +3,7 @@
 No API server and no event loop: Karmada is what the test says it does (`Plane.place`, `Plane.refuse`).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Unpack
 
 import msgspec
@@ -48,7 +48,8 @@ class Plane:
 
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
-    ``rooms``: instead, for how many copies of any question each cluster has room.
+    ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
+    of which nobody knows.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Plane:
         self.asked: list[str] = []
         self.estimator = estimator
         self.rooms = rooms
+        self.silent: Collection[str] = ()
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -263,9 +265,15 @@ class Plane:
             assert question is not None
             questions.append(question)
             if self.rooms is not None:
-                rooms = [ClusterRoom(cluster, self.rooms.get(cluster, 0)) for cluster in question.clusters]
-                verdict, _ = verdict_of(question, rooms)
-                assert verdict is not None
+                rooms = [
+                    ClusterRoom(cluster, 0, unknown=f"{cluster} is silent")
+                    if cluster in self.silent
+                    else ClusterRoom(cluster, self.rooms.get(cluster, 0))
+                    for cluster in question.clusters
+                ]
+                verdict, unknown = verdict_of(question, rooms)
+                if verdict is None:
+                    return Answered(probing, unknown=unknown, ends="they answer")
                 verdicts.append(verdict)
                 continue
             assert self.estimator is not None
