@@ -100,7 +100,6 @@ async def test_two_hundred_in_a_row(tenant: Tenant) -> None:
                 del left[key]
     assert [key for key in keys if not at_release(tenant, key).is_placed] == []
     assert [key for key in keys if len(where(tenant, key)) != 1] == []
-    assert tenant.most_charged() <= 34
 
 
 def _all_run(tenant: Tenant, workload: Workload) -> bool:
