@@ -27,8 +27,10 @@ _CLUSTER = "cluster"
 _NO_CLUSTER = ClusterAffinity(labels=NOTHING)
 
 
-def read_placement(stated: PlacementSpec, evicting: Iterable[str] = ()) -> Placement:
-    """The placement, reduced; never raises. ``evicting``: clusters that Karmada takes the workload off."""
+def read_placement(stated: PlacementSpec, evicting: Iterable[str] = (), scheduler: str = "") -> Placement:
+    """The placement, reduced; never raises. ``evicting``: clusters that Karmada takes the workload off;
+    ``scheduler``: who is to place it, empty for Karmada's own.
+    """
     scheduling = stated.replica_scheduling
     division = _division(scheduling)
     spread = () if division is Division.STATIC else tuple(stated.spread_constraints or ())
@@ -43,6 +45,7 @@ def read_placement(stated: PlacementSpec, evicting: Iterable[str] = ()) -> Place
             by for s in stated.spread_constraints or () if (by := s.spread_by_field or s.spread_by_label)
         ),
         evicting=frozenset(evicting),
+        scheduler=scheduler,
     )
 
 

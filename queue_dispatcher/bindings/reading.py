@@ -70,7 +70,8 @@ class BindingReader:
         # A workload whose size or placement cannot be read is one all the same.
         is_workload = bool(spec.replicas > 0 or spec.replica_requirements or spec.components or problems)
         evicting = [task.from_cluster for task in spec.graceful_eviction_tasks or ()]
-        placement = None if spec.placement is None else read_placement(spec.placement, evicting)
+        scheduler = "" if spec.scheduler_name in ("", *KARMADA_SCHEDULERS) else one(spec.scheduler_name)
+        placement = None if spec.placement is None else read_placement(spec.placement, evicting, scheduler)
         if placement is None and any(problem.startswith("spec.placement") for problem in problems):
             placement = ANYWHERE
         admission = parse_record(ours[ADMISSION]) if ADMISSION in ours else None

@@ -5,8 +5,10 @@ fullest, so that elsewhere room stays together for what is large; what its polic
 proportion to it. None where the room that is left adds up to less: then Karmada chooses.
 """
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.workloads.demand import Demand, Placed
@@ -105,14 +107,15 @@ def _few(order: Sequence[str], rooms: Mapping[str, int], replicas: int) -> dict[
 
 
 def _by_room(order: Sequence[str], rooms: Mapping[str, int], replicas: int) -> dict[str, int] | None:
-    """To each in proportion to its room, and what is left by rounding to the largest of them."""
-    total = sum(rooms[cluster] for cluster in order)
-    if total < replicas:
+    """To each in proportion to its room, by Webster's method: as Karmada 1.19 divides (pkg/util/helper)."""
+    if sum(rooms[cluster] for cluster in order) < replicas:
         return None
-    taken = {cluster: replicas * rooms[cluster] // total for cluster in order}
-    left = replicas - sum(taken.values())
-    for cluster in sorted(order, key=lambda one: (-rooms[one], one)):
-        more = min(left, 1, rooms[cluster] - taken[cluster])
-        taken[cluster] += more
-        left -= more
+    taken = dict.fromkeys(order, 0)
+    claims = [(-Fraction(rooms[one]), place, one) for place, one in enumerate(order)]
+    heapq.heapify(claims)
+    for _ in range(replicas):
+        _, place, cluster = heapq.heappop(claims)
+        taken[cluster] += 1
+        if taken[cluster] < rooms[cluster]:
+            heapq.heappush(claims, (-Fraction(rooms[cluster], 2 * taken[cluster] + 1), place, cluster))
     return {cluster: count for cluster, count in taken.items() if count}

@@ -24,6 +24,8 @@ class Form(StrEnum):
 
 def form_of(placement: Placement, demand: Demand) -> tuple[Form, str]:
     """The form of a release, and where Karmada chooses, why."""
+    if placement.scheduler:
+        return Form.KARMADA, f"its policy names the scheduler {placement.scheduler}"
     if not demand.replicas:
         return Form.KARMADA, "it has no pods yet"
     if placement.spread_by - {"cluster"}:

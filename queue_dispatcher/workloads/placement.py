@@ -94,6 +94,7 @@ class Placement:
     ``groups``: empty for every cluster. ``max_clusters``: how many are chosen at most, 0 for no limit;
     ``min_clusters``: at least. ``spread_by``: fields that a cluster must have because the workload is spread
     by them. ``evicting``: clusters that it is being taken off, none of which Karmada gives it meanwhile.
+    ``scheduler``: who is to place it, empty for Karmada's own.
     """
 
     groups: tuple[AffinityGroup, ...] = ()
@@ -103,6 +104,7 @@ class Placement:
     max_clusters: int = 0
     spread_by: frozenset[str] = frozenset()
     evicting: frozenset[str] = frozenset()
+    scheduler: str = ""
 
     @property
     def is_duplicated(self) -> bool:

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from tests.e2e.breaking import with_flags
 from tests.e2e.objects import GPU, MERGE, STRICT, WORK, Obj
 from tests.e2e.tenant import Tenant
-from tests.e2e.workloads import Workload, aggregated, job
+from tests.e2e.workloads import Workload, aggregated, job, weighted
 
 THEIRS = "their-scheduler"
 BOTH = aggregated("a", "b")
@@ -74,7 +74,8 @@ def by_hand(tenant: Tenant, workload: Workload) -> Obj:
             "resource": resource,
             "replicas": 1,
             "replicaRequirements": {"resourceRequest": {GPU: "1"}},
-            "placement": BOTH,
+            # Only Karmada can divide it so.
+            "placement": weighted("a", "b"),
         },
     }
 

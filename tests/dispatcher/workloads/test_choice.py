@@ -6,6 +6,7 @@ from queue_dispatcher.workloads.demand import Component, Demand
 from queue_dispatcher.workloads.placement import Division, Placement
 
 FOUR = Demand((Component("", 4),))
+TWO = Demand((Component("", 2),))
 SET = Demand((Component("ps", 1), Component("worker", 4)), is_set=True)
 ALL = (frozenset("abc"),)
 FREE = {"a": 30, "b": 8, "c": 30}
@@ -28,6 +29,7 @@ BY_ROOM = Placement(division=Division.DYNAMIC)
         pytest.param(Placement(max_clusters=2), FOUR, 4, {"a": 1, "b": 2, "c": 1}, ALL, None, id="too many"),
         pytest.param(BY_ROOM, FOUR, 4, {"a": 6, "b": 2}, ALL, {"a": 3, "b": 1}, id="in proportion"),
         pytest.param(BY_ROOM, FOUR, 4, {"a": 5, "b": 5, "c": 5}, ALL, {"a": 2, "b": 1, "c": 1}, id="rounded"),
+        pytest.param(BY_ROOM, TWO, 2, {"a": 4, "b": 2}, ALL, {"a": 1, "b": 1}, id="as Karmada rounds"),
         pytest.param(BY_ROOM, FOUR, 4, {"a": 100, "b": 1}, ALL, {"a": 4}, id="a part of none"),
         pytest.param(ONE, FOUR, 1, {"a": 1, "b": 1}, ALL, {"b": 4}, id="whole"),
         pytest.param(ONE, SET, 1, {"a": 1}, ALL, {"a": 0}, id="a set states no number"),

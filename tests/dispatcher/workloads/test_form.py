@@ -31,6 +31,7 @@ TERMS = ((ClusterAffinity(frozenset(("a",))),), (ClusterAffinity(frozenset(("b",
         (Placement(min_clusters=2), REPLICAS, "over 2 clusters at least"),
         (Placement(spread_by=frozenset(("region", "cluster"))), REPLICAS, "spreads it by region"),
         (Placement(), Demand((Component("", 0),)), "no pods yet"),
+        (Placement(scheduler="theirs"), REPLICAS, "names the scheduler theirs"),
     ],
 )
 def test_who_chooses_the_clusters(placement: Placement, demand: Demand, why: str) -> None:
