@@ -55,9 +55,13 @@ class _Suspension(KubeStruct, frozen=True):
     scheduling: bool = False
 
 
+class _Share(KubeStruct, frozen=True):
+    name: str = ""
+
+
 class _Spec(KubeStruct, frozen=True):
     suspension: _Suspension | None = None
-    clusters: list[dict[str, object]] | None = None
+    clusters: list[_Share] | None = None
 
 
 class _Binding(KubeStruct, frozen=True):
@@ -86,7 +90,7 @@ class Karmada:
         self._told = told
         self._workloads: dict[str, Workload] = {}
         self._taken_up: set[str] = set()
-        self._queue: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[str, int, str]] = asyncio.Queue()
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
@@ -130,9 +134,10 @@ class Karmada:
         held = binding.spec.suspension is not None and binding.spec.suspension.scheduling
         if held:
             self._taken_up.discard(key)
-        elif not binding.spec.clusters and key not in self._taken_up and key in self._workloads:
+        elif key not in self._taken_up and key in self._workloads:
             self._taken_up.add(key)
-            self._queue.put_nowait((key, binding.metadata.generation))
+            stated = binding.spec.clusters
+            self._queue.put_nowait((key, binding.metadata.generation, stated[0].name if stated else ""))
 
     def delete(self, key: str) -> None:
         """Nothing is deleted in the sandbox."""
@@ -140,12 +145,13 @@ class Karmada:
     async def _schedule(self) -> None:
         """One binding after the other, as karmada-scheduler's single worker."""
         while True:
-            key, generation = await self._queue.get()
-            await self._place(self._workloads[key], generation)
+            key, generation, stated = await self._queue.get()
+            await self._place(self._workloads[key], generation, stated)
 
-    async def _place(self, workload: Workload, generation: int) -> None:
+    async def _place(self, workload: Workload, generation: int, stated: str) -> None:
+        """In the cluster that its release states, or else where the most room is."""
         room = {name: await self._available(name, workload) for name in workload.clusters}
-        cluster = max(room, key=lambda name: (room[name], name))
+        cluster = stated or max(room, key=lambda name: (room[name], name))
         member = self._members[cluster]
         is_placed = room[cluster] >= workload.pods and member.run(
             workload.name, workload.namespace, workload.pods, workload.request
@@ -154,7 +160,8 @@ class Karmada:
         condition = {"type": "Scheduled", "status": str(is_placed), "reason": reason}
         status: Obj = {"conditions": [condition]}
         if is_placed:
-            status["schedulerObservedGeneration"] = generation + 1
+            status["schedulerObservedGeneration"] = generation + (not stated)
+        if is_placed and not stated:
             clusters = [{"name": cluster, "replicas": workload.pods}]
             await self._patch(workload, {"spec": {"clusters": clusters}})
         await self._patch(workload, {"status": status}, "/status")

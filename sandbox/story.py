@@ -58,8 +58,12 @@ def queue_objects() -> Iterator[tuple[str, Obj]]:
 
 
 def research_jobs() -> list[Workload]:
-    """Five of a whole node each, one after the other; the last is urgent."""
-    jobs = [_job("research", f"sweep-{n}", 1, 8, runtime_s=4.5 + 1.5 * n) for n in range(1, 5)]
+    """Five of a whole node each, one after the other; the last is urgent. The first are bound to clusters."""
+    where = (("east",), ("west",), ("east",), H100_CLUSTERS)
+    jobs = [
+        _job("research", f"sweep-{n}", 1, 8, runtime_s=4.5 + 1.5 * n, clusters=clusters)
+        for n, clusters in enumerate(where, 1)
+    ]
     return [*jobs, _job("research", "hotfix", 1, 8, runtime_s=4.0, service_class="urgent")]
 
 

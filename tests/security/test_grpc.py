@@ -210,7 +210,7 @@ class _Waits:
         await self.go.wait()
         return []
 
-    place = explain = summaries
+    place = explain = bound = summaries
 
 
 class TestBounds:
