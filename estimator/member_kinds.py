@@ -63,13 +63,13 @@ class MemberKind(Protocol):
     """
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...  # noqa: D102 - said above
 
     @property
-    def need(self) -> Need: ...  # noqa: D102
+    def need(self) -> Need: ...  # noqa: D102 - said above
 
     @property
-    def is_optional(self) -> bool: ...  # noqa: D102
+    def is_optional(self) -> bool: ...  # noqa: D102 - said above
 
     def followed(self, mirror: ClusterMirror, follow: Follow[_Followed_co]) -> _Followed_co:
         """What ``follow`` makes of it for this mirror."""

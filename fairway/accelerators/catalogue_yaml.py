@@ -14,7 +14,7 @@ import yaml
 try:
     from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML was built without libyaml
-    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]  # the same interface, in Python
 
 MAX_CHARACTERS = 1 << 20
 _MAX_DEPTH = 5

@@ -166,7 +166,7 @@ class ObjectDecoder(Generic[T]):
 def _decoders(kind: type[T]) -> tuple[msgspec.json.Decoder[T], msgspec.json.Decoder[_Event[T]]]:
     """One pair for all clusters, since it knows nothing of what it has decoded."""
     # A type that is only known at run time is beyond what annotations can say.
-    event_type: type[_Event[T]] = _Event[kind]  # type: ignore[valid-type]
+    event_type: type[_Event[T]] = _Event[kind]  # type: ignore[valid-type]  # known at run time only
     return msgspec.json.Decoder(kind), msgspec.json.Decoder(event_type)
 
 

@@ -78,7 +78,7 @@ def tune_interpreter() -> None:
     """
     asyncio.sslproto.SSLProtocol.max_size = TLS_BUFFER_BYTES
     # A default that is looked up for each connection.
-    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = TLS_READ_AHEAD_KIB  # type: ignore[misc]
+    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = TLS_READ_AHEAD_KIB  # type: ignore[misc]  # a constant to the type checker
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)

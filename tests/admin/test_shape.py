@@ -137,7 +137,7 @@ def test_what_a_cluster_lacks_is_its_verdict(shape: Shape, cluster: Callable[[],
 )
 def test_flags_that_make_up_no_shape_are_told(flags: dict[str, object], said: str) -> None:
     with pytest.raises(ShapeError) as raised:
-        Shape(**flags)  # type: ignore[arg-type]
+        Shape(**flags)  # type: ignore[arg-type]  # also of wrong types
     assert said in str(raised.value)
 
 

@@ -28,7 +28,7 @@ EVIL = "node\x1b[2J\x1b[31m\r\n\u202e"
 
 
 def table(made: object) -> str:
-    return rendered(report_tables(made), to_terminal=False)  # type: ignore[arg-type]
+    return rendered(report_tables(made), to_terminal=False)  # type: ignore[arg-type]  # whatever a report is made of
 
 
 def test_the_report_has_one_line_for_each_product_and_cluster() -> None:

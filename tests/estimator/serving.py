@@ -159,7 +159,7 @@ def _reasons(trailing: Mapping[str, str]) -> tuple[str, ...]:
 @asynccontextmanager
 async def estimator(*clusters: ClusterSource, **changes: object) -> AsyncIterator[Caller]:
     """A server for these clusters, ended with the context; ``changes`` are fields of its settings."""
-    settings = replace(DEFAULTS, clusters=clusters, **changes)  # type: ignore[arg-type]
+    settings = replace(DEFAULTS, clusters=clusters, **changes)  # type: ignore[arg-type]  # fields of Settings
     async with running(settings) as (port, _), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield Caller(channel)
 

@@ -224,7 +224,7 @@ def pod_set(name: str = "worker", count: int = 4, raw: bytes | None = None, **mo
 
 
 def place(gang: pb.Gang, **more: object) -> CapacityQuestion:
-    request = pb.PlaceRequest(gang=gang, **more)  # type: ignore[arg-type]
+    request = pb.PlaceRequest(gang=gang, **more)  # type: ignore[arg-type]  # fields of the message
     return read_place(pb.PlaceRequest.FromString(request.SerializeToString()))
 
 

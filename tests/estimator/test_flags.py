@@ -331,7 +331,7 @@ def test_tls_needs_certificate_and_key_and_half_of_it_is_told(
 ) -> None:
     parsed = settings("--cluster-name=a", *argv)
     assert parsed.tls == tls
-    assert [notice in text for text in parsed.notices] == ([True] if notice else []), parsed.notices  # type: ignore[operator]
+    assert [notice in text for text in parsed.notices] == ([True] if notice else []), parsed.notices  # type: ignore[operator]  # None only where there are no notices
 
 
 @pytest.mark.parametrize(

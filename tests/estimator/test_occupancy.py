@@ -65,7 +65,7 @@ def told(mirror: ClusterMirror, questions: Iterable[Selected] = QUESTIONS) -> di
     for space in SPACES:
         said[space] = {term: by_name(rows.items()) for term, rows in occupancy.repelling(space)}
     for number in (80, 81):
-        said[number] = {columns.rows[row].name for row in occupancy.holding(HostPort(number))}  # type: ignore[union-attr]
+        said[number] = {columns.rows[row].name for row in occupancy.holding(HostPort(number))}  # type: ignore[union-attr]  # what is held has a row
     said["claims"] = {claim: by_name(rows.items()) for claim, rows in occupancy.claims().items()}
     said["namespaces"] = set(occupancy.namespaces)
     return said

@@ -75,7 +75,7 @@ async def read(*sources: Source) -> tuple[ClusterUsage, ...]:
 @asynccontextmanager
 async def serving(*clusters: ClusterSource, **changes: object) -> AsyncIterator[tuple[CapacityCaller, int]]:
     """A caller to a server of these, and the server's port."""
-    settings = replace(DEFAULTS, clusters=clusters, **changes)  # type: ignore[arg-type]
+    settings = replace(DEFAULTS, clusters=clusters, **changes)  # type: ignore[arg-type]  # fields of Settings
     async with running(settings) as (port, _), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield CapacityCaller(channel), port
 

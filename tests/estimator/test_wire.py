@@ -35,7 +35,7 @@ GI = 1 << 30
 
 
 def replicas(requirements: pb.ReplicaRequirements | None = None, **fields: object) -> ReplicasQuestion:
-    message = pb.MaxAvailableReplicasRequest(cluster="m", replica_requirements=requirements, **fields)  # type: ignore[arg-type]
+    message = pb.MaxAvailableReplicasRequest(cluster="m", replica_requirements=requirements, **fields)  # type: ignore[arg-type]  # fields of the message
     return decode_replicas(message.SerializeToString(), None)
 
 

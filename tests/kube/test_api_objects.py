@@ -25,7 +25,7 @@ async def new_namespace(client: KubeClient) -> str:
     return name
 
 
-def config_map(name: str, **metadata: Any) -> Obj:  # noqa: ANN401
+def config_map(name: str, **metadata: Any) -> Obj:  # noqa: ANN401 - whatever a test wants in it
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -34,7 +34,7 @@ def config_map(name: str, **metadata: Any) -> Obj:  # noqa: ANN401
     }
 
 
-def pod(name: str, **spec: Any) -> Obj:  # noqa: ANN401
+def pod(name: str, **spec: Any) -> Obj:  # noqa: ANN401 - whatever a test wants in it
     container = {"name": "main", "image": "x"}
     return {
         "apiVersion": "v1",

@@ -51,7 +51,7 @@ def without_streamed_lists(client: KubeClient) -> None:
             raise refusal(path, 422, "not offered here")
         return stream(path, params, idle_timeout_s=idle_timeout_s, accept=accept)
 
-    client.stream = refusing  # type: ignore[method-assign, assignment]
+    client.stream = refusing  # type: ignore[method-assign, assignment]  # a client that refuses
 
 
 def pods_of(namespace: str) -> ResourceKind[Pod]:

@@ -511,10 +511,10 @@ def test_a_defect_in_the_sink_is_reported_and_begins_anew() -> None:
         healthy = stage.mirror.upsert
 
         def broken(obj: Pod) -> None:
-            stage.mirror.upsert = healthy  # type: ignore[method-assign]
+            stage.mirror.upsert = healthy  # type: ignore[method-assign]  # the sink mends
             raise ZeroDivisionError("a defect")
 
-        stage.mirror.upsert = broken  # type: ignore[method-assign]
+        stage.mirror.upsert = broken  # type: ignore[method-assign]  # the sink breaks
         stage.api.create(TEAM, pod("new"))
         await stage.until_holding("p0", "p1", "p2", "new")
         assert stage.mirror.counts["error internal"] == 1

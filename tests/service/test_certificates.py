@@ -96,7 +96,7 @@ def test_a_bad_file_is_named_with_the_problem(
 
 
 def test_a_pair_replaced_between_two_reads_is_refused(files: TlsFiles) -> None:
-    class Replaced(type(files.certificate)):  # type: ignore[misc]
+    class Replaced(type(files.certificate)):  # type: ignore[misc]  # whatever type it has
         def read_bytes(self) -> bytes:
             content: bytes = super().read_bytes()
             OTHER.write(files.key.parent, "server")

@@ -72,7 +72,7 @@ def _interpreter() -> Iterator[None]:
     buffer_bytes = asyncio.sslproto.SSLProtocol.max_size
     read_ahead_kib = asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ
     yield
-    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = read_ahead_kib  # type: ignore[misc]
+    asyncio.constants.FLOW_CONTROL_HIGH_WATER_SSL_READ = read_ahead_kib  # type: ignore[misc]  # a constant to the type checker
     asyncio.sslproto.SSLProtocol.max_size = buffer_bytes
     gc.unfreeze()
     gc.set_threshold(*thresholds)

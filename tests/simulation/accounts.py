@@ -128,8 +128,12 @@ def is_ended(binding: Obj) -> bool:
 
 def asked(binding: Obj) -> int:
     """GPUs that all its replicas ask for."""
-    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
-    return each * replicas(binding)
+    return asked_each(binding) * replicas(binding)
+
+
+def asked_each(binding: Obj) -> int:
+    """GPUs that one replica asks for."""
+    return int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
 
 
 def charge_of(binding: Obj, queue: str) -> Charge | None:
@@ -137,7 +141,7 @@ def charge_of(binding: Obj, queue: str) -> Charge | None:
     if is_ended(binding):
         return None
     record, key = record_of(binding), f"{binding['metadata']['namespace']}/{binding['metadata']['name']}"
-    each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+    each = asked_each(binding)
     if record is not None:
         over = ended_in(binding)
         shares = at(binding, "spec", "clusters", default=())

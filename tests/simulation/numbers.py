@@ -13,10 +13,10 @@ from fairway.visibility import QueueView, Usage
 from sandbox.simulation.objects import Obj, at, condition
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.templates import GPU
-from sandbox.simulation.world import FLAVOR
 from tests.simulation.accounts import (
     REQUEUE,
     asked,
+    asked_each,
     ended_in,
     is_ended,
     is_held,
@@ -104,12 +104,10 @@ class Numbers(Laws):
     def _there(self) -> int | None:
         """GPUs of the clusters that are there, as they have reported; None if one does not say."""
         clusters, lost = self.world.api.collection("clusters").objects, self._lost()
-        flavor = self.world.api.collection("resourceflavors").objects.get(FLAVOR)
-        names = at(flavor, "spec", "clusterNames") or clusters
         told = {
             name: at(one, "status", "resourceSummary", "allocatable", GPU)
             for name, one in clusters.items()
-            if name in names
+            if self._is_of_flavor(name)
         }
         return None if None in told.values() else sum(int(told[name]) for name in told.keys() - lost)
 
@@ -118,7 +116,7 @@ class Numbers(Laws):
         record, queue = record_of(binding), self._leads_to(binding)
         if is_ended(binding) or (record is None and line.skip and self._named_now(binding)):
             return "", 0
-        each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+        each = asked_each(binding)
         runs = self._runs(binding)
         reserved = 0
         if record is not None:
@@ -131,7 +129,7 @@ class Numbers(Laws):
 
     def _runs(self, binding: Obj, among: Collection[str] | None = None) -> int:
         """GPUs of what is placed and has not ended, in all or only these clusters."""
-        each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+        each = asked_each(binding)
         over = ended_in(binding)
         return each * sum(
             int(one.get("replicas", 0))
@@ -156,7 +154,7 @@ class Numbers(Laws):
                 continue
             if at(binding, "metadata", "deletionTimestamp", default=""):
                 continue
-            each = int(at(binding, "spec", "replicaRequirements", "resourceRequest", GPU, default=0))
+            each = asked_each(binding)
             requeue = at(binding, "metadata", "annotations", REQUEUE)
             if record is not None or placed(binding):
                 # It stands there for what it grew by.

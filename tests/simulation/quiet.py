@@ -78,12 +78,13 @@ class Quiet(Known):
             return "" if self._is_kept_for_heads(self._queue_named(binding)) else "no such head waits"
         if "permits none of the clusters" in reason.text and self._is_barred(line):
             return ""
-        empty = self.world.free(if_empty=True)
-        if kind == "NeverFits" and not self._room(self._together(binding, line), empty):
-            # Not on the clusters that are open to it, whatever ends there.
-            return ""
-        if kind == "NeverFits" and line.tries is not None and self._tries(binding) > line.tries:
-            return ""
+        if kind == "NeverFits":
+            empty = self.world.free(if_empty=True)
+            if not self._room(self._together(binding, line), empty):
+                # Not on the clusters that are open to it, whatever ends there.
+                return ""
+            if line.tries is not None and self._tries(binding) > line.tries:
+                return ""
         if kind in expected:
             return "" if why.intersection(expected[kind]) else (told or "it could run now")
         if kind == "BackingOff":

@@ -220,8 +220,8 @@ def changed(value: object, path: Path, new: object) -> object:
     result = copy.deepcopy(value)
     inner: object = result
     for step in path[:-1]:
-        inner = inner[step]  # type: ignore[index]
-    inner[path[-1]] = new  # type: ignore[index]
+        inner = inner[step]  # type: ignore[index]  # JSON of any shape
+    inner[path[-1]] = new  # type: ignore[index]  # JSON of any shape
     return result
 
 

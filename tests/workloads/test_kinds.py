@@ -348,7 +348,7 @@ def test_a_ray_job_may_bring_its_own_submitter() -> None:
 
 
 def lone_pod(labels: Object, annotations: Object) -> Object:
-    pod = template(labels=labels, annotations=annotations)  # type: ignore[arg-type]
+    pod = template(labels=labels, annotations=annotations)  # type: ignore[arg-type]  # labels and annotations of any kind
     return {"apiVersion": "v1", "kind": "Pod", **pod}
 
 

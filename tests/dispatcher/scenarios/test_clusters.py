@@ -234,7 +234,7 @@ def test_heartbeats_of_clusters_derive_nothing_anew() -> None:
         for number in range(10):
             world.api.update(
                 f"{PATH}/m1",
-                lambda obj, number=number: obj["status"].update(remedyActions=[str(number)]),  # type: ignore[misc]
+                lambda obj, number=number: obj["status"].update(remedyActions=[str(number)]),  # type: ignore[misc]  # a default that binds the number
             )
         await world.passes(1)
         assert marked == []

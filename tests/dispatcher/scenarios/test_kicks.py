@@ -90,7 +90,7 @@ def test_nothing_is_kicked_without_cause_nor_over_and_over() -> None:
         for number in range(20):
             world.api.update(
                 "/apis/cluster.karmada.io/v1alpha1/clusters/m1",
-                lambda obj, number=number: obj["status"]["resourceSummary"]["allocatable"].update(  # type: ignore[misc]
+                lambda obj, number=number: obj["status"]["resourceSummary"]["allocatable"].update(  # type: ignore[misc]  # a default that binds the number
                     {"nvidia.com/gpu": str(20 + number)}
                 ),
             )

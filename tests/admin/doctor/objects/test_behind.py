@@ -21,7 +21,7 @@ REPORTED = {"aggregatedStatus": [{"clusterName": "m1", "status": {"active": 2, "
 def placed(world: World, count: int = 3, ago_s: int = 25, **more: object) -> World:
     for number in range(count):
         name = f"w{number}"
-        made = binding(name, held=False, placed={"m1": 2}, annotations=admitted(name, ago_s=ago_s), **more)  # type: ignore[arg-type]
+        made = binding(name, held=False, placed={"m1": 2}, annotations=admitted(name, ago_s=ago_s), **more)  # type: ignore[arg-type]  # the arguments of binding
         world.add(RESOURCE_BINDINGS, made)
     return world
 
