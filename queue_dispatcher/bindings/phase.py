@@ -31,7 +31,8 @@ OVERTAKEN_MS: Final = 10_000
 class Moment(NamedTuple):
     """A moment, as far as phases depend on it. ``day_ms``: since the epoch; ``elapsed_ms``: monotonic.
 
-    ``overtaken_ms``: when the latest of all releases was made that Karmada has placed, monotonic; 0 for none.
+    ``overtaken_ms``: when the latest of all releases was made that Karmada has placed, or looked at where the
+    release said the place, monotonic; 0 for none.
     """
 
     day_ms: int = 0

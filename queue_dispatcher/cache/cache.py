@@ -128,6 +128,7 @@ class Cache:
         """By cluster, what more may fit there since somebody last looked, as of `grown`; likewise."""
         self._changes = 0
         self._moment = Moment()
+        self._overtaken_ms = 0
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
         self._items = Items(self.queues, self.templates, self.shapes)
@@ -251,12 +252,12 @@ class Cache:
 
     def advance(self, moment: Moment) -> None:
         """It is that late: what time alone changes is derived anew."""
-        self._moment = moment
+        self._moment = moment._replace(overtaken_ms=self._overtaken_ms)
         self.fleet.advance(moment.day_ms)
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)
-            if known is not None and known != phase(entry.binding, entry.seen, moment, entry.counts):
+            if known is not None and known != phase(entry.binding, entry.seen, self._moment, entry.counts):
                 self.mark(entry)
 
     def mark(self, entry: Entry) -> None:
@@ -379,6 +380,12 @@ class Cache:
         self._classify(entry, before)
         if was_starting and is_placed(entry):
             self.notices.append(PlacedNotice(uid, charged_name(entry), seen, was_in_flight, was_preplaced))
+            if seen.is_ours and not was_preplaced:
+                self._overtaken_ms = max(self._overtaken_ms, seen.tried_ms)
+            entry.stated_ms = seen.tried_ms if seen.is_ours and was_preplaced else 0
+        if entry.stated_ms and entry.binding.is_settled:
+            self._overtaken_ms = max(self._overtaken_ms, entry.stated_ms)
+            entry.stated_ms = 0
 
     def _note_reads(self, entry: Entry) -> None:
         """Note on what the entry depends of where workloads may land."""

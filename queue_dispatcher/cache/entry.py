@@ -82,6 +82,7 @@ class Entry:
         "retry_ms",
         "seen",
         "state",
+        "stated_ms",
         "waits",
         "written",
         "written_ms",
@@ -107,6 +108,8 @@ class Entry:
         self.seen = UNSEEN
         self.counts: Counts = NOT_COUNTED
         self.growing_ms = 0
+        # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
+        self.stated_ms = 0
         self.pause = Pause()
         # The version that our last write made, until the watch has caught up, and what it said meanwhile.
         self.written = ""

@@ -52,11 +52,10 @@ class TurnState:
     """The state of one dispatcher; one writer. ``estimates``: None where no estimators are asked.
 
     ``term``: how often it has changed whether this process leads. ``leader``: the identity of whoever leads,
-    empty for nobody. ``room_ms``: by cluster, when room last
-    appeared there, monotonic. ``overtaken_ms``: when the latest of the releases was made that Karmada has
-    placed, likewise. ``turns``: who has had how much of the release window. ``cycles``: what still holds of
-    one cycle in the next. ``decided``: the last decision, while to decide anew would find the same.
-    ``notices``: what there is to tell; whoever tells it empties it.
+    empty for nobody. ``room_ms``: by cluster, when room last appeared there, monotonic. ``turns``: who has
+    had how much of the release window. ``cycles``: what still holds of one cycle in the next. ``decided``:
+    the last decision, while to decide anew would find the same. ``notices``: what there is to tell; whoever
+    tells it empties it.
     """
 
     def __init__(self, cache: Cache, estimates: Estimates | None) -> None:
@@ -67,7 +66,6 @@ class TurnState:
         self.term = 0
         self.leader = ""
         self.room_ms: dict[str, int] = {}
-        self.overtaken_ms = 0
         self.view = View()
         self.decided: Decided | None = None
         self.turns = NO_TURNS
@@ -76,4 +74,4 @@ class TurnState:
 
     def advance(self, now: Moment) -> None:
         """It is ``now``, for all that time alone changes."""
-        self.cache.advance(now._replace(overtaken_ms=self.overtaken_ms))
+        self.cache.advance(now)

@@ -225,7 +225,6 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             continue
         seen = notice.seen
         if seen.is_ours and not notice.was_preplaced:
-            state.overtaken_ms = max(state.overtaken_ms, seen.tried_ms)
             took_ms = now.elapsed_ms - seen.tried_ms if notice.was_in_flight else None
             state.window.placed(took_ms, now.elapsed_ms)
         if seen.is_ours and not seen.was_placed:

@@ -6,12 +6,15 @@ from tests.e2e.workloads import deployment, divided, job, whole
 
 # Four pods of three GPUs: by nodes four fit into cluster a and two into b, by sums of GPUs five and six.
 EXACT = {"a": 3, "b": 1}
+_ATTEMPTS = 20
 
 
 async def shares(tenant: Tenant, name: str) -> dict[str, int]:
     """Where the four of them are placed while nothing else runs."""
     workload = deployment(name, 4, 3)
     placed = await tenant.placed(await tenant.submit(workload, divided("a", "b")))
+    # Karmada may leave behind in a member what is deleted in the moment it is created there.
+    await tenant.running(workload, 4)
     await tenant.delete(workload.binding)
     await tenant.empty()
     await tenant.plane.karmada.until_room_is_known((cluster, 0) for cluster in NODES)
@@ -41,4 +44,8 @@ async def test_dies_and_returns(tenant: Tenant) -> None:
     await tenant.empty()
     await tenant.plane.karmada.until_room_is_known((cluster, 0) for cluster in NODES)
 
-    assert await shares(tenant, "back") == EXACT
+    # What was placed there a moment ago is held against it for a few seconds more.
+    for attempt in range(_ATTEMPTS):
+        if await shares(tenant, f"back{attempt}") == EXACT:
+            return
+    raise AssertionError("the estimator's answer never counted again")

@@ -6,6 +6,7 @@ import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
+from queue_dispatcher.cache.tally import state_name
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import hear
@@ -72,6 +73,19 @@ def test_what_karmada_does_not_place_keeps_none_of_them_waiting() -> None:
     assert len(made.released()) == START + MAX_PREPLACED
     waits = [why.kind for name in made.bindings if (why := made.reason(name)) is not None]
     assert waits == ["ReleaseWindowFull"] * 5
+
+
+@pytest.mark.parametrize("confirms", [True, False])
+def test_once_karmada_looks_at_the_later_ones_it_has_passed_over_the_earlier(*, confirms: bool) -> None:
+    made = plane(m1=100, m2=100)
+    made.submit("unseen", duplicated=True)
+    made.passes(2)
+    made.submit("later")
+    made.passes(2)
+    if confirms:
+        made.place("later", m1=1)
+    made.passes(20)
+    assert state_name(made.entry("unseen")) == ("Unobserved" if confirms else "Admitted")
 
 
 def test_only_so_many_are_on_their_way_to_the_api_server() -> None:
