@@ -24,27 +24,16 @@ class Preemptible(StrEnum):
     NEVER = "Never"
 
 
-class StartsWhen(StrEnum):
-    """When a workload of the class has started."""
-
-    PLACED = "Placed"
-    """Karmada has placed it."""
-    BOUND = "Bound"
-    """All of its pods have had nodes, as far as the estimators of its clusters count them."""
-    READY = "Ready"
-    """All of its pods run, as far as its clusters report."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServiceClass:
     """A class of service. Durations in milliseconds.
 
-    ``start_timeout_ms``: an admitted workload that has not started for so long, by ``starts_when``, is taken
-    back. It is tried
-    again after ``backoff_base_ms``, doubled each further time up to ``backoff_max_ms``, ``backoff_limit``
-    times at most (None: without end). ``max_wait_ms``, ``max_runtime_ms`` and ``min_runtime_ms`` are read and
-    kept, of no effect yet; None where nothing is promised. ``ageing``: overrides the queue's; None leaves it
-    to that.
+    ``start_timeout_ms``: an admitted workload that no cluster took for so long is taken back, and a gang that
+    was placed and whose pods have not had nodes for so long; ``ready_timeout_ms``: what was placed and whose
+    pods have not run for so long, None for no limit. It is tried again after ``backoff_base_ms``, doubled
+    each further time up to ``backoff_max_ms``, ``backoff_limit`` times at most (None: without end).
+    ``max_wait_ms``, ``max_runtime_ms`` and ``min_runtime_ms`` are read and kept, of no effect yet; None where
+    nothing is promised. ``ageing``: overrides the queue's; None leaves it to that.
     """
 
     name: str
@@ -58,7 +47,7 @@ class ServiceClass:
     min_runtime_ms: int | None = None
     preemptible: Preemptible = Preemptible.ALWAYS
     ageing: Ageing | None = None
-    starts_when: StartsWhen = StartsWhen.PLACED
+    ready_timeout_ms: int | None = None
     is_default: bool = False
     problems: tuple[Problem, ...] = ()
 

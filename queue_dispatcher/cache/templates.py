@@ -33,7 +33,9 @@ class _Whole(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateKind:
-    """The templates of one kind; the reflector's sink for them. With ``digests`` those are kept as well."""
+    """The templates of one kind; the reflector's sink for them. With ``digests`` those are kept as well,
+    and the pods of gangs are counted.
+    """
 
     def __init__(
         self, api_version: str, kind: str, changed: Callable[[Kind, str], None], *, digests: bool
@@ -62,11 +64,16 @@ class TemplateKind:
         key = object_key(obj.metadata)
         whole = _Whole(self.api_version, self.kind, obj.metadata, obj.spec)
         raw = msgspec.json.encode(whole)
-        facts = read_template(raw)
+        facts, question = read_template(raw), ""
+        if self._questions is not None:
+            gang = read_workload(raw)
+            if isinstance(gang, Gang):
+                question = _question(gang)
+                if isinstance(facts, TemplateFacts):
+                    facts = replace(facts, gang_pods=gang_pods(gang))
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
         if self._questions is not None:
-            question = _question(raw)
             is_new = is_new or self._questions.get(key) != question
             self._questions[key] = question
         if is_new:
@@ -128,10 +135,12 @@ def template_key(workload: WorkloadReference) -> str:
     return f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
 
 
-def _question(raw: bytes) -> str:
-    gang = read_workload(raw)
-    if not isinstance(gang, Gang):
-        return ""
+def gang_pods(gang: Gang) -> int:
+    """How many pods of it, of all copies, are nothing one without the other; 0 where they are independent."""
+    return gang.copies * sum(pod_set.minimum for pod_set in gang.pod_sets) if gang.is_gang else 0
+
+
+def _question(gang: Gang) -> str:
     # Names, and labels that controllers put there, differ between workloads that ask for the same.
     pod_sets = tuple(
         replace(

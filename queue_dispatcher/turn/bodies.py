@@ -75,7 +75,8 @@ def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[
     promised, record, not_started = promised_to(entry), state.record, None
     reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, now)
     if isinstance(state, Admitted):
-        not_started = why_not_started(entry.binding, entry.seen, state, promised, now)
+        gang_pods = entry.facts.gang_pods
+        not_started = why_not_started(entry.binding, entry.seen, state, promised, gang_pods, now)
     if record is None or (not_started is None and (reason is None or entry.binding.placed)):
         return None
     count, again = record.tries + 1, not_started or reason or ""

@@ -54,10 +54,11 @@ def not_started(cache: Cache, now: Moment) -> list[Write]:
     writes = []
     for uid in sorted(cache.running.starting | cache.running.unbound):
         entry = cache.entries[uid]
+        state, promised, gang_pods = entry.state, promised_to(entry), entry.facts.gang_pods
         if (
-            isinstance(entry.state, Admitted)
+            isinstance(state, Admitted)
             and may_write(entry, now.day_ms)
-            and why_not_started(entry.binding, entry.seen, entry.state, promised_to(entry), now)
+            and why_not_started(entry.binding, entry.seen, state, promised, gang_pods, now)
         ):
             writes.append(begin(entry, Purpose.TAKE_BACK, uid))
     return writes

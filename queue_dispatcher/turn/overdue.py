@@ -5,7 +5,7 @@ one may be touched only while it is known to have looked: it has dealt with this
 that it found no place. What it has not looked at yet stays released, however long that takes.
 """
 
-from queue_dispatcher.api.service_class import ServiceClass, StartsWhen
+from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.progress import pods_placed
@@ -43,32 +43,35 @@ def why_overdue(
 
 
 def why_not_started(
-    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, now: Moment
+    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, gang_pods: int, now: Moment
 ) -> str | None:
     """Why all of a workload that is placed, and whose pods have no nodes or do not run, is to be taken back
     now.
 
-    None if it is not: where its class does not ask for that, and where pods would be left behind. What ran
-    before it grew is not stopped for what it grew by, which is told.
+    ``gang_pods``: how many of its pods must start together, 0 where they are independent. None if it is not:
+    where nobody asks for that, and where pods would be left behind. What ran before it grew is not stopped
+    for what it grew by, which is told.
     """
     phase = state.phase
-    if promised.starts_when is StartsWhen.PLACED or binding.is_held or binding.is_preserved:
+    if binding.is_held or binding.is_preserved or binding.progress.unsent:
         return None
     if not isinstance(phase, Placed) or not binding.is_settled:
         return None
-    if now.elapsed_ms - seen.since_ms < promised.start_timeout_ms:
-        return None
+    waited_ms = now.elapsed_ms - seen.since_ms
     has_grown = binding.record is not None and binding.record.grown
-    within = f"within {promised.start_timeout_ms // 1000} s"
-    if promised.starts_when is StartsWhen.BOUND:
-        if not phase.unbound or has_grown or _began_before(binding, seen, promised, now):
-            return None
-        return f"{phase.unbound} of its pods found no node {within}"
-    if not phase.starting:
+    pods = pods_placed(binding.demand, binding.placed)
+    if waited_ms >= promised.start_timeout_ms and not has_grown:
+        placement = binding.placement
+        gangs = len(binding.placed) if placement is not None and placement.is_duplicated else 1
+        needed = min(pods, gang_pods * gangs)
+        is_half = phase.unbound is not None and pods - phase.unbound < needed
+        if is_half and not _began_before(binding, seen, promised, now):
+            return f"{phase.unbound} of its pods found no node within {promised.start_timeout_ms // 1000} s"
+    if promised.ready_timeout_ms is None or waited_ms < promised.ready_timeout_ms:
         return None
-    if has_grown and binding.progress.idle < pods_placed(binding.demand, binding.placed):
+    if not phase.starting or (has_grown and binding.progress.idle < pods):
         return None
-    return f"{phase.starting} of its pods did not run {within}"
+    return f"{phase.starting} of its pods did not run within {promised.ready_timeout_ms // 1000} s"
 
 
 def _began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:

@@ -34,7 +34,9 @@ class TemplateFacts:
 
     ``queue``: Fairway's own label. ``volcano_queue``, ``kueue_queue``: named for those schedulers.
     ``priority_class``: of the job, else of the first pod template that names one. ``group_size``: 0 without
-    a group. ``problems``: what keeps the workload from being admitted until it is corrected, by field.
+    a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
+    independent, or where that is not known. ``problems``: what keeps the workload from being admitted until
+    it is corrected, by field.
     """
 
     queue: str = ""
@@ -44,6 +46,7 @@ class TemplateFacts:
     priority_class: str = ""
     group: str = ""
     group_size: int = 0
+    gang_pods: int = 0
     is_skipped: bool = False
     problems: tuple[str, ...] = ()
 

@@ -101,7 +101,7 @@ class SubmitLine(Line):
     ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``way``: how Karmada divides
     it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
     out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``,
-    ``starts_when``: of its ServiceClass.
+    ``ready``: whether its ServiceClass gives its pods a time to run in, that of its start.
     """
 
     call: ClassVar[str] = "submit"
@@ -122,7 +122,12 @@ class SubmitLine(Line):
     skip: bool = False
     hangs: bool = False
     tries: int | None = None
-    starts_when: Literal["Placed", "Bound", "Ready"] = "Placed"
+    ready: bool = False
+
+    @property
+    def is_bound_together(self) -> bool:
+        """Whether its pods are nothing one without the other."""
+        return self.gang and self.pods > 1
 
 
 @dataclass(frozen=True, slots=True)

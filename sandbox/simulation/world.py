@@ -9,6 +9,7 @@ import msgspec
 
 from fairway.accelerators.builtin import builtin_catalogue
 from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from fairway.workloads.own import GANG
 from sandbox.simulation.api_server import ApiServer
 from sandbox.simulation.errors import ApiError
 from sandbox.simulation.estimators import Estimators
@@ -238,14 +239,14 @@ class World:
 
 def _class(line: SubmitLine) -> str:
     """The name of the ServiceClass of workloads that are promised the same."""
-    when = f"-{line.starts_when.lower()}" if line.starts_when != "Placed" else ""
+    when = "-ready" if line.ready else ""
     return f"priority-{line.priority}" + ("" if line.tries is None else f"-tries-{line.tries}") + when
 
 
 def _promises(line: SubmitLine) -> Obj:
     spec: Obj = {"priority": line.priority}
-    if line.starts_when != "Placed":
-        spec["startsWhen"] = line.starts_when
+    if line.ready:
+        spec["readyTimeout"] = "5m"
     if line.tries is not None:
         spec["requeue"] = {"backoffLimit": line.tries}
     return spec
@@ -316,4 +317,6 @@ def _template(line: SubmitLine) -> Obj:
         labels |= {WORKLOAD_GROUP: line.group, WORKLOAD_GROUP_SIZE: str(line.group_size)}
     runs_ms = 1000 * line.runs_s if line.kind == "Job" else None
     annotations = fated(runs_ms, NEVER_STARTS if line.hangs else COMPLETES)
+    if line.is_bound_together:
+        annotations |= {GANG: "true"}
     return {**made, "metadata": {**made["metadata"], "labels": labels, "annotations": annotations}}

@@ -41,7 +41,7 @@ async def test_what_never_runs_is_stopped_and_tried_again(tenant: Tenant, worklo
     """Told to be starting and charged for as long as its class gives it, then off its clusters, as if new."""
     plane, bindings = tenant.plane, tenant.plane.karmada.bindings
     await tenant.quota(2)
-    promised = service_class(READY, startsWhen="Ready", startTimeout="10s", requeue={"backoffBase": "1s"})
+    promised = service_class(READY, readyTimeout="10s", requeue={"backoffBase": "1s"})
     hangs, other = labelled(workload, {SERVICE_CLASS: READY}), job("other", 2)
     kubelets = [member.kubelet for member in plane.members.values()]
     async with AsyncExitStack() as stack:
@@ -74,7 +74,7 @@ async def test_half_a_gang_is_stopped_and_becomes_whole_once_it_can(tenant: Tena
     """A policy of its owner's pins all of its pods to one node, which no estimator knows."""
     plane, bindings = tenant.plane, tenant.plane.karmada.bindings
     await tenant.quota(16)
-    promised = service_class(BOUND, startsWhen="Bound", startTimeout="10s", requeue={"backoffBase": "1s"})
+    promised = service_class(BOUND, startTimeout="10s", requeue={"backoffBase": "1s"})
     gang = labelled(job("gang", 2, 8, gang=True), {SERVICE_CLASS: BOUND})
     pinned: Obj = {
         "apiVersion": "policy.karmada.io/v1alpha1",

@@ -295,7 +295,7 @@ class Oracle:
         Nothing where one asks for something else, or may be charged in several ways.
         """
         due = [one.shape for one in state.pending if one.due_ms <= self.now_ms and one.shape.never is None]
-        if any(len(shape.alternatives) > 1 for shape in due):
+        if any(len(shape.alternatives) > 1 or shape.alternatives[0].places for shape in due):
             return ()
         charges = [dict(shape.alternatives[0].charge).get(self.cell) for shape in due]
         known = [amount for amount in charges if amount is not None]

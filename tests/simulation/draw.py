@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import get_args
 
 from sandbox.simulation import work
 from sandbox.simulation.karmada.policies import Way
@@ -109,7 +109,7 @@ def _work(story: Story, rng: random.Random, queues: list[str], clusters: list[st
                 skip=rng.random() < 0.01,
                 hangs=rng.random() < 0.02,
                 tries=rng.choice((None, None, None, 2)),
-                starts_when=rng.choice(("Placed", "Placed", "Ready")),
+                ready=rng.random() < 0.3,
             )
             number += 1
         if is_service and rng.random() < 0.7:
@@ -293,16 +293,9 @@ def _joiners(story: Story, rng: random.Random) -> Story:
 def _ways(story: Story, rng: random.Random) -> Story:
     """How work is divided, and by whom."""
     lines = (
-        replace(line, way=_way(line, rng), starts_when=_starts_when(line, rng))
-        if isinstance(line, SubmitLine)
-        else line
-        for line in story.lines
+        replace(line, way=_way(line, rng)) if isinstance(line, SubmitLine) else line for line in story.lines
     )
     return replace(story, lines=tuple(lines), preplaces=rng.random() < 0.85)
-
-
-def _starts_when(line: SubmitLine, rng: random.Random) -> Literal["Placed", "Bound", "Ready"]:
-    return "Bound" if line.starts_when == "Placed" and rng.random() < 0.15 else line.starts_when
 
 
 def _way(line: SubmitLine, rng: random.Random) -> Way:

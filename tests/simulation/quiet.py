@@ -211,9 +211,9 @@ class Quiet(Known):
                 continue
             if not self._is_late(max(since_ms, from_rfc3339(record["admittedAt"]))):
                 continue
-            if never and line.starts_when == "Ready":
+            if never and line.ready:
                 self._break("quota is for what runs", key, "its pods never became ready")
-            if line.starts_when == "Bound" and self._can_be_counted(record) and self._is_stuck(binding):
+            if line.is_bound_together and self._can_be_counted(record) and self._is_stuck(binding):
                 self._break("quota is for what runs", key, "its pods found no nodes")
             is_starting = states[key].startswith("Starting: ") or not (never and is_whole(binding))
             if not is_starting or "do not run" not in states[key]:

@@ -87,7 +87,7 @@ class Starts(Decisions):
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
-        if is_whole(before) and line.starts_when == "Placed":
+        if is_whole(before) and not (line.ready or line.is_bound_together):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")

@@ -1,6 +1,4 @@
-"""Half a gang gives back what it holds, where its class says that it starts once it is bound."""
-
-from typing import Literal
+"""Half a gang gives back what it holds; what is no gang runs with the pods that found nodes."""
 
 import pytest
 
@@ -11,8 +9,8 @@ from sandbox.simulation.world import World
 from tests.simulation.accounts import is_held, record_of
 
 
-@pytest.mark.parametrize(("starts_when", "ends"), [("Bound", True), ("Placed", False)])
-def test_half_a_gang(starts_when: Literal["Bound", "Placed"], ends: bool) -> None:
+@pytest.mark.parametrize("is_gang", [True, False])
+def test_half_of_it(*, is_gang: bool) -> None:
     """Somebody who waits in no line had taken two GPUs that its estimator did not know of."""
     story = (
         Story(until_s=60, estimators=True)
@@ -20,7 +18,7 @@ def test_half_a_gang(starts_when: Literal["Bound", "Placed"], ends: bool) -> Non
         .queue("main", gpus=10)
         .fault("estimator_frozen", whom="a", at_s=1, for_s=30)
         .submit("squatter", pods=2, skip=True, runs_s=9_000, at_s=2)
-        .submit("x", pods=4, gang=True, kind="Deployment", starts_when=starts_when, at_s=10)
+        .submit("x", pods=4, gang=is_gang, kind="Deployment", at_s=10)
         .submit("y", pods=2, at_s=60)
     )
     world = World(story)
@@ -31,10 +29,10 @@ def test_half_a_gang(starts_when: Literal["Bound", "Placed"], ends: bool) -> Non
     assert free(world) == 0
     world.timeline.run_until(world.at_ms(330))
     _, gang, other = bindings(world)
-    assert is_held(gang) is ends
-    assert (record_of(gang) is None) is ends
+    assert is_held(gang) is is_gang
+    assert (record_of(gang) is None) is is_gang
     # Whoever waited for the room that it held has had it.
-    assert (record_of(other) is not None) is ends
+    assert (record_of(other) is not None) is is_gang
 
 
 def bindings(world: World) -> list[Obj]:

@@ -127,7 +127,7 @@ STORIES = {
     "pods never become ready, and are to": Story()
     .cluster("a", gpus=4)
     .queue("main", gpus=4)
-    .submit("x", gpus=4, hangs=True, starts_when="Ready")
+    .submit("x", gpus=4, hangs=True, ready=True)
     .submit("y", at_s=5),
     "a service that found no place grows beyond its quota": Story(until_s=60, estimators=True)
     .cluster("a", gpus=2)

@@ -8,7 +8,6 @@ from queue_dispatcher.api.service_class import (
     START_TIMEOUT_MS,
     Preemptible,
     ServiceClass,
-    StartsWhen,
 )
 
 MAX_PRIORITY = 1_000_000_000
@@ -31,9 +30,7 @@ def read_service_class(stated: ServiceClassObject) -> ServiceClass:
         name=stated.metadata.name,
         priority=integer(spec.priority, 0, 0, -MAX_PRIORITY, MAX_PRIORITY, "spec.priority", problems),
         start_timeout_ms=duration_ms(spec.start_timeout, START_TIMEOUT_MS, "spec.startTimeout", problems),
-        starts_when=choice(
-            spec.starts_when, StartsWhen.PLACED, StartsWhen.PLACED, "spec.startsWhen", problems
-        ),
+        ready_timeout_ms=duration_ms(spec.ready_timeout, None, "spec.readyTimeout", problems),
         backoff_base_ms=base_ms,
         backoff_max_ms=max_ms,
         backoff_limit=limit,

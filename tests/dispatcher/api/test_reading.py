@@ -29,7 +29,7 @@ from queue_dispatcher.api.resource_flavor import (
     ResourceFlavor,
     Static,
 )
-from queue_dispatcher.api.service_class import Preemptible, ServiceClass, StartsWhen, default_class
+from queue_dispatcher.api.service_class import Preemptible, ServiceClass, default_class
 from tests.dispatcher.api.builders import Json, Spec, cluster_queue, flavor, local_queue, service_class
 from tests.dispatcher.crds.examples import ABSENT, EXAMPLES
 
@@ -317,7 +317,7 @@ def test_a_class_of_service() -> None:
                 "priority": 100,
                 "globalDefault": True,
                 "startTimeout": "90s",
-                "startsWhen": "Ready",
+                "readyTimeout": "1h",
                 "requeue": {"backoffBase": "500ms", "backoffMax": "1h30m", "backoffLimit": 0},
                 "maxWait": "24h",
                 "maxRuntime": "48h",
@@ -329,7 +329,7 @@ def test_a_class_of_service() -> None:
     )
     assert read == ServiceClass(
         "batch", 100, 90_000, 500, 5_400_000, 0, 24 * HOUR_MS, 48 * HOUR_MS, 10 * MINUTE_MS,
-        Preemptible.BORROWED_ONLY, Ageing(HOUR_MS, 0), StartsWhen.READY, is_default=True,
+        Preemptible.BORROWED_ONLY, Ageing(HOUR_MS, 0), HOUR_MS, is_default=True,
     )  # fmt: skip
 
 
@@ -339,7 +339,7 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
             {
                 "priority": 2**40,
                 "startTimeout": "five",
-                "startsWhen": "Perhaps",
+                "readyTimeout": "never",
                 "requeue": {"backoffBase": "-1m", "backoffMax": "0s", "backoffLimit": -1},
                 "maxWait": "1d",
                 "maxRuntime": "9" * 30 + "h",
@@ -358,7 +358,7 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
         "spec.requeue.backoffLimit",
         "spec.priority",
         "spec.startTimeout",
-        "spec.startsWhen",
+        "spec.readyTimeout",
         "spec.maxWait",
         "spec.maxRuntime",
         "spec.minRuntime",

@@ -439,8 +439,8 @@ CLASSES = (
     Example(
         "tries below zero", "ServiceClass", {"requeue": {"backoffLimit": -1}}, "should be", "spec.requeue"
     ),
-    Example("a start when pods run", "ServiceClass", {"startsWhen": "Ready"}),
-    Example("another start", "ServiceClass", {"startsWhen": "Soon"}, "Unsupported value", "spec.startsWhen"),
+    Example("a time to run in", "ServiceClass", {"readyTimeout": "1h"}),
+    Example("no time to run in", "ServiceClass", {"readyTimeout": "0s"}, "above 0", "spec.readyTimeout"),
     Example("run times", "ServiceClass", {"minRuntime": "10m", "maxRuntime": "600s"}),
     Example(
         "run times that cross",

@@ -125,11 +125,14 @@ class Plane:
         queue: str = "main",
         *,
         said: dict[str, str] | None = None,
+        together: int = 0,
         **options: Unpack[Options],
     ) -> str:
-        """A Job and its held binding."""
-        job = objects.job(name, {"fairway.dev/queue": queue} | (said or {}), gpus=options.get("gpus", 1))
-        job["metadata"]["namespace"] = "team"
+        """A Job and its held binding. ``together``: so many of its pods start together."""
+        labels = {"fairway.dev/queue": queue} | (said or {})
+        pods = options.get("replicas", 1)
+        job = objects.job(name, labels, gpus=options.get("gpus", 1), pods=pods)
+        job["metadata"] |= {"namespace": "team", "annotations": {"fairway.dev/gang": str(together or False)}}
         self.feed(JOBS, job)
         made = objects.binding(name, **options)
         made["metadata"] |= {"namespace": "team", "uid": name, "generation": 0}

@@ -1,4 +1,4 @@
-"""Started means bound, where a class says so: what finds no nodes in time is stopped."""
+"""Started means bound: a gang whose pods find no nodes in time is stopped."""
 
 import pytest
 
@@ -11,10 +11,10 @@ from tests.dispatcher.turn.builders import Plane
 CLASS = "fairway.dev/class"
 
 
-def plane(starts_when: str = "Bound") -> Plane:
+def plane(together: int = 4) -> Plane:
     made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 9, "m2": 9})
-    made.feed(SERVICE_CLASSES, service_class("gangs", startTimeout="100s", startsWhen=starts_when))
-    made.submit("x", replicas=4, said={CLASS: "gangs"})
+    made.feed(SERVICE_CLASSES, service_class("gangs", startTimeout="100s"))
+    made.submit("x", replicas=4, said={CLASS: "gangs"}, together=together)
     made.turn()
     # Karmada confirms.
     made.place("x", m1=4)
@@ -28,21 +28,24 @@ def count(made: Plane, bound: int | None, cluster: str = "m1") -> None:
 
 
 @pytest.mark.parametrize(
-    ("counted", "starts_when", "stopped"),
+    ("counted", "together", "stopped"),
     [
-        ([0], "Bound", True),
-        ([3], "Bound", True),
-        ([3, 4], "Bound", False),
+        ([0], 4, True),
+        ([3], 4, True),
+        ([3, 4], 4, False),
         # One that lost its node later is for its cluster to mend.
-        ([4, 2], "Bound", False),
+        ([4, 2], 4, False),
         # Nobody counts, or nobody can.
-        ([], "Bound", False),
-        ([None], "Bound", False),
-        ([0], "Placed", False),
+        ([], 4, False),
+        ([None], 4, False),
+        # So many are enough to begin with, or each is worth something.
+        ([3], 3, False),
+        ([2], 3, True),
+        ([0], 0, False),
     ],
 )
-def test_what_finds_no_nodes_is_stopped(counted: list[int | None], starts_when: str, stopped: bool) -> None:
-    made = plane(starts_when)
+def test_what_finds_no_nodes_is_stopped(counted: list[int | None], together: int, stopped: bool) -> None:
+    made = plane(together)
     for bound in counted:
         count(made, bound)
     made.passes(99)

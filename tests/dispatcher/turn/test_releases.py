@@ -441,7 +441,7 @@ def test_pods_that_do_not_run_are_told_and_not_taken_back() -> None:
 
 def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None:
     made = Plane()
-    made.feed(SERVICE_CLASSES, service_class("strict", startTimeout="100s", startsWhen="Ready"))
+    made.feed(SERVICE_CLASSES, service_class("strict", readyTimeout="100s"))
     for name in ("noimage", "late", "kept"):
         more = {"preserveResourcesOnDeletion": True} if name == "kept" else {}
         made.submit(name, said={"fairway.dev/class": "strict"}, replicas=2, more=more)
@@ -471,7 +471,7 @@ def test_pods_that_do_not_run_are_taken_back_where_their_class_says_so() -> None
 @pytest.mark.parametrize("is_new", [False, True], ids=["one process", "a new leader"])
 def test_what_runs_is_not_stopped_for_growth_that_does_not(is_new: bool) -> None:
     made = Plane({"m1": 8})
-    made.feed(SERVICE_CLASSES, service_class("strict", startTimeout="100s", startsWhen="Ready"))
+    made.feed(SERVICE_CLASSES, service_class("strict", readyTimeout="100s"))
     made.submit("web", said={"fairway.dev/class": "strict"}, replicas=2)
     made.turn()
     made.place("web", m1=2)
