@@ -47,7 +47,8 @@ class Seen:
     ``release``: which one, by the time of its record, 0 for none; growth is a release of its own.
     ``is_ours``: whether this process made it. ``since_ms``: since when it lacks what it lacks: since the
     release, or since it lost a cluster; once nothing is lacking, since when that is so. ``was_placed``: it
-    was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running.
+    was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running;
+    ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
     """
 
@@ -58,6 +59,7 @@ class Seen:
     was_placed: bool = False
     has_run: bool = False
     was_bound: bool = False
+    was_lost: bool = False
     kicked_ms: int = 0
     kicks: int = 0
 
@@ -109,6 +111,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         was_placed=True,
         has_run=runs,
         was_bound=is_bound,
+        was_lost=seen.was_lost or (is_lacking and seen.was_placed),
     )
 
 

@@ -7,6 +7,7 @@ a group that started; once all of the group are there, one item stands for them 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from queue_dispatcher.bindings.decision import Decision
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry, GroupKey
 from queue_dispatcher.cache.groups import Member, group_state, left_out
@@ -91,6 +92,14 @@ class PendingQueues:
             return entry.item
         found = self._together.get(_item_id(entry.group)) if entry.group is not None else None
         return found.item if found is not None and entry.uid in found.item.members else None
+
+    def mates(self, entry: Entry) -> Sequence[Entry]:
+        """Those that were released with it by one decision, and have their record."""
+        record = entry.binding.record
+        if record is None or record.decision is None or entry.group is None:
+            return ()
+        members = self._groups[entry.group[1:]].values()
+        return [one for one in members if one is not entry and _decision(one) == record.decision]
 
     def has_groups(self, queue: str) -> bool:
         """Whether groups wait in the queue."""
@@ -202,6 +211,10 @@ def _member(entry: Entry, group: str) -> Member:
         admitted_ms=record.admitted_ms if record and was_released else None,
         decision=record.decision if record and was_released else None,
     )
+
+
+def _decision(entry: Entry) -> Decision | None:
+    return entry.binding.record.decision if entry.binding.record is not None else None
 
 
 def _waits(entry: Entry) -> bool:

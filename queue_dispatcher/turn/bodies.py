@@ -21,7 +21,8 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
-from queue_dispatcher.turn.overdue import why_not_started, why_overdue
+from queue_dispatcher.turn.overdue import why_overdue
+from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.choice import Choice
 from queue_dispatcher.workloads.queue_of import Resolved
@@ -42,7 +43,7 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
         case Purpose.ADOPT if isinstance(state, Adopted) and state.restore:
             return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted | Growing):
-            return _take_back(entry, state, now)
+            return _take_back(cache, entry, state, now)
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
         case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
@@ -71,18 +72,16 @@ def _admission(cache: Cache, entry: Entry) -> Mapping[str, object] | None:
     return patches.admit(entry.binding, record, choice.places if choice is not None else ())
 
 
-def _take_back(entry: Entry, state: Admitted | Growing, now: Moment) -> Mapping[str, object] | None:
-    promised, record, not_started = promised_to(entry), state.record, None
-    reason = why_overdue(entry.binding, entry.seen, state, promised.start_timeout_ms, now)
-    if isinstance(state, Admitted):
-        gang_pods = entry.facts.gang_pods
-        not_started = why_not_started(entry.binding, entry.seen, state, promised, gang_pods, now)
-    if record is None or (not_started is None and (reason is None or entry.binding.placed)):
+def _take_back(
+    cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment
+) -> Mapping[str, object] | None:
+    promised, record, reason = promised_to(entry), state.record, why_taken_back(cache, entry, now)
+    if record is None or reason is None:
         return None
-    count, again = record.tries + 1, not_started or reason or ""
+    count = record.tries + 1
     not_before_ms = now.day_ms + promised.backoff_ms(count)
-    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, again)
-    if not_started is not None:
+    requeue = RequeueRecord(count, not_before_ms, record.enqueued_ms, reason)
+    if entry.binding.placed:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)
 

@@ -8,7 +8,8 @@ from queue_dispatcher.bindings.state import Admitted, Adopted, Growing, HeldWith
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
-from queue_dispatcher.turn.overdue import due_ms, why_not_started, why_overdue
+from queue_dispatcher.turn.overdue import due_ms, why_overdue
+from queue_dispatcher.turn.taking_back import to_take_back, why_not_begun
 from queue_dispatcher.turn.writes import Purpose, Write
 
 STARTED_MS = 60_000
@@ -54,13 +55,8 @@ def not_started(cache: Cache, now: Moment) -> list[Write]:
     writes = []
     for uid in sorted(cache.running.starting | cache.running.unbound):
         entry = cache.entries[uid]
-        state, promised, gang_pods = entry.state, promised_to(entry), entry.facts.gang_pods
-        if (
-            isinstance(state, Admitted)
-            and may_write(entry, now.day_ms)
-            and why_not_started(entry.binding, entry.seen, state, promised, gang_pods, now)
-        ):
-            writes.append(begin(entry, Purpose.TAKE_BACK, uid))
+        if isinstance(entry.state, Admitted) and why_not_begun(entry, now) is not None:
+            writes += _take_back(cache, entry, now)
     return writes
 
 
@@ -87,13 +83,24 @@ def overdue(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
         binding, seen, timeout_ms = entry.binding, entry.seen, promised_to(entry).start_timeout_ms
         if why_overdue(binding, seen, state, timeout_ms, now) is not None:
             if may_write(entry, now.day_ms):
-                purpose = Purpose.TAKE_BACK_GROWTH if binding.placed else Purpose.TAKE_BACK
-                writes.append(begin(entry, purpose, uid))
+                if binding.placed:
+                    writes.append(begin(entry, Purpose.TAKE_BACK_GROWTH, uid))
+                else:
+                    writes += _take_back(cache, entry, now)
             continue
         at_ms = due_ms(binding, seen, timeout_ms, now)
         if at_ms > now.day_ms and (next_ms is None or at_ms < next_ms):
             next_ms = at_ms
     return writes, next_ms
+
+
+def _take_back(cache: Cache, entry: Entry, now: Moment) -> list[Write]:
+    """The writes that take it back, or first those that it started with."""
+    return [
+        begin(one, Purpose.TAKE_BACK, one.uid)
+        for one in to_take_back(cache, entry, now)
+        if may_write(one, now.day_ms)
+    ]
 
 
 def begin(entry: Entry, purpose: Purpose, sequence: str) -> Write:

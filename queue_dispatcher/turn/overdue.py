@@ -65,7 +65,7 @@ def why_not_started(
         gangs = len(binding.placed) if placement is not None and placement.is_duplicated else 1
         needed = min(pods, gang_pods * gangs)
         is_half = phase.unbound is not None and pods - phase.unbound < needed
-        if is_half and not _began_before(binding, seen, promised, now):
+        if is_half and not began_before(binding, seen, promised, now):
             return f"{phase.unbound} of its pods found no node within {promised.start_timeout_ms // 1000} s"
     if promised.ready_timeout_ms is None or waited_ms < promised.ready_timeout_ms:
         return None
@@ -74,7 +74,7 @@ def why_not_started(
     return f"{phase.starting} of its pods did not run within {promised.ready_timeout_ms // 1000} s"
 
 
-def _began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:
+def began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:
     """Whether another process released it so long ago that it had its time to start.
 
     All of its pods may have had nodes then, and that one of them has lost its own is for its cluster to mend.

@@ -237,11 +237,20 @@ def test_what_cannot_be_proven_to_be_left_out_stands_in_line(story: Callable[[Pl
 # Who was taken back.
 
 
-def taken_back(made: Plane, *names: str) -> None:
+def quick(made: Plane) -> None:
     made.feed(SERVICE_CLASSES, service_class("quick", globalDefault=True, startTimeout="1m"))
+
+
+def taken_back(made: Plane, *names: str) -> None:
+    """All of them ran, and these lost their places, and found no others."""
+    quick(made)
     made.turn()
     for name in made.released():
-        made.refuse(name) if name in names else made.place(name, m1=1)
+        made.place(name, m1=1)
+    made.turn()
+    for name in names:
+        made.lose(name)
+        made.refuse(name)
     made.passes(70)
     assert all(made.is_held(name) for name in names)
 
@@ -267,6 +276,31 @@ def test_those_who_were_taken_back_are_tried_again_each_for_itself() -> None:
     made.submit("other")
     made.passes(55)
     assert made.released() == ["a", "b", "c", "other"]
+
+
+def test_a_group_that_never_was_whole_is_taken_back_whole() -> None:
+    made = plane(5)
+    quick(made)
+    for name in "abcd":
+        made.submit(name, said=of(4))
+    made.turn()
+    for name in "abcd":
+        made.refuse(name) if name in "cd" else made.place(name, m1=1)
+    made.passes(59)
+    assert made.released() == ["a", "b", "c", "d"]
+    made.passes(5)
+    assert made.released() == []
+    assert made.charged() == 0
+    reasons = [(made.requeue(name) or {})["reason"] for name in "abcd"]
+    mates = "Unschedulable: 0 clusters have room"
+    assert all(f"which starts with it, did not start: {mates}" in reason for reason in reasons[:2])
+    assert reasons[2:] == [mates] * 2
+    made.submit("other", gpus=2)
+    made.passes(60)
+    assert made.released() == ["other"]
+    made.queue("main", {"m1": 6})
+    made.turn()
+    assert made.released() == ["a", "b", "c", "d", "other"]
 
 
 def test_a_group_of_which_all_was_taken_back_starts_together_again() -> None:

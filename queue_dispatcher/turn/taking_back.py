@@ -1,0 +1,61 @@
+"""What is taken back because it did not start: a workload, and with it those that started together with it.
+
+Of a group that was never whole those go first that did start, and whoever did not goes last, being the reason
+for the others. A new leader cannot tell whether what was released long before it was whole: it stops nothing
+else for that.
+"""
+
+from collections.abc import Iterator
+
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.turn.overdue import began_before, why_not_started, why_overdue
+
+
+def why_taken_back(cache: Cache, entry: Entry, now: Moment) -> str | None:
+    """Why all of it is to be taken back now; None if it is not."""
+    own = why_not_begun(entry, now)
+    if own is not None or not _may_go(entry):
+        return own
+    for mate in cache.pending.mates(entry):
+        reason = why_not_begun(mate, now)
+        if reason is not None and _was_never_whole(mate, now):
+            return f"{mate.binding.workload.name}, which starts with it, did not start: {reason}"
+    return None
+
+
+def to_take_back(cache: Cache, entry: Entry, now: Moment) -> Iterator[Entry]:
+    """Whom to take back now because of an entry that did not start."""
+    mates = cache.pending.mates(entry) if _was_never_whole(entry, now) else ()
+    # Whose write was refused keeps nobody else waiting.
+    first = [one for one in mates if not one.failures and _may_go(one) and why_not_begun(one, now) is None]
+    yield from first or (entry,)
+
+
+def why_not_begun(entry: Entry, now: Moment) -> str | None:
+    """Why it did not start, whatever became of its group; None where it did, or still may."""
+    binding, seen, state, promised = entry.binding, entry.seen, entry.state, promised_to(entry)
+    if not isinstance(state, Admitted | Growing):
+        return None
+    if not binding.placed:
+        return why_overdue(binding, seen, state, promised.start_timeout_ms, now)
+    if isinstance(state, Growing):
+        return None
+    return why_not_started(binding, seen, state, promised, entry.facts.gang_pods, now)
+
+
+def _may_go(entry: Entry) -> bool:
+    """Whether Karmada has dealt with it, and nothing of it would be left behind."""
+    binding, state = entry.binding, entry.state
+    if not isinstance(state, Admitted) or binding.is_held or binding.is_preserved:
+        return False
+    return isinstance(state.phase, Unplaced) or (isinstance(state.phase, Placed) and binding.is_settled)
+
+
+def _was_never_whole(entry: Entry, now: Moment) -> bool:
+    """Whether it fails at its first start, rather than after a loss, which is its own alone."""
+    seen = entry.seen
+    return not seen.was_lost and not began_before(entry.binding, seen, promised_to(entry), now)
