@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from fairway.names import SERVICE_CLASS
+from fairway.names import SERVICE_CLASS, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
 from tests.e2e.breaking import beside
 from tests.e2e.installation import MANIFESTS
 from tests.e2e.kubectl import kubectl
@@ -70,45 +70,50 @@ async def test_what_never_runs_is_stopped_and_tried_again(tenant: Tenant, worklo
     assert tenant.most_charged() == 2
 
 
-async def test_half_a_gang_is_stopped_and_becomes_whole_once_it_can(tenant: Tenant) -> None:
-    """A policy of its owner's pins all of its pods to one node, which no estimator knows."""
-    plane, bindings = tenant.plane, tenant.plane.karmada.bindings
-    await tenant.quota(16)
-    promised = service_class(BOUND, startTimeout="10s", requeue={"backoffBase": "1s"})
-    gang = labelled(job("gang", 2, 8, gang=True), {SERVICE_CLASS: BOUND})
-    pinned: Obj = {
+def pinned(tenant: Tenant, workload: Workload, node: str) -> Obj:
+    """A policy that has all of its pods on one node, which no estimator knows."""
+    selector = {"kubernetes.io/hostname": node}
+    change = {"path": "/spec/template/spec/nodeSelector", "operator": "add", "value": selector}
+    selected = {"apiVersion": workload.group_version, "kind": workload.kind, "name": workload.name}
+    return {
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "OverridePolicy",
         "metadata": {"name": "pinned", "namespace": tenant.namespace},
         "spec": {
-            "resourceSelectors": [{"apiVersion": "batch/v1", "kind": "Job", "name": gang.name}],
-            "overrideRules": [
-                {
-                    "overriders": {
-                        "plaintext": [
-                            {
-                                "path": "/spec/template/spec/nodeSelector",
-                                "operator": "add",
-                                "value": {"kubernetes.io/hostname": "a1"},
-                            }
-                        ]
-                    }
-                }
-            ],
+            "resourceSelectors": [selected],
+            "overrideRules": [{"overriders": {"plaintext": [change]}}],
         },
     }
+
+
+@pytest.mark.parametrize("has_mate", [False, True], ids=["alone", "in a group"])
+async def test_half_a_gang_is_stopped_until_it_can_be_whole(tenant: Tenant, *, has_mate: bool) -> None:
+    """So is a workload that started with it, all of which runs."""
+    plane, bindings = tenant.plane, tenant.plane.karmada.bindings
+    await tenant.quota(20)
+    promised = service_class(BOUND, startTimeout="10s", requeue={"backoffBase": "1s"})
+    said = {SERVICE_CLASS: BOUND}
+    gang, mate = job("gang", 2, 8, gang=True), job("mate", 1, 4)
+    if has_mate:
+        said |= {WORKLOAD_GROUP: "pair", WORKLOAD_GROUP_SIZE: "2"}
+    placements = {"gang": whole("a"), "mate": whole("b")}
+    both = [labelled(one, said) for one in ((gang, mate) if has_mate else (gang,))]
     policies = f"{POLICIES}/namespaces/{tenant.namespace}/overridepolicies"
     async with beside(plane.karmada.client, f"{FAIRWAY}/serviceclasses", promised):
-        async with beside(plane.karmada.client, policies, pinned):
-            key = await tenant.submit(gang, whole("a", "b"))
-            assert await tenant.placed(key) == {"a": 2}
+        async with beside(plane.karmada.client, policies, pinned(tenant, gang, "a1")):
+            keys = [await tenant.submit(one, placements[one.name]) for one in both]
+            for key in keys:
+                await tenant.placed(key)
             await tenant.running(gang, 1)
             await tenant.told_to_be(gang, "Starting")
-            await bindings.until_of(key, lambda binding: binding.is_held and not binding.is_placed, "stopped")
-            await plane.changes.until(lambda: not is_left(tenant, gang), "its pods gone")
+            for key in keys:
+                await bindings.until_of(key, lambda one: one.is_held and not one.is_placed, "stopped")
+            await plane.changes.until(lambda: not any(is_left(tenant, one) for one in both), "pods gone")
         await tenant.running(gang, 2)
         await tenant.told_to_be(gang, "Placed")
-    assert tenant.admissions(key) >= 2
+        if has_mate:
+            await tenant.running(mate, 1)
+    assert all(tenant.admissions(key) >= 2 for key in keys)
 
 
 async def test_jobs_are_taken_at_their_word_where_karmada_does_not_say_what_runs(tenant: Tenant) -> None:
