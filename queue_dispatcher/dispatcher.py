@@ -18,7 +18,7 @@ from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.reading import KARMADA_SCHEDULERS, BindingReader
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, ReachedNotice, RestartedNotice
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
@@ -34,7 +34,6 @@ from queue_dispatcher.turn.notices import (
     Notice,
     RefusedNotice,
     StaleNotice,
-    StartedNotice,
     TakenBackNotice,
 )
 from queue_dispatcher.turn.state import TurnState
@@ -215,8 +214,8 @@ class _Witness:
                 after = f"after {waited_ms // 1000} s in the line"
                 told = f"admitted by ClusterQueue {record.queue}{charged}, {after}{_told(choice)}"
                 self._teller.tell(entry, "Admitted", told)
-            case StartedNotice(queue, took_ms):
-                metrics.placed(queue, took_ms / 1000)
+            case ReachedNotice(queue, reached, took_ms):
+                metrics.reached(queue, reached, took_ms / 1000)
             case FinishedNotice(_, queue):
                 metrics.finished(queue)
             case RestartedNotice(entry, queue):

@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 from fairway.kube.observation import ReflectorMetrics
 from fairway.service.lifecycle import StallReading
 from fairway.service.metrics import Declared, WatchCounters, stall_metrics
+from queue_dispatcher.cache.entry import Reached
 
 _P: Final = "fairway_"
 _OWN: Final = "fairway_dispatcher_"
@@ -86,12 +87,16 @@ class DispatcherMetrics:
             "cluster_queue",
             "class",
         )
-        self._placed = histogram(
-            f"{_P}placed_wait_seconds",
-            "From the release to Karmada's placement",
-            PLACED_BUCKETS_S,
-            "cluster_queue",
-        )
+        self._reached = {
+            reached: histogram(
+                f"{_P}{reached}_wait_seconds", f"From the release to {what}", buckets, "cluster_queue"
+            )
+            for reached, what, buckets in (
+                (Reached.PLACED, "the placement of all of it", PLACED_BUCKETS_S),
+                (Reached.BOUND, "nodes for all of its pods", WAIT_BUCKETS_S),
+                (Reached.READY, "running of all of its pods", WAIT_BUCKETS_S),
+            )
+        }
         self._writes = counter(
             f"{_P}binding_writes_total", "Patches of bindings, by purpose and outcome", "purpose", "outcome"
         )
@@ -129,9 +134,9 @@ class DispatcherMetrics:
         self._admitted(queue).inc()
         self._waited(queue, service_class).observe(waited_s)
 
-    def placed(self, queue: str, took_s: float) -> None:
-        """Karmada placed a binding so long after its release."""
-        self._placed(queue).observe(took_s)
+    def reached(self, queue: str, reached: Reached, took_s: float) -> None:
+        """What was released came so far so long after its release."""
+        self._reached[reached](queue).observe(took_s)
 
     def taken_back(self, queue: str, reason: str) -> None:
         """A released binding was held again; ``reason`` is one of a small fixed set of words."""

@@ -25,6 +25,7 @@ class Progress:
     member says that they are there and do not run. ``silent``: clusters that got a part and have not reported
     anything of it; ``unseen``: those and others of which no pod is reported. ``unsent``: those to which a
     policy has Karmada send nothing. ``ended``: by cluster, how many pods have ended, where any have.
+    ``is_told``: whether all clusters say how many pods run.
     """
 
     idle: int = 0
@@ -33,6 +34,7 @@ class Progress:
     starting: int = 0
     unseen: frozenset[str] = frozenset()
     ended: tuple[tuple[str, int], ...] = ()
+    is_told: bool = False
 
 
 ALL_RUNS = Progress()
@@ -54,6 +56,7 @@ def progress_of(
     idle = silent = starting = 0
     unseen = set()
     ended: list[tuple[str, int]] = []
+    is_told = True
     for share in placed:
         pods = pods_at(demand, share)
         report = reports.get(share.cluster, NULL)
@@ -63,15 +66,18 @@ def progress_of(
             silent += 1
             idle += pods
             unseen.add(share.cluster)
+            is_told = False
             continue
         if not are_seen(group, kind, report):
             unseen.add(share.cluster)
         running = running_pods(group, kind, report)
         idle += max(0, pods - running) if running is not None else 0
+        is_told = is_told and running is not None
         starting += starting_pods(group, kind, report)
         if over := ended_pods(group, kind, report):
             ended.append((share.cluster, over))
-    return Progress(idle, silent, _unsent(placed, suspension), starting, frozenset(unseen), tuple(ended))
+    unsent = _unsent(placed, suspension)
+    return Progress(idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told)
 
 
 def pods_at(demand: Demand, share: Placed) -> int:

@@ -18,7 +18,7 @@ from queue_dispatcher.api.volcano import FLAVOR
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.cluster import ClusterObject, read_cluster
 from queue_dispatcher.bindings.objects import ResourceBinding
-from queue_dispatcher.bindings.phase import Moment, phase
+from queue_dispatcher.bindings.phase import Moment, Seen, phase
 from queue_dispatcher.bindings.reading import BindingReader
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.state import (
@@ -42,6 +42,8 @@ from queue_dispatcher.cache.entry import (
     GroupKey,
     Notice,
     PlacedNotice,
+    Reached,
+    ReachedNotice,
     RestartedNotice,
 )
 from queue_dispatcher.cache.fleet import Fleet
@@ -383,6 +385,7 @@ class Cache:
             if seen.is_ours and not was_preplaced:
                 self._overtaken_ms = max(self._overtaken_ms, seen.tried_ms)
             entry.stated_ms = seen.tried_ms if seen.is_ours and was_preplaced else 0
+        self.notices += _reached(entry, seen, self._moment.day_ms)
         if entry.stated_ms and entry.binding.is_settled:
             self._overtaken_ms = max(self._overtaken_ms, entry.stated_ms)
             entry.stated_ms = 0
@@ -531,6 +534,18 @@ def _group(entry: Entry) -> GroupKey | None:
     if isinstance(entry.state, Pending) and entry.facts.group:
         return (entry.state.queue.cluster_queue, entry.binding.namespace, entry.facts.group)
     return None
+
+
+def _reached(entry: Entry, before: Seen, day_ms: int) -> Iterator[Notice]:
+    """How far the release has come since it was seen so."""
+    seen, record = entry.seen, entry.binding.record
+    if record is None or not seen.is_ours or seen.was_lost or before.release != seen.release:
+        return
+    took_ms = max(0, day_ms - record.admitted_ms)
+    if seen.was_bound and not before.was_bound:
+        yield ReachedNotice(charged_name(entry), Reached.BOUND, took_ms)
+    if seen.has_run and not before.has_run and entry.binding.progress.is_told:
+        yield ReachedNotice(charged_name(entry), Reached.READY, took_ms)
 
 
 def _keep(uids: set[str], uid: str, is_in: bool) -> None:

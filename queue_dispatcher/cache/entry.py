@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from queue_dispatcher.bindings.binding import Binding
@@ -142,6 +143,26 @@ class PlacedNotice:
     was_preplaced: bool
 
 
+class Reached(StrEnum):
+    """How far what was released has come."""
+
+    PLACED = "placed"
+    """All of it has clusters."""
+    BOUND = "bound"
+    """All of its pods have had nodes, as the estimators of its clusters count them."""
+    READY = "ready"
+    """All of its pods have run, as its clusters report."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedNotice:
+    """What this process released has come so far, so long after its release."""
+
+    queue: str
+    reached: Reached
+    took_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class FinishedNotice:
     """A workload came to its end."""
@@ -158,4 +179,4 @@ class RestartedNotice:
     queue: str
 
 
-Notice = PlacedNotice | FinishedNotice | RestartedNotice
+Notice = PlacedNotice | ReachedNotice | FinishedNotice | RestartedNotice

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
-from queue_dispatcher.cache.entry import Entry, FinishedNotice, RestartedNotice
+from queue_dispatcher.cache.entry import Entry, FinishedNotice, ReachedNotice, RestartedNotice
 from queue_dispatcher.turn.writes import Purpose
 from queue_dispatcher.workloads.choice import Choice
 
@@ -17,14 +17,6 @@ class AdmittedNotice:
     record: AdmissionRecord
     waited_ms: int
     choice: Choice | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StartedNotice:
-    """Karmada placed what this process had released, so long before."""
-
-    queue: str
-    took_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class AnsweredNotice:
 
 Notice = (
     AdmittedNotice
-    | StartedNotice
+    | ReachedNotice
     | FinishedNotice
     | RestartedNotice
     | TakenBackNotice

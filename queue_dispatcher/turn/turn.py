@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.cache.entry import PlacedNotice
+from queue_dispatcher.cache.entry import PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
@@ -30,7 +30,7 @@ from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
-from queue_dispatcher.turn.notices import StaleNotice, StartedNotice
+from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
 from queue_dispatcher.turn.state import Basis, Decided, TurnState, View
@@ -228,7 +228,8 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             took_ms = now.elapsed_ms - seen.tried_ms if notice.was_in_flight else None
             state.window.placed(took_ms, now.elapsed_ms)
         if seen.is_ours and not seen.was_placed:
-            state.notices.append(StartedNotice(notice.queue, now.elapsed_ms - seen.since_ms))
+            took_ms = now.elapsed_ms - seen.since_ms
+            state.notices.append(ReachedNotice(notice.queue, Reached.PLACED, took_ms))
         entry = cache.entries.get(notice.uid)
         if estimates is not None and entry is not None:
             places = entry.binding.placed if not notice.was_preplaced else None

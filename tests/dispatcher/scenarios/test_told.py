@@ -268,8 +268,8 @@ A, B = frozenset("a"), frozenset("b")
     [
         (placed(), None, Progress(3, 2, unseen=A | B)),
         (placed(), {"a": {"ready": 2}}, Progress(1, 1, unseen=B)),
-        (placed(), {"a": {"ready": 2}, "b": {"succeeded": 1}}, Progress(ended=(("b", 1),))),
-        (placed(), {"a": {"ready": 9}, "b": {"ready": -3}}, Progress(1, unseen=B, starting=3)),
+        (placed(), {"a": {"ready": 2}, "b": {"succeeded": 1}}, Progress(ended=(("b", 1),), is_told=True)),
+        (placed(), {"a": {"ready": 9}, "b": {"ready": -3}}, Progress(1, unseen=B, starting=3, is_told=True)),
         (placed(), {"a": "odd", "b": {"ready": 1}}, Progress()),
         (placed(suspension={"dispatching": True}), {"a": {"ready": 2}}, Progress(1, 1, ("a", "b"), unseen=B)),
         (

@@ -3,6 +3,7 @@
 import pytest
 
 from queue_dispatcher.api.kinds import SERVICE_CLASSES
+from queue_dispatcher.cache.entry import Reached, ReachedNotice
 from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.outcomes import hear
 from tests.dispatcher.scenarios.objects import service_class
@@ -60,6 +61,28 @@ def test_what_finds_no_nodes_is_stopped(counted: list[int | None], together: int
         assert again["reason"] == f"{4 - (counted[0] or 0)} of its pods found no node within 100 s"
         made.passes(61)
         assert not made.is_held("x")
+
+
+def test_how_long_it_took_to_come_so_far_is_told() -> None:
+    made = plane()
+    made.passes(7)
+    count(made, 3)
+    made.passes(3)
+    count(made, 4)
+    count(made, 2)
+    made.report("x", m1={"active": 4, "ready": 3})
+    made.passes(10)
+    made.report("x", m1={"active": 4, "ready": 4})
+    made.turn()
+    made.report("x", m1={"active": 4, "ready": 2})
+    made.report("x", m1={"active": 4, "ready": 4})
+    made.turn()
+    told = [one for one in made.state.notices if isinstance(one, ReachedNotice)]
+    assert [(one.queue, one.reached, one.took_ms // 1000) for one in told] == [
+        ("main", Reached.PLACED, 0),
+        ("main", Reached.BOUND, 10),
+        ("main", Reached.READY, 20),
+    ]
 
 
 def test_pods_that_have_ended_had_nodes() -> None:
