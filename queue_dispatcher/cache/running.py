@@ -98,7 +98,9 @@ class RunningSet:
         _keep(self.parked, uid, isinstance(phase, Unplaced))
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
         record = entry.effective_record
-        has_started = isinstance(phase, Placed) and not phase.starting
+        # Half a gang has not started, however long it is placed.
+        is_half = isinstance(phase, Placed) and bool(phase.unbound) and entry.facts.gang_pods > 0
+        has_started = isinstance(phase, Placed) and not phase.starting and not is_half
         _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
         _keep(self.unbound, uid, isinstance(phase, Placed) and phase.unbound != 0)
         is_growing = isinstance(entry.state, Growing) and not is_assumed

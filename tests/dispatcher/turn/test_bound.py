@@ -93,6 +93,20 @@ def test_pods_that_have_ended_had_nodes() -> None:
     assert not made.is_held("x")
 
 
+def test_half_a_gang_counts_as_a_try_in_vain_however_long_it_is_placed() -> None:
+    made = plane()
+    for tries in (1, 2, 3):
+        count(made, 3)
+        made.passes(101)
+        again = made.requeue("x")
+        assert again is not None
+        assert again["count"] == tries
+        made.passes(60 * 2 ** (tries - 1))
+        assert not made.is_held("x")
+        made.place("x", m1=4)
+        made.turn()
+
+
 def test_a_count_of_where_it_is_not_says_nothing() -> None:
     made = plane()
     count(made, 4, "m2")
