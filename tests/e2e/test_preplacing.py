@@ -23,6 +23,7 @@ from tests.e2e.workloads import (
 
 FOUR = deployment("web", 4)
 SET = volcano_job("train", 3)
+_ROUNDS = 6
 PLACEMENTS: list[tuple[str, Workload, Obj, bool]] = [
     ("aggregated", FOUR, aggregated("a", "b"), True),
     ("by room", FOUR, divided("a", "b"), True),
@@ -104,3 +105,31 @@ async def test_two_hundred_in_a_row(tenant: Tenant) -> None:
 
 def _all_run(tenant: Tenant, workload: Workload) -> bool:
     return sum(tenant.pods(workload).values()) == int(workload.body["spec"]["parallelism"])
+
+
+async def test_three_gangs_on_room_for_two(tenant: Tenant) -> None:
+    """Round after round all at once: never a third, never a half, and the third as soon as there is room."""
+    await tenant.quota(24)
+    for number in range(_ROUNDS):
+        await three_at_once(tenant, [job(f"g{number}-{which}", 2, 4, gang=True) for which in range(3)])
+
+
+async def three_at_once(tenant: Tenant, gangs: list[Workload]) -> None:
+    """There is room for two of them."""
+    for gang in gangs:
+        await tenant.submit(gang, whole("a"))
+    await tenant.plane.changes.until(
+        lambda: sum(_all_run(tenant, gang) for gang in gangs) == 2,
+        f"two of {gangs[0].name} and so on running",
+    )
+    (third,) = (gang for gang in gangs if not _all_run(tenant, gang))
+    assert all(binding.is_held for binding in tenant.versions(tenant.key(third)))
+    assert tenant.pods() == {"a": 4}
+    for gang in gangs:
+        if gang is not third:
+            await tenant.finish(gang)
+    await tenant.running(third, 2)
+    await tenant.finish(third)
+    for gang in gangs:
+        assert len(where(tenant, tenant.key(gang))) == 1
+        await tenant.delete(gang.binding)

@@ -1,11 +1,12 @@
 """Starts: nothing is taken back before its time; what was put aside is tried again once there is room."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
-from sandbox.simulation.story import NAMESPACE, FaultLine
+from sandbox.simulation.story import NAMESPACE, FaultLine, SubmitLine
 from tests.simulation.accounts import is_held, is_whole, placed, record_of, replicas
 from tests.simulation.decisions import Decisions
 
@@ -86,11 +87,32 @@ class Starts(Decisions):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
         if any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine)):
             return
+        if any(self._is_failing(mate) for mate in self._mates(written.key, line, record)):
+            return
         had_ms = written.at_ms - max(self._moved_ms.get(written.key, 0), from_rfc3339(record["admittedAt"]))
         if is_whole(before) and not (line.ready or line.is_bound_together):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
+
+    def _mates(self, key: str, line: SubmitLine, record: Obj) -> Iterator[Obj]:
+        """Those that were released with it by one decision."""
+        if not line.group or "decision" not in record:
+            return
+        for one in self._bindings():
+            mine = record_of(one)
+            is_mate = mine is not None and mine.get("decision") == record["decision"]
+            if is_mate and f"{NAMESPACE}/{one['metadata']['name']}" != key:
+                yield one
+
+    def _is_failing(self, binding: Obj) -> bool:
+        """Whether not all of it runs."""
+        line, of = self._line(binding), at(binding, "spec", "resource")
+        if not is_whole(binding) or (line is not None and (line.hangs or line.impossible)):
+            return True
+        owner = f"{of['kind']}/{of['namespace']}/{of['name']}"
+        owners = (one.owners.get(owner) for one in self.world.members.values())
+        return any(pod.node is None for one in owners if one for pod in one.live)
 
 
 def _is_unplaced(binding: Obj) -> bool:
