@@ -60,7 +60,9 @@ class RunningSet:
         self.starting: set[str] = set()
         """Placed, and pods of it do not run yet."""
         self.unbound: set[str] = set()
-        """Placed, and not all pods of it are known to have had nodes."""
+        """Placed, and pods of it are known to have no nodes."""
+        self.uncounted: set[str] = set()
+        """Placed, and nobody has said how many of its pods have nodes."""
         self.outgrown: set[str] = set()
         """Released, and held again because it grew before any of it was placed."""
         self._running: dict[str, Running] = {}
@@ -102,7 +104,8 @@ class RunningSet:
         is_half = isinstance(phase, Placed) and bool(phase.unbound) and entry.facts.gang_pods > 0
         has_started = isinstance(phase, Placed) and not phase.starting and not is_half
         _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
-        _keep(self.unbound, uid, isinstance(phase, Placed) and phase.unbound != 0)
+        _keep(self.unbound, uid, isinstance(phase, Placed) and bool(phase.unbound))
+        _keep(self.uncounted, uid, isinstance(phase, Placed) and phase.unbound is None)
         is_growing = isinstance(entry.state, Growing) and not is_assumed
         _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
@@ -126,7 +129,7 @@ class RunningSet:
 
     def drop(self, uid: str) -> None:
         """The binding is gone."""
-        started = (self.retried, self.starting, self.unbound)
+        started = (self.retried, self.starting, self.unbound, self.uncounted)
         released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
         for uids in (*released, self.outgrown, *started):
             uids.discard(uid)

@@ -30,7 +30,8 @@ class Unbound(NamedTuple):
 
 def unbound(cache: Cache) -> Iterator[Unbound]:
     """Whose pods are to be counted."""
-    for uid in sorted(cache.running.unbound):
+    running = cache.running
+    for uid in sorted(running.unbound | running.uncounted):
         binding = cache.entries[uid].binding
         yield Unbound(uid, binding.workload, tuple(share.cluster for share in binding.placed))
 
