@@ -123,10 +123,13 @@ def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mappin
 
 
 def _may_go(cache: Cache, entry: Entry, choice: Choice) -> bool:
-    """Whether its policy is still that of the choice, and permits the clusters as they are by now."""
+    """Whether its policy is still that of the choice, and permits the new clusters as they are by now.
+
+    Where some of it is placed already it stays, whatever became of the cluster.
+    """
     permitted = cache.fleet.permitted(choice.placement)
     return choice.placement == entry.binding.placement and permitted.issuperset(
-        place.cluster for place in choice.places
+        place.cluster for place in choice.more
     )
 
 

@@ -302,6 +302,22 @@ def test_growth(options: Options, rooms: dict[str, int], expected: list[str]) ->
     assert made.charged() == (2 if made.is_held("x") else 4)
 
 
+def test_growth_beside_a_cluster_that_is_barred_by_now() -> None:
+    """What runs there stays, and the rest goes elsewhere."""
+    made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 9})
+    made.feed(RESOURCE_FLAVORS, objects.flavor("all", "m1", "m2"))
+    made.queue("main", {"all": 100})
+    made.submit("x", replicas=2, clusters=("m1", "m2"))
+    made.turn()
+    assert where(made, "x") == ["m1:2"]
+    bar(made, "m1")
+    made.rooms = {"m2": 9}
+    made.edit("x", lambda obj: obj["spec"].update(replicas=3, suspension={"scheduling": True}))
+    made.passes(1)
+    assert where(made, "x") == ["m1:2", "m2:1"]
+    assert not made.is_held("x")
+
+
 def test_growth_over_clusters_of_one_flavor() -> None:
     """It stays together where it can, and nobody is told of what runs as on its way."""
     made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 2, "m2": 9})
