@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.bindings.progress import pods_at
+from queue_dispatcher.bindings.progress import pods_at, pods_placed
 
 Counts = Mapping[str, int | None]
 """By cluster, how many pods of a workload are bound there; None where its estimator cannot tell them by it. A
@@ -12,6 +12,20 @@ cluster that is left out has not said anything yet.
 """
 
 NOT_COUNTED: Final[Counts] = {}
+
+
+def is_half_bound(binding: Binding, unbound: int | None, gang_pods: int) -> bool:
+    """Whether fewer pods of what is placed have nodes than must start together.
+
+    ``unbound``: how many have none, None where that is not known; ``gang_pods``: how many of one copy must
+    start together, 0 where they are independent.
+    """
+    if not unbound or not gang_pods:
+        return False
+    placement, placed = binding.placement, binding.placed
+    copies = len(placed) if placement is not None and placement.is_duplicated else 1
+    pods = pods_placed(binding.demand, placed)
+    return pods - unbound < min(pods, gang_pods * copies)
 
 
 def lacking_nodes(binding: Binding, counts: Counts) -> int | None:

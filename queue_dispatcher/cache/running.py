@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
+from queue_dispatcher.bindings.bound import is_half_bound
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import (
     Admitted,
@@ -100,12 +101,14 @@ class RunningSet:
         _keep(self.parked, uid, isinstance(phase, Unplaced))
         _keep(self.unobserved, uid, isinstance(phase, Unobserved))
         record = entry.effective_record
+        placed = phase if isinstance(phase, Placed) else None
+        unbound = placed.unbound if placed is not None else 0
         # Half a gang has not started, however long it is placed.
-        is_half = isinstance(phase, Placed) and bool(phase.unbound) and entry.facts.gang_pods > 0
-        has_started = isinstance(phase, Placed) and not phase.starting and not is_half
-        _keep(self.starting, uid, isinstance(phase, Placed) and not has_started)
-        _keep(self.unbound, uid, isinstance(phase, Placed) and bool(phase.unbound))
-        _keep(self.uncounted, uid, isinstance(phase, Placed) and phase.unbound is None)
+        is_half = is_half_bound(entry.binding, unbound, entry.facts.gang_pods)
+        has_started = placed is not None and not placed.starting and not is_half
+        _keep(self.starting, uid, placed is not None and not has_started)
+        _keep(self.unbound, uid, bool(unbound))
+        _keep(self.uncounted, uid, unbound is None)
         is_growing = isinstance(entry.state, Growing) and not is_assumed
         _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)

@@ -65,12 +65,11 @@ class TemplateKind:
         whole = _Whole(self.api_version, self.kind, obj.metadata, obj.spec)
         raw = msgspec.json.encode(whole)
         facts, question = read_template(raw), ""
-        if self._questions is not None:
-            gang = read_workload(raw)
-            if isinstance(gang, Gang):
-                question = _question(gang)
-                if isinstance(facts, TemplateFacts):
-                    facts = replace(facts, gang_pods=gang_pods(gang))
+        gang = read_workload(raw) if self._questions is not None else None
+        if isinstance(gang, Gang):
+            question = _question(gang)
+            if isinstance(facts, TemplateFacts):
+                facts = replace(facts, gang_pods=_gang_pods(gang))
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
         if self._questions is not None:
@@ -135,7 +134,7 @@ def template_key(workload: WorkloadReference) -> str:
     return f"{workload.namespace}/{workload.name}" if workload.namespace else workload.name
 
 
-def gang_pods(gang: Gang) -> int:
+def _gang_pods(gang: Gang) -> int:
     """How many pods of it, of all copies, are nothing one without the other; 0 where they are independent."""
     return gang.copies * sum(pod_set.minimum for pod_set in gang.pod_sets) if gang.is_gang else 0
 

@@ -7,6 +7,7 @@ that it found no place. What it has not looked at yet stays released, however lo
 
 from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.bindings.bound import is_half_bound
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
@@ -59,17 +60,15 @@ def why_not_started(
         return None
     waited_ms = now.elapsed_ms - seen.since_ms
     has_grown = binding.record is not None and binding.record.grown
-    pods = pods_placed(binding.demand, binding.placed)
     if waited_ms >= promised.start_timeout_ms and not has_grown:
-        placement = binding.placement
-        gangs = len(binding.placed) if placement is not None and placement.is_duplicated else 1
-        needed = min(pods, gang_pods * gangs)
-        is_half = phase.unbound is not None and pods - phase.unbound < needed
+        is_half = is_half_bound(binding, phase.unbound, gang_pods)
         if is_half and not began_before(binding, seen, promised, now):
             return f"{phase.unbound} of its pods found no node within {promised.start_timeout_ms // 1000} s"
     if promised.ready_timeout_ms is None or waited_ms < promised.ready_timeout_ms:
         return None
-    if not phase.starting or (has_grown and binding.progress.idle < pods):
+    if not phase.starting:
+        return None
+    if has_grown and binding.progress.idle < pods_placed(binding.demand, binding.placed):
         return None
     return f"{phase.starting} of its pods did not run within {promised.ready_timeout_ms // 1000} s"
 

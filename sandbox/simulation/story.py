@@ -100,8 +100,8 @@ class SubmitLine(Line):
 
     ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``way``: how Karmada divides
     it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
-    out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``,
-    ``ready``: whether its ServiceClass gives its pods a time to run in, that of its start.
+    out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``:
+    as its ServiceClass limits them; ``ready``: whether that gives its pods a time to run in.
     """
 
     call: ClassVar[str] = "submit"

@@ -1,7 +1,7 @@
 """What must be so when nothing happens any more: whoever still waits does so for a reason that is true."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from queue_dispatcher.cycle.reasons import Reason
 from sandbox.simulation.objects import Obj, at, from_rfc3339
@@ -181,7 +181,7 @@ class Quiet(Known):
                 why = self._obstacles(binding, line, queue)
                 if why and why <= {"quota", "room", "promised"}:
                     starved |= set(self._trees.quotas) if "room" in why else {self._trees.root(queue)}
-        released_ms = self._released_ms()
+        released_ms = self._last_ms(record_of)
         for key, binding in bindings.items():
             record, line = record_of(binding), self._line(binding)
             if record is None or line is None or is_ended(binding) or is_held(binding):
@@ -195,14 +195,7 @@ class Quiet(Known):
 
     def _never_ready(self, bindings: Mapping[str, Obj], states: Mapping[str, str]) -> None:
         """What never runs gives its quota back where its class says so; elsewhere whoever looks is told."""
-        placed_ms = {
-            written.key: written.at_ms
-            for written in self.world.api.writes
-            if written.resource == "resourcebindings"
-            and written.after is not None
-            and placed(written.before or {}) != placed(written.after)
-        }
-        released_ms = self._released_ms()
+        placed_ms, released_ms = self._last_ms(placed), self._last_ms(record_of)
         has_clocks = any(fault.kind.startswith("clock") for fault in self.world.story.of(FaultLine))
         for key, binding in bindings.items():
             record, line, since_ms = record_of(binding), self._line(binding), placed_ms.get(key, 0)
@@ -222,14 +215,14 @@ class Quiet(Known):
             if not has_clocks and (not is_starting or "do not run" not in states[key]):
                 self._break("what does not run is told", key, states[key])
 
-    def _released_ms(self) -> dict[str, int]:
-        """By key, when what it is admitted with was written, whatever the clock of the writer said."""
+    def _last_ms(self, of: Callable[[Obj], object]) -> dict[str, int]:
+        """By key, when this of a binding changed last, whatever the clock of the writer said."""
         return {
             written.key: written.at_ms
             for written in self.world.api.writes
             if written.resource == "resourcebindings"
             and written.after is not None
-            and record_of(written.before or {}) != record_of(written.after)
+            and of(written.before or {}) != of(written.after)
         }
 
     def _can_be_counted(self, record: Obj) -> bool:
@@ -241,10 +234,14 @@ class Quiet(Known):
 
     def _is_stuck(self, binding: Obj) -> bool:
         """Whether some cluster has no node for a pod of it."""
+        return any(tries > _TRIED for tries in self._waiting_pods(binding))
+
+    def _waiting_pods(self, binding: Obj) -> list[int]:
+        """Of its pods that have no node, how often each was tried."""
         of = at(binding, "spec", "resource")
         key = f"{of['kind']}/{of['namespace']}/{of['name']}"
         owners = (one.owners.get(key) for one in self.world.members.values())
-        return any(pod.node is None and pod.attempts > _TRIED for one in owners if one for pod in one.live)
+        return [pod.attempts for one in owners if one for pod in one.live if pod.node is None]
 
     def _is_late(self, since_ms: int) -> bool:
         return self.world.timeline.now_ms - since_ms >= STARTS_WITHIN_MS

@@ -107,12 +107,9 @@ class Starts(Decisions):
 
     def _is_failing(self, binding: Obj) -> bool:
         """Whether not all of it runs."""
-        line, of = self._line(binding), at(binding, "spec", "resource")
-        if not is_whole(binding) or (line is not None and (line.hangs or line.impossible)):
-            return True
-        owner = f"{of['kind']}/{of['namespace']}/{of['name']}"
-        owners = (one.owners.get(owner) for one in self.world.members.values())
-        return any(pod.node is None for one in owners if one for pod in one.live)
+        line = self._line(binding)
+        never = line is not None and (line.hangs or line.impossible)
+        return never or not is_whole(binding) or bool(self._waiting_pods(binding))
 
 
 def _is_unplaced(binding: Obj) -> bool:

@@ -107,6 +107,18 @@ def test_half_a_gang_counts_as_a_try_in_vain_however_long_it_is_placed() -> None
         made.turn()
 
 
+def test_a_gang_that_has_as_many_as_it_needs_has_started() -> None:
+    made = plane(3)
+    count(made, 2)
+    made.passes(162)
+    made.place("x", m1=4)
+    made.turn()
+    assert (made.record("x") or {})["tries"] == 1
+    count(made, 3)
+    made.passes(61)
+    assert "tries" not in (made.record("x") or {})
+
+
 def test_a_count_of_where_it_is_not_says_nothing() -> None:
     made = plane()
     count(made, 4, "m2")
