@@ -29,6 +29,9 @@ WORKLOAD_GROUP_SIZE: Final = "fairway.dev/group-size"
 """How many workloads the group has."""
 SKIP: Final = "fairway.dev/skip"
 """Label or annotation, with any value: Fairway leaves the workload alone."""
+GUIDANCE: Final = "fairway.dev/guidance"
+"""Label or annotation of a workload, ``off``: its pods go in the cluster where its scheduler puts them. Label
+of the OverridePolicies that the dispatcher writes for those that are guided."""
 QUEUEING: Final = "fairway.dev/queueing"
 """Label of a namespace: how far queues reach into it; its values are `fairway.scope.Queueing`."""
 NOTIFY: Final = "fairway.dev/notify"
@@ -42,3 +45,7 @@ ADMISSION: Final = "fairway.dev/admission"
 """Annotation: the admission record, JSON; see `queue_dispatcher.bindings.record`."""
 REQUEUE: Final = "fairway.dev/requeue"
 """Annotation: when a released workload that did not start was taken back, and when it is due again; JSON."""
+
+# What member clusters have.
+GANG_CLASSES: Final = tuple(f"fairway-gang-{rank}" for rank in range(1, 9))
+"""PriorityClasses that put the larger pods of a gang first, the last first of all."""

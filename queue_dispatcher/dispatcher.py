@@ -8,11 +8,14 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.kube.client import KubeClient
-from fairway.kube.patching import PatchResult, merge_patch
+from fairway.kube.errors import NotFound
+from fairway.kube.objects import KubeStruct
+from fairway.kube.patching import PatchResult, apply, merge_patch
 from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
@@ -38,6 +41,7 @@ from queue_dispatcher.turn.notices import (
 )
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.window import ReleaseWindow
+from queue_dispatcher.turn.writes import Companion
 from queue_dispatcher.workloads.choice import Choice
 
 logger = logging.getLogger(__name__)
@@ -57,6 +61,10 @@ class Nobody:
         """See `Teller`."""
 
 
+class _Answer(KubeStruct, frozen=True):
+    """Of which nothing is needed."""
+
+
 class BindingApi:
     """Bindings on Karmada's API server."""
 
@@ -72,6 +80,14 @@ class BindingApi:
     async def read(self, path: str) -> ResourceBinding:
         """See `queue_dispatcher.release.executor.Api`."""
         return await self._client.get_json(path, ResourceBinding)
+
+    async def ensure(self, companion: Companion) -> None:
+        """See `queue_dispatcher.release.executor.Api`."""
+        if companion.body is not None:
+            await apply(self._client, companion.path, companion.body, _Answer)
+            return
+        with suppress(NotFound):
+            await self._client.delete(companion.path, _Answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from queue_dispatcher.bindings.derivation import is_finished
 from queue_dispatcher.bindings.objects import ResourceBinding
 from queue_dispatcher.bindings.record import parse_record
 from queue_dispatcher.bindings.requeue import parse_requeue
+from queue_dispatcher.turn.writes import Companion
 
 NOTE: Final = "observed: nothing is held, and this is what would be"
 
@@ -85,6 +86,9 @@ class Observing:
     async def read(self, path: str) -> ResourceBinding:
         """See `queue_dispatcher.release.executor.Api`; no write of ours is ever in doubt."""
         raise NotFound(path, 404, "nothing is read again while observing")
+
+    async def ensure(self, companion: Companion) -> None:
+        """See `queue_dispatcher.release.executor.Api`: where nothing is released nobody is guided."""
 
 
 def _comes_up(binding: Binding) -> bool:

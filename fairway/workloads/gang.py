@@ -1,6 +1,7 @@
 """A workload as a gang: the pods that must run together, and where they may be with respect to each other."""
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import StrEnum
 
 from fairway.kube.templates import PodTemplate
@@ -39,13 +40,17 @@ def in_slices(level: str, size: int | None) -> TopologyRequest:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """So many pods of one template; ``minimum`` of them are enough for the workload to start."""
+    """So many pods of one template; ``minimum`` of them are enough for the workload to start.
+
+    ``field``: where the template stands in the object, as messages say it; empty where that is the template.
+    """
 
     name: str
     count: int
     minimum: int
     template: PodTemplate
     topology: TopologyRequest | None = None
+    field: str = dataclass_field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

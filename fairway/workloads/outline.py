@@ -83,7 +83,9 @@ class Outline:
         topology: TopologyRequest | None = None,
     ) -> None:
         """A pod set of the workload, whose template stands at ``at``; all its pods are needed if not said."""
-        self.pod_sets.append(PodSet(name, count, count if minimum is None else minimum, template, topology))
+        self.pod_sets.append(
+            PodSet(name, count, count if minimum is None else minimum, template, topology, at)
+        )
         self.fields.append(at)
 
     def set_minimums(self, minimums: tuple[int, ...]) -> None:

@@ -17,6 +17,7 @@ from fairway.workloads.registry import read_workload
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.workloads.pod_template import pod_templates
 from queue_dispatcher.workloads.template import TemplateFacts, read_template
 
 Kind = tuple[str, str]
@@ -69,7 +70,8 @@ class TemplateKind:
         if isinstance(gang, Gang):
             question = _question(gang)
             if isinstance(facts, TemplateFacts):
-                facts = replace(facts, gang_pods=_gang_pods(gang))
+                pods = pod_templates(self.name[0], raw, gang) if facts.is_guided else ()
+                facts = replace(facts, gang_pods=_gang_pods(gang), pods=pods)
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
         if self._questions is not None:

@@ -9,6 +9,7 @@ from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.pending import PendingQueue
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.turns import NO_TURNS, Turns
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.ledger.cells import Cell
 from queue_dispatcher.ledger.ledger import Ledger
 
@@ -24,7 +25,8 @@ class Verdict:
     workload needs ``per``; None where each of several clusters gets it, or that is not known. ``members``:
     of a group, the verdict about each beside those before, whose ``rooms`` are what they were told to take.
     ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
-    would not even fit if nothing else ran, on the nodes that there are.
+    would not even fit if nothing else ran, on the nodes that there are. ``witnesses``: by cluster, where its
+    pods have to go there; of the first of the ``fits`` alone.
     """
 
     fits: int
@@ -36,6 +38,12 @@ class Verdict:
     per: int = 1
     rooms: tuple[tuple[str, int], ...] | None = None
     members: "tuple[Verdict, ...]" = ()
+    witnesses: tuple[tuple[str, Witness], ...] = ()
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether it says where in a cluster pods have to go."""
+        return bool(self.witnesses) or any(member.witnesses for member in self.members)
 
     @property
     def says_where(self) -> bool:

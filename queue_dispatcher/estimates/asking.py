@@ -35,7 +35,10 @@ MOST_CLUSTERS: Final = 64
 CALLS_PER_S: Final = 500
 BURST: Final = 2_000
 
-Ask = Callable[[tuple[str, ...], pb.Gang, Mapping[str, list[pb.Gang]]], Awaitable[tuple[ClusterRoom, ...]]]
+Ask = Callable[
+    [tuple[str, ...], pb.Gang, Mapping[str, list[pb.Gang]], bool], Awaitable[tuple[ClusterRoom, ...]]
+]
+"""Clusters, what is asked about, what is on its way by cluster, and whether to say where pods would go."""
 
 
 class Source(Protocol):
@@ -144,7 +147,7 @@ class Asking:
             wait_ms = self._budget.take(len(now), self._elapsed_ms())
             if wait_ms:
                 await self._sleep(wait_ms / 1000)
-            asked.heard += await self._ask(now, question.gang, asked.assumed)
+            asked.heard += await self._ask(now, question.gang, asked.assumed, question.is_guided)
         rooms = (*asked.heard, *asked.plan.known)
         verdict, unknown = verdict_of(question, rooms)
         if later and (verdict is None or verdict.fits <= 0):

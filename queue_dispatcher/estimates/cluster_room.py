@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from queue_dispatcher.cycle.witness import Witness
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterRoom:
@@ -9,6 +11,7 @@ class ClusterRoom:
 
     ``unknown``: not empty where nobody can tell. ``why``: the two most decisive reasons that not more fit.
     ``most``: how many would fit at most if nothing else ran there; None where that was not worked out.
+    ``witness``: where its pods have to go, where the cluster's scheduler would not find that by itself.
 
     Both texts are for those who submit workloads: no addresses stand in them.
     """
@@ -18,3 +21,4 @@ class ClusterRoom:
     unknown: str = ""
     why: str = ""
     most: int | None = None
+    witness: Witness | None = None

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.settings import EstimatorSettings
@@ -80,11 +81,16 @@ class Estimators:
         return self._settings.address(cluster) is not None
 
     async def place(
-        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+        self,
+        clusters: Sequence[str],
+        gang: pb.Gang,
+        assumed: Mapping[str, Sequence[pb.Gang]],
+        want_placement: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each of the clusters, beside what is ``assumed`` to be on its way.
 
-        A room for each cluster, in their order. Never raises for what an estimator does.
+        ``want_placement``: they have a witness where their schedulers would not find the way by themselves. A
+        room for each cluster, in their order. Never raises for what an estimator does.
         """
         rooms: dict[str, ClusterRoom] = {}
         # Clusters of one estimator share a question, but for those with something assumed of their own.
@@ -96,7 +102,7 @@ class Estimators:
             else:
                 asked.setdefault((address, cluster if assumed.get(cluster) else ""), []).append(cluster)
         calls = [
-            self._ask(address, names, gang, assumed.get(alone, ()))
+            self._ask(address, names, gang, assumed.get(alone, ()), want_placement)
             for (address, alone), names in asked.items()
         ]
         for answers in await asyncio.gather(*calls):
@@ -167,9 +173,16 @@ class Estimators:
         return {summary.cluster: _devices(summary) for summary in response.clusters if not summary.doubt}
 
     async def _ask(
-        self, address: str, clusters: list[str], gang: pb.Gang, assumed: Sequence[pb.Gang]
+        self,
+        address: str,
+        clusters: list[str],
+        gang: pb.Gang,
+        assumed: Sequence[pb.Gang],
+        want_placement: bool,
     ) -> list[ClusterRoom]:
-        request = pb.PlaceRequest(clusters=clusters, gang=gang, assumed=assumed)
+        request = pb.PlaceRequest(
+            clusters=clusters, gang=gang, assumed=assumed, want_placement=want_placement
+        )
         method = f"/{SERVICE}/Place"
         try:
             data = await self._connections.ask(
@@ -185,7 +198,7 @@ class Estimators:
             self._trouble(address, clusters, f"an answer that is no PlaceResponse ({_short(str(error))})")
             return [_unanswered(cluster, "its answer cannot be read") for cluster in clusters]
         self._troubles.pop(address, None)
-        answered = {placement.cluster: _room(placement) for placement in response.clusters}
+        answered = {one.cluster: _room(one, max(1, gang.copies)) for one in response.clusters}
         return [
             answered.get(cluster) or _unanswered(cluster, "it says nothing of that cluster")
             for cluster in clusters
@@ -208,12 +221,25 @@ def _unanswered(cluster: str, what: str) -> ClusterRoom:
     return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
-def _room(placement: pb.ClusterPlacement) -> ClusterRoom:
+def _room(placement: pb.ClusterPlacement, copies: int) -> ClusterRoom:
     doubt = next((reason.text for reason in placement.reasons if reason.kind == _DOUBT), "")
     # A doubt beside room is about more than what was found.
     unknown = f"{placement.cluster}: {_discreet(_short(doubt))}" if doubt and not placement.fits else ""
     most = placement.empty_bound if placement.HasField("empty_bound") else None
-    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most)
+    witness = _witness(placement, copies)
+    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most, witness)
+
+
+def _witness(placement: pb.ClusterPlacement, copies: int) -> Witness | None:
+    """Where so many copies go; None where a kube-scheduler places them as well by itself."""
+    wanted = min(copies, placement.fits)
+    if wanted <= 0 or (placement.spread_fits >= wanted and placement.spread_breaks <= 0):
+        return None
+    nodes: dict[str, list[tuple[str, int]]] = {}
+    for one in placement.placement:
+        nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
+    told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
+    return Witness(told, placement.ranks_by_size) if told else None
 
 
 def _why(placement: pb.ClusterPlacement) -> str:

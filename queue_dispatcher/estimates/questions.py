@@ -24,6 +24,7 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.workloads.pod_template import pod_templates
 
 MAX_REASONS = 4
 MAX_ALIKE = 4
@@ -35,7 +36,7 @@ class Question:
     """``gang``: what is asked of each of ``clusters``.
 
     ``needed``: how many copies of the gang there must be room for, over all clusters with ``adds_up``; else
-    in each of ``clusters_needed`` clusters.
+    in each of ``clusters_needed`` clusters. ``is_guided``: its pods can be told where to go there.
     """
 
     clusters: tuple[str, ...]
@@ -43,6 +44,7 @@ class Question:
     needed: int
     adds_up: bool
     clusters_needed: int = 1
+    is_guided: bool = False
 
 
 class _NodeClaim(KubeStruct, frozen=True):
@@ -95,11 +97,19 @@ def question_of(
         gang = read_workload(source)
         if not isinstance(gang, Gang):
             return None
+        is_guided = bool(pod_templates(binding.workload.group, source, gang)) and bool(binding.namespace)
         if not divides or len(gang.pod_sets) != 1:
             whole = pb.Gang(namespace=binding.namespace, workload_json=source, copies=gang.copies)
-            return Question(clusters, whole, gang.copies, adds_up=False, clusters_needed=copies)
+            return Question(
+                clusters,
+                whole,
+                gang.copies,
+                adds_up=False,
+                clusters_needed=copies,
+                is_guided=is_guided and copies == 1,
+            )
         template = msgspec.json.encode(gang.pod_sets[0].template)
-        return _divided(clusters, binding, template, demand.replicas)
+        return replace(_divided(clusters, binding, template, demand.replicas), is_guided=is_guided)
     pod_sets = _pod_sets(source.spec)
     if not pod_sets:
         return None
@@ -182,7 +192,8 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
         if question.adds_up or question.clusters_needed == 1:
             of = 1 if question.adds_up else max(1, question.needed)
             where = tuple((room.cluster, room.fits // of) for room in known if room.fits >= of)
-        return Verdict(fits, with_room, per=per, rooms=where), ()
+        witnesses = tuple((room.cluster, room.witness) for room in known if room.witness is not None)
+        return Verdict(fits, with_room, per=per, rooms=where, witnesses=witnesses), ()
     if unknown:
         return None, unknown
     return Verdict(0, reasons=_reasons(question, known), never=_is_never(question, known)), ()

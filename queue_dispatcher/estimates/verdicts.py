@@ -108,7 +108,11 @@ class Verdicts:
         if known is not None:
             per = known.verdict.per
             at = dict.fromkeys(known.verdict.clusters, per) if taken is None else taken
-            self._keep(probe, known.less(per, at))
+            if known.now.is_guided:
+                # Where the next one's pods have to go has to be asked.
+                del self._known[probe]
+            else:
+                self._keep(probe, known.less(per, at))
             self.room_taken(at.keys(), known.verdict.pods, but=probe)
 
     def answer(self, probe: str) -> Verdict | None:

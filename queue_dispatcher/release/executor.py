@@ -22,7 +22,7 @@ from fairway.kube.backoff import Backoff
 from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,9 @@ class Api(Protocol[T]):
 
     async def read(self, path: str) -> T:
         """The object. Raises KubeError, NotFound if there is none."""
+
+    async def ensure(self, companion: Companion) -> None:
+        """See to it that it is as it says, or not there. Raises KubeError; may simply be done again."""
 
 
 class Executor(Generic[T]):
@@ -138,6 +141,7 @@ class Executor(Generic[T]):
 
     async def _make(self, write: Write) -> bool:
         """Make one write; whether the next of its sequence may be made."""
+        ensured: Companion | None = None
         for attempt in range(ATTEMPTS):
             await self._pause()
             await self._reconciler.at_rest()
@@ -148,6 +152,11 @@ class Executor(Generic[T]):
             prepared = self._reconciler.prepare(write)
             if prepared is None:
                 return True
+            if prepared.first is not None and prepared.first != ensured:
+                if not await self._ensure(prepared.first):
+                    self._reconciler.wrote(write, Fate.DROPPED)
+                    return False
+                ensured = prepared.first
             try:
                 result = await self._api.patch(prepared.path, prepared.body, prepared.when)
             except (Forbidden, Invalid) as error:
@@ -193,6 +202,22 @@ class Executor(Generic[T]):
         told = f"the object changed {ATTEMPTS} times while it was to be patched"
         self._reconciler.wrote(write, Fate.GIVEN_UP, told)
         return False
+
+    async def _ensure(self, companion: Companion) -> bool:
+        """Whether the write may be made: what is refused is gone without, as it is no more than guidance."""
+        try:
+            await self._api.ensure(companion)
+        except (Forbidden, Invalid) as error:
+            self._observe(Purpose.GUIDE, error.label)
+            level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
+            logger.log(level, "%s: %s", Purpose.GUIDE, error)
+        except KubeError as error:
+            self._slow_down(error)
+            self._observe(Purpose.GUIDE, error.label)
+            return False
+        else:
+            self._observe(Purpose.GUIDE, "applied" if companion.body is not None else "gone")
+        return True
 
     async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
         """Tell the reconciler how the object is, however long that takes; False if it is gone.

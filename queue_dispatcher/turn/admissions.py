@@ -25,6 +25,7 @@ from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
 from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import preferred_clusters
+from queue_dispatcher.workloads.guidance import Guidance, guidance
 from queue_dispatcher.workloads.template import TemplateFacts
 
 
@@ -118,7 +119,8 @@ def _chosen(
         return None
     chosen: dict[str, Choice] = {}
     for uid, alternative, said in zip(item.members, split, verdicts, strict=True):
-        binding = cache.entries[uid].binding
+        entry = cache.entries[uid]
+        binding = entry.binding
         if binding.placement is None:
             return None
         preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
@@ -126,8 +128,17 @@ def _chosen(
         made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
         if made is None:
             return None
+        made = replace(made, guidance=_guidance(entry, said, made))
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
+
+
+def _guidance(entry: Entry, said: Verdict, made: Choice) -> tuple[Guidance, ...]:
+    """What its pods are told; nothing where some of it runs already, whose templates may not change."""
+    binding, facts = entry.binding, entry.facts
+    if binding.placed or not facts.pods or not said.witnesses:
+        return ()
+    return guidance(facts.pods, binding.demand, dict(said.witnesses), made.more, facts.priority_class)
 
 
 def _free(cache: Cache, demand: Demand) -> dict[str, int]:

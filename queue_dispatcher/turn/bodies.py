@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from queue_dispatcher.bindings import patches
 from queue_dispatcher.bindings.admission import admission_record, placed_flavors
+from queue_dispatcher.bindings.override_policy import override_policy, policy_path
 from queue_dispatcher.bindings.phase import Moment, placed_replicas
 from queue_dispatcher.bindings.record import AdmissionRecord
 from queue_dispatcher.bindings.requeue import RequeueRecord
@@ -23,7 +24,7 @@ from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.taking_back import why_taken_back
-from queue_dispatcher.turn.writes import Purpose
+from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice
 from queue_dispatcher.workloads.queue_of import Resolved
 
@@ -101,6 +102,20 @@ def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str
         not_before_ms=now.day_ms + promised.backoff_ms(count),
     )
     return patches.take_back_growth(binding, placed)
+
+
+def companion_of(entry: Entry) -> Companion | None:
+    """The policy that has to be there, or gone, before the entry is released.
+
+    What was released before and taken back may have one of that time, which would guide it elsewhere.
+    """
+    binding, admission = entry.binding, entry.admission
+    if not binding.namespace or binding.placed:
+        return None
+    choice = admission.choices.get(entry.uid) if admission is not None else None
+    if choice is not None and choice.guidance:
+        return Companion(policy_path(binding), override_policy(binding, choice.guidance))
+    return Companion(policy_path(binding), None) if binding.requeue is not None else None
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

@@ -8,7 +8,7 @@ from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import CLUSTER_RESOURCE_BINDINGS, RESOURCE_BINDINGS
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.turn.bodies import body_of
+from queue_dispatcher.turn.bodies import body_of, companion_of
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import call_off, hear, written
 from queue_dispatcher.turn.state import TurnState
@@ -42,6 +42,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
         kind.object_path(binding.name, binding.namespace),
         body,
         Preconditions(binding.uid, binding.resource_version),
+        companion_of(entry) if write.purpose is Purpose.ADMIT else None,
     )
 
 

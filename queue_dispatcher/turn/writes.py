@@ -20,6 +20,8 @@ class Purpose(StrEnum):
     """Suspend what was released and did not start in time."""
     TAKE_BACK_GROWTH = "take_back_growth"
     """Hold again what grew, or lost a part, and found no place for the rest in time."""
+    GUIDE = "guide"
+    """Say where in the clusters the pods go of what is about to be released."""
     STARTED = "started"
     """Forget the tries in vain of what runs now."""
     KICK = "kick"
@@ -40,12 +42,21 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """Another object, which has to be as ``body`` says before a write is made; not there at all with None."""
+
+    path: str
+    body: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A write as of now: where, what, and for which object in which version."""
+    """A write as of now: where, what, and for which object in which version; ``first``: what comes before."""
 
     path: str
     body: Mapping[str, object]
     when: Preconditions
+    first: Companion | None = None
 
 
 class Fate(StrEnum):

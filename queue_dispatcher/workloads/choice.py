@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.workloads.demand import Demand, Placed
+from queue_dispatcher.workloads.guidance import Guidance
 from queue_dispatcher.workloads.placement import Division, Placement
 
 
@@ -19,7 +20,7 @@ from queue_dispatcher.workloads.placement import Division, Placement
 class Choice:
     """``places``: as they are to stand in the binding; ``more``: what of that is new. ``taken``: of each
     cluster, in units of the verdict's ``rooms``. ``reason``: why there. ``placement``: the policy that it
-    follows.
+    follows. ``guidance``: what its pods are told in the clusters.
     """
 
     places: tuple[Placed, ...]
@@ -27,6 +28,7 @@ class Choice:
     taken: Mapping[str, int]
     reason: str
     placement: Placement
+    guidance: tuple[Guidance, ...] = ()
 
 
 def choice(

@@ -11,19 +11,21 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from fairway.kube.objects import KubeStruct
-from fairway.names import QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
+from fairway.names import GUIDANCE, QUEUE, SERVICE_CLASS, SKIP, WORKLOAD_GROUP, WORKLOAD_GROUP_SIZE
 from fairway.selectors import parse_int64
 from fairway.workloads.fields import Unreadable as UnreadableObject
 from fairway.workloads.fields import WorkloadMeta, decode, shown
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
 """Volcano's annotation of pods and what makes them (v1beta1.QueueNameAnnotationKey)."""
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 """Kueue's label of workloads (controller constants.QueueLabel); in its first versions an annotation."""
 MAX_GROUP_SIZE = 10_000
+_OFF = "off"
 _PRIORITY_CLASS = b"riorityClassName"
 """How the fields of all kinds that name a PriorityClass end; an API server escapes no letters."""
 
@@ -35,7 +37,8 @@ class TemplateFacts:
     ``queue``: Fairway's own label. ``volcano_queue``, ``kueue_queue``: named for those schedulers.
     ``priority_class``: of the job, else of the first pod template that names one. ``group_size``: 0 without
     a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
-    independent, or where that is not known. ``problems``: what keeps the workload from being admitted until
+    independent, or where that is not known. ``pods``: their templates, as far as they can be guided;
+    ``is_guided``: whether they may be. ``problems``: what keeps the workload from being admitted until
     it is corrected, by field.
     """
 
@@ -47,6 +50,8 @@ class TemplateFacts:
     group: str = ""
     group_size: int = 0
     gang_pods: int = 0
+    pods: tuple[PodTemplateFacts, ...] = ()
+    is_guided: bool = True
     is_skipped: bool = False
     problems: tuple[str, ...] = ()
 
@@ -147,6 +152,7 @@ def read_metadata(labels: Mapping[str, str], annotations: Mapping[str, str]) -> 
         service_class=both.get(SERVICE_CLASS, ""),
         group=group,
         group_size=size,
+        is_guided=both.get(GUIDANCE) != _OFF,
         is_skipped=SKIP in both,
         problems=problems,
     )

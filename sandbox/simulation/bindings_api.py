@@ -9,6 +9,7 @@ from fairway.kube import errors as kube
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.turn.writes import Companion
 from sandbox.simulation import errors
 from sandbox.simulation.api_server import Client
 from sandbox.simulation.coroutines import Later
@@ -64,6 +65,27 @@ class BindingsApi:
             )
         except errors.ApiError as error:
             raise kube_error(path, error) from None
+
+    async def ensure(self, companion: Companion) -> None:
+        """See `queue_dispatcher.release.executor.Api`."""
+        resource, key = _target(companion.path)
+        body = companion.body
+        try:
+            await self._answer(lambda: self._ensure(resource, key, body))
+        except errors.Invalid as error:
+            raise kube.Invalid(companion.path, error.code, str(error)) from None
+        except errors.ApiError as error:
+            raise kube_error(companion.path, error) from None
+
+    def _ensure(self, resource: str, key: str, body: Mapping[str, object] | None) -> Obj:
+        try:
+            if body is not None:
+                return self._client.patch(resource, key, body)
+            self._client.delete(resource, key)
+        except errors.NotFound:
+            if body is not None:
+                return self._client.create(resource, body)
+        return {}
 
     async def _answer(self, ask: Callable[[], Obj]) -> Obj:
         later = Later[Obj]()

@@ -62,7 +62,11 @@ class Estimators(Protocol):
     """The estimators of all members, as `queue_dispatcher.estimates.estimators.Estimators` asks them."""
 
     def place(
-        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+        self,
+        clusters: Sequence[str],
+        gang: pb.Gang,
+        assumed: Mapping[str, Sequence[pb.Gang]],
+        want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
         """A room for each cluster, in their order, as of now."""
 
@@ -260,7 +264,11 @@ class Run:
         return msgspec.convert(stated, StatedBinding)
 
     async def _ask(
-        self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
+        self,
+        clusters: tuple[str, ...],
+        gang: pb.Gang,
+        assumed: Mapping[str, list[pb.Gang]],
+        want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
         estimators = self._replica.estimators
         assert estimators is not None
@@ -268,7 +276,7 @@ class Run:
         told = {cluster: tuple(gangs) for cluster, gangs in assumed.items()}
 
         def answer() -> None:
-            rooms = estimators.place(clusters, gang, told)
+            rooms = estimators.place(clusters, gang, told, want_placement)
             self.process.act(lambda: later.set(rooms))
 
         self.process.host.timeline.after(estimators.delay_ms(clusters), answer)

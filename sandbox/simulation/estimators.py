@@ -7,7 +7,7 @@ late, old, too high, or none.
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Node
@@ -35,6 +36,7 @@ class Pods:
     count: int
     request: Request
     spec: Obj = field(hash=False)
+    name: str = "main"
 
 
 @dataclass(slots=True)
@@ -76,11 +78,18 @@ class Estimators:
         return slowest + self._rng.randint(2, 12)
 
     def place(
-        self, clusters: Sequence[str], gang: pb.Gang, assumed: Mapping[str, Sequence[pb.Gang]]
+        self,
+        clusters: Sequence[str],
+        gang: pb.Gang,
+        assumed: Mapping[str, Sequence[pb.Gang]],
+        want_placement: bool = False,
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each cluster, beside what is ``assumed`` to be on its way there."""
         self.asked += 1
-        return tuple(self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
+        rooms = (self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
+        if not want_placement:
+            return tuple(replace(room, witness=None) for room in rooms)
+        return tuple(rooms)
 
     def bound(self, asked: Mapping[str, Sequence[WorkloadReference]]) -> dict[str, tuple[int | None, ...]]:
         """By cluster that answers, how many pods of each workload have nodes there."""
@@ -104,12 +113,13 @@ class Estimators:
                 self._assume(cluster, free, one)
         except (ResourceError, msgspec.DecodeError) as error:
             return ClusterRoom(cluster, 0, unknown=str(error))
+        witness = witness_of(pods, free, gang.copies or 1)
         fits = copies_that_fit(pods, free, gang.copies or MOST_COPIES)
         failing = self.failing.get(cluster)
         if failing is not None:
             fits = max(0, fits + failing.extra)
         if fits:
-            return ClusterRoom(cluster, fits)
+            return ClusterRoom(cluster, fits, witness=witness)
         empty = [node.renewed() for node in self._members[cluster].nodes.values()]
         return ClusterRoom(
             cluster, 0, why=_why(pods, free), most=copies_that_fit(pods, empty, gang.copies or MOST_COPIES)
@@ -166,10 +176,7 @@ class Estimators:
             return None
         nodes = []
         for node in member.nodes.values():
-            copy = Node(
-                node.name, node.allocatable, node.labels, node.taints, node.is_ready, node.is_cordoned
-            )
-            copy.free = dict(node.free)
+            copy = node.copied()
             if failing is not None and failing.frozen is not None:
                 copy.free = dict(failing.frozen.get(node.name, node.allocatable))
             nodes.append(copy)
@@ -191,15 +198,19 @@ def copies_that_fit(pods: Sequence[Pods], nodes: list[Node], most: int) -> int:
         room = sum(node.fits(wanted[0].request) for node in nodes if node.takes(wanted[0].spec))
         return min(most, room // wanted[0].count)
     copies = 0
-    while copies < most and _pack(wanted, nodes):
+    while copies < most and _pack(wanted, nodes) is not None:
         copies += 1
     return copies
 
 
-def _pack(pods: Sequence[Pods], nodes: list[Node]) -> bool:
-    """One copy: largest pods first, each on the fullest node that takes it; steps back where that fails."""
+def _pack(pods: Sequence[Pods], nodes: list[Node]) -> list[tuple[Pods, Node]] | None:
+    """One copy: largest pods first, each on the fullest node that takes it; steps back where that fails.
+
+    Which pod went where, None where they do not fit.
+    """
     flat = [one for one in sorted(pods, key=_size, reverse=True) for _ in range(one.count)]
     steps = SEARCHED
+    went: list[tuple[Pods, Node]] = []
 
     def search(number: int) -> bool:
         nonlocal steps
@@ -214,24 +225,50 @@ def _pack(pods: Sequence[Pods], nodes: list[Node]) -> bool:
                 continue
             tried.add(state)
             node.hold(pod.request)
+            went.append((pod, node))
             if search(number + 1):
                 return True
+            went.pop()
             node.release(pod.request)
             steps -= 1
             if steps <= 0:
                 return False
         return False
 
-    return search(0)
+    return went if search(0) else None
 
 
-def _fill(pods: Pods, nodes: list[Node]) -> None:
-    """Put as many of the pods as fit on the fullest nodes."""
+def witness_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> Witness | None:
+    """Where pods of one copy would go, or so many of a single kind; None where a scheduler that spreads does
+    no harm: of one kind, where no node is whole, or none is broken.
+    """
+    mirrored = [node.copied() for node in nodes]
+    if len(pods) == 1:
+        request = pods[0].request
+        taking = [node for node in mirrored if node.fits(request) and node.takes(pods[0].spec)]
+        whole = {node.is_whole(request) for node in taking}
+        went = _fill(replace(pods[0], count=pods[0].count * copies), mirrored) if len(whole) == 2 else None
+    else:
+        went = _pack([one for one in pods if one.count > 0], mirrored)
+    if not went:
+        return None
+    told: dict[str, dict[str, int]] = {}
+    for pod, node in went:
+        where = told.setdefault(pod.name, {})
+        where[node.name] = where.get(node.name, 0) + 1
+    return Witness(tuple((name, tuple(where.items())) for name, where in told.items()), ranks=True)
+
+
+def _fill(pods: Pods, nodes: list[Node]) -> list[tuple[Pods, Node]]:
+    """Put as many of the pods as fit on the fullest nodes; which went where."""
     left = pods.count
+    went = []
     for node in sorted(nodes, key=lambda node: [node.free.get(name, 0) for name, _ in pods.request]):
         while left and node.fits(pods.request) > 0 and node.takes(pods.spec):
             node.hold(pods.request)
+            went.append((pods, node))
             left -= 1
+    return went
 
 
 def _size(pods: Pods) -> int:
@@ -249,13 +286,17 @@ def _why(pods: Sequence[Pods], nodes: list[Node]) -> str:
 def _pods_of_gang(gang: pb.Gang) -> list[Pods]:
     if gang.workload_json:
         return list(_pods_of_workload(gang.workload_json))
-    return [Pods(one.count, *_pods_of_template(one.template_json or b"{}")) for one in gang.pod_sets]
+    return [
+        Pods(one.count, *_pods_of_template(one.template_json or b"{}"), one.name) for one in gang.pod_sets
+    ]
 
 
 @lru_cache(maxsize=10_000)
 def _pods_of_workload(text: bytes) -> tuple[Pods, ...]:
     workload: Obj = msgspec.json.decode(text)
-    return tuple(Pods(one.count, one.request, one.template.get("spec") or {}) for one in pod_sets(workload))
+    return tuple(
+        Pods(one.count, one.request, one.template.get("spec") or {}, one.name) for one in pod_sets(workload)
+    )
 
 
 @lru_cache(maxsize=10_000)

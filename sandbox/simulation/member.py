@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from sandbox.simulation.errors import Unavailable
-from sandbox.simulation.nodes import Node, Scoring, available, chosen
+from sandbox.simulation.nodes import Node, Scoring, available, chosen, priority_of
 from sandbox.simulation.objects import Obj
 from sandbox.simulation.pods import Owner, Phase, Pod, owner_key
 from sandbox.simulation.templates import FAILS, NEVER_STARTS, Request
@@ -243,7 +243,7 @@ class Member:
         waits: deque[Pod] = deque()
         refused: set[tuple[int, Request]] = set()
         retry_ms: int | None = None
-        for pod in sorted(self._pending, key=lambda pod: (-pod.spec.get("priority", 0), pod.number)):
+        for pod in sorted(self._pending, key=lambda pod: (-priority_of(pod.spec), pod.number)):
             if pod.retry_ms > now_ms:
                 retry_ms = pod.retry_ms if retry_ms is None else min(retry_ms, pod.retry_ms)
                 waits.append(pod)

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sandbox.simulation.objects import Obj
+from fairway.names import GANG_CLASSES
+from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.templates import GPU, Request
 
 
@@ -38,6 +39,16 @@ class Node:
     def renewed(self) -> "Node":
         """Such a node without pods, as it is when its machine was set up anew."""
         return Node(self.name, self.allocatable, self.labels, self.taints)
+
+    def copied(self) -> "Node":
+        """The same, to try something on."""
+        twin = Node(self.name, self.allocatable, self.labels, self.taints, self.is_ready, self.is_cordoned)
+        twin.free = dict(self.free)
+        return twin
+
+    def is_whole(self, request: Request) -> bool:
+        """Whether nothing is taken of its devices of the kinds that the request names."""
+        return all(self.free.get(name) == self.allocatable.get(name) for name, _ in request if "/" in name)
 
     def fits(self, request: Request) -> int:
         """How many pods more that ask for this, by what is free."""
@@ -83,10 +94,26 @@ def chosen(
     fitting = [node for node in nodes if node.fits(request) > 0 and node.takes(spec)]
     if not fitting:
         return None
+    preferred = preferred_nodes(spec)
+    fitting = [node for node in fitting if node.name in preferred] or fitting
     rated = [(_free_share(node, request), node) for node in fitting]
     best = (max if scoring is Scoring.LEAST_ALLOCATED else min)(share for share, _ in rated)
     equals = [node for share, node in rated if share == best]
     return equals[0] if len(equals) == 1 else rng.choice(equals)
+
+
+def preferred_nodes(spec: Obj) -> frozenset[str]:
+    """The nodes that it prefers by name; that weighs more than how full they are."""
+    field = "preferredDuringSchedulingIgnoredDuringExecution"
+    terms: Iterable[Obj] = at(spec, "affinity", "nodeAffinity", field, default=())
+    fields = (one for term in terms for one in at(term, "preference", "matchFields", default=()))
+    return frozenset(name for one in fields for name in one["values"])
+
+
+def priority_of(spec: Obj) -> int:
+    """How urgent its pods are: by the classes that member clusters have, as the admission there notes it."""
+    named = spec.get("priorityClassName")
+    return GANG_CLASSES.index(named) + 1 if named in GANG_CLASSES else int(spec.get("priority", 0))
 
 
 def available(nodes: Iterable[Node], spec: Obj, request: Request) -> int:

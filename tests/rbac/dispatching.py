@@ -65,7 +65,11 @@ class _Fits:
         self.sources: Sources | None = None
 
     async def ask(
-        self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
+        self,
+        clusters: tuple[str, ...],
+        gang: pb.Gang,
+        assumed: Mapping[str, list[pb.Gang]],
+        want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
         return tuple(ClusterRoom(name, 1000) for name in clusters)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
+from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import FaultLine, SubmitLine
 from sandbox.simulation.templates import GPU
@@ -59,6 +60,8 @@ class Laws(Quiet):
                 self._queues_changed()
             elif written.resource == "resourcebindings":
                 self._binding_changed(written)
+            elif written.resource == OVERRIDE_POLICIES and written.user.startswith("dispatcher"):
+                self._guided(written)
             elif written.user.startswith("dispatcher") and written.resource != "leases":
                 self._break("no write outside our fields", written.key, f"{written.verb} {written.resource}")
 
@@ -79,6 +82,17 @@ class Laws(Quiet):
             self._created(key, after)
         if written.user.startswith("dispatcher") and before is not None:
             self._wrote(written, before, after)
+
+    def _guided(self, written: Written) -> None:
+        """A policy is changed only while what it is about is nowhere: templates that run may not change."""
+        policy = written.after or written.before
+        assert policy is not None
+        owners = {one["uid"] for one in policy["metadata"]["ownerReferences"]}
+        bindings = self.world.api.collection("resourcebindings").objects
+        binding = next((one for one in bindings.values() if one["metadata"]["uid"] in owners), None)
+        if written.after is not None and binding is not None and (placed(binding) or not is_held(binding)):
+            told = f"{written.verb} while its workload is on {placed(binding)}"
+            self._break("guidance comes before the release", written.key, told)
 
     def _created(self, key: str, binding: Obj) -> None:
         line = self._line(binding)

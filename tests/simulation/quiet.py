@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 
 from queue_dispatcher.cycle.reasons import Reason
+from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
 from sandbox.simulation.objects import Obj, at, from_rfc3339
 from sandbox.simulation.story import FaultLine, SubmitLine
 from tests.simulation.accounts import (
@@ -53,6 +54,10 @@ class Quiet(Known):
                 self._break("reasons are true", key, f"{told}, but {lie}")
             elif reason is None and not why and self._is_ours(binding, line):
                 self._break("what fits does not wait", key, "released, with room, and not placed")
+        owners = {binding["metadata"]["uid"] for binding in bindings.values()}
+        for key, policy in world.api.collection(OVERRIDE_POLICIES).objects.items():
+            if owners.isdisjoint(one["uid"] for one in policy["metadata"]["ownerReferences"]):
+                self._break("no guidance is orphaned", key, "its binding is gone")
         self._groups(bindings)
         self._idle_quota(bindings, waits)
         self._never_ready(bindings, leader.states())

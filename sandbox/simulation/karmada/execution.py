@@ -12,10 +12,11 @@ import random
 from collections.abc import Callable, Mapping
 
 from sandbox.simulation.api_server import Client
-from sandbox.simulation.errors import Conflict, NotFound
+from sandbox.simulation.errors import ApiError, Conflict, NotFound
 from sandbox.simulation.karmada.controller import Controller
 from sandbox.simulation.karmada.detector import BINDINGS, Detector
 from sandbox.simulation.karmada.informer import Informer
+from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES, overridden, owned_by
 from sandbox.simulation.karmada.throttle import Throttle
 from sandbox.simulation.karmada.works import (
     Share,
@@ -27,10 +28,11 @@ from sandbox.simulation.karmada.works import (
     template_status,
 )
 from sandbox.simulation.member import Member
-from sandbox.simulation.objects import Obj, at, condition, rfc3339, with_condition
+from sandbox.simulation.objects import Obj, at, condition, key_of, rfc3339, with_condition
 from sandbox.simulation.pods import owner_key
 from sandbox.simulation.templates import RESOURCES
 
+GC_MS = 300
 WORK_COST = 2_300
 APPLY_COST = 3_000
 DELETE_COST = 900
@@ -163,6 +165,19 @@ class Execution:
                 self._client.delete(BINDINGS, key, uid=binding["metadata"]["uid"])
             except (NotFound, Conflict):
                 return
+            uid = binding["metadata"]["uid"]
+            self._timeline.after(GC_MS, lambda: self._collect_policies(uid))
+
+    def _policies(self) -> list[Obj]:
+        return list(self._client.api.collection(OVERRIDE_POLICIES).objects.values())
+
+    def _collect_policies(self, uid: str) -> None:
+        """Garbage collection, which goes on until it has succeeded."""
+        for policy in owned_by(self._policies(), uid):
+            try:
+                self._client.delete(OVERRIDE_POLICIES, key_of(policy))
+            except ApiError:
+                self._timeline.after(GC_MS, lambda: self._collect_policies(uid))
 
     # execution-controller: Works to members.
 
@@ -203,7 +218,8 @@ class Execution:
             return
         work.problem = ""
         work.status = work.status or {}
-        member.apply(work.template, work.replicas, work.completions)
+        guided = overridden(work.template, work.cluster, self._policies())
+        member.apply(guided, work.replicas, work.completions)
         self.collect.enqueue(key)
 
     # work-status-controller and rb-status-controller: status back.

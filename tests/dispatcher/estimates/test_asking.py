@@ -42,7 +42,11 @@ class Fleet:
         return stated()
 
     async def _ask(
-        self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
+        self,
+        clusters: tuple[str, ...],
+        gang: pb.Gang,
+        assumed: Mapping[str, list[pb.Gang]],
+        want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
         self.calls += [(self.now_ms() / 60_000, cluster) for cluster in clusters]
         return tuple(ClusterRoom(name, self.room.get(name, 0), why="full") for name in clusters)

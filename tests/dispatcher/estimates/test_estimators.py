@@ -222,7 +222,7 @@ COMPONENT = ("component", "component main needs 1 pod a set, 0 fit at all")
 def test_of_the_reasons_those_are_told_that_people_act_on(
     placement: pb.ClusterPlacement, room: ClusterRoom
 ) -> None:
-    assert _room(placement) == room
+    assert _room(placement, 1) == room
 
 
 def test_the_address_that_karmada_would_use() -> None:

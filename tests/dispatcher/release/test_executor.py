@@ -20,7 +20,7 @@ from fairway.kube.errors import (
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.release.executor import ATTEMPTS, UNREADABLE_S, Executor
-from queue_dispatcher.turn.writes import Fate, Prepared, Purpose, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
 STALE = Stale("changed")
 UNKNOWN = OutcomeUnknown(Unreachable("no answer"))
@@ -55,6 +55,14 @@ class Server:
         if isinstance(answer, KubeError):
             raise answer
         return answer
+
+    async def ensure(self, companion: Companion) -> None:
+        self.patched.append(companion.path)
+        answer = next(iter(self.answers.get(companion.path, [])), None)
+        if answer is not None:
+            self.answers[companion.path].pop(0)
+            assert isinstance(answer, KubeError)
+            raise answer
 
     async def read(self, path: str) -> str:
         if self.reads.get(path):

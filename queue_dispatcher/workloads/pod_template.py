@@ -1,0 +1,130 @@
+"""Where the pod templates of a workload stand in its object, and what they say that guidance has to keep.
+
+Only of kinds whose templates stay as they were created: what is added to those of a Deployment would have to
+follow each edit of it, or its pods would lose what their owner says from then on.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from fairway.workloads.gang import Gang
+
+FIXED_KINDS: Final = frozenset(
+    {
+        ("", "Pod"),
+        ("batch", "Job"),
+        ("batch.volcano.sh", "Job"),
+        ("jobset.x-k8s.io", "JobSet"),
+        ("kubeflow.org", "JAXJob"),
+        ("kubeflow.org", "MPIJob"),
+        ("kubeflow.org", "PaddleJob"),
+        ("kubeflow.org", "PyTorchJob"),
+        ("kubeflow.org", "TFJob"),
+        ("kubeflow.org", "XGBoostJob"),
+        ("ray.io", "RayJob"),
+    }
+)
+"""API group and kind of workloads whose pod templates nobody changes while they run."""
+
+NODE_AFFINITY: Final = "nodeAffinity"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+_STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+@dataclass(frozen=True, slots=True)
+class StatedAffinity:
+    """An affinity as it stands in a template, each part as JSON, empty where there is none.
+
+    ``on_nodes``: by field, but for the preferences, which are ``preferred``, a term each.
+    """
+
+    on_nodes: tuple[tuple[str, bytes], ...] = ()
+    preferred: tuple[bytes, ...] = ()
+    others: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplateFacts:
+    """One pod template. ``pod_set``: whose it is. ``pointer``: of its spec, a JSON pointer (RFC 6901).
+
+    ``names_priority``: whether it says how urgent its pods are.
+    """
+
+    pod_set: str
+    pointer: str
+    affinity: StatedAffinity = StatedAffinity()
+    names_priority: bool = False
+
+
+def pod_templates(group: str, raw: bytes, gang: Gang) -> tuple[PodTemplateFacts, ...]:
+    """Those of the object ``raw``, JSON, that can be guided; none of a kind that is not among `FIXED_KINDS`.
+
+    A template that cannot be found where its kind has it, or understood, is left out.
+    """
+    if (group, gang.kind) not in FIXED_KINDS:
+        return ()
+    return tuple(_found(raw, gang))
+
+
+def _found(raw: bytes, gang: Gang) -> Iterator[PodTemplateFacts]:
+    for pod_set in gang.pod_sets:
+        steps = [one.group(1) or one.group(2) for one in _STEP.finditer(pod_set.field)]
+        path = [*steps, "spec"] if pod_set.field != "spec" or gang.kind != "Pod" else ["spec"]
+        spec = _at(raw, path)
+        affinity = _affinity(spec.get("affinity")) if spec is not None else None
+        if spec is None or affinity is None:
+            continue
+        pointer = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
+        names_priority = any(_is_said(spec.get(field)) for field in ("priorityClassName", "priority"))
+        yield PodTemplateFacts(pod_set.name, pointer, affinity, names_priority)
+
+
+def _affinity(raw: msgspec.Raw | None) -> StatedAffinity | None:
+    """What it says; None where that cannot be understood."""
+    try:
+        stated = _said(raw)
+        on_nodes = _said(stated.pop(NODE_AFFINITY, None))
+        preferred = on_nodes.pop(PREFERRED, None)
+        terms = _LIST.decode(preferred) if _is_said(preferred) and preferred is not None else []
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return StatedAffinity(
+        tuple((field, bytes(said)) for field, said in sorted(on_nodes.items())),
+        tuple(map(bytes, terms)),
+        tuple((field, bytes(said)) for field, said in sorted(stated.items())),
+    )
+
+
+def _said(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
+    return _OBJECT.decode(raw) if _is_said(raw) and raw is not None else {}
+
+
+def _at(raw: bytes, path: list[str]) -> Mapping[str, msgspec.Raw] | None:
+    """The object at the path; None where there is none."""
+    found: bytes = raw
+    try:
+        for step in path:
+            if bytes(found).lstrip()[:1] == b"[":
+                items = _LIST.decode(found)
+                if not step.isdecimal() or int(step) >= len(items):
+                    return None
+                found = items[int(step)]
+            else:
+                fields = _OBJECT.decode(found)
+                if step not in fields:
+                    return None
+                found = fields[step]
+        return _OBJECT.decode(found)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _is_said(value: msgspec.Raw | None) -> bool:
+    return value is not None and bytes(value) not in (b"null", b'""')
