@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import NotFound
+from fairway.kube.errors import Conflict, NotFound
 from fairway.kube.objects import KubeStruct
-from fairway.kube.patching import PatchResult, apply, merge_patch
+from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
 from queue_dispatcher.bindings.objects import ResourceBinding
@@ -83,11 +83,16 @@ class BindingApi:
 
     async def ensure(self, companion: Companion) -> None:
         """See `queue_dispatcher.release.executor.Api`."""
-        if companion.body is not None:
-            await apply(self._client, companion.path, companion.body, _Answer)
+        path, body = companion.path, companion.body
+        if body is None:
+            with suppress(NotFound):
+                await self._client.delete(path, _Answer)
             return
-        with suppress(NotFound):
-            await self._client.delete(companion.path, _Answer)
+        try:
+            await self._client.post(path.rpartition("/")[0], body, _Answer)
+        except Conflict:
+            # Of an earlier release.
+            await self._client.patch(path, body, _Answer, content_type="application/merge-patch+json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,7 @@ class Dispatcher:
         estimation: Estimation | None = None,
         teller: Teller | None = None,
         preplaces: bool = True,
+        guides: bool = True,
         volcano: bool = False,
         schedulers: Collection[str] = KARMADA_SCHEDULERS,
         observe: bool = False,
@@ -144,6 +150,7 @@ class Dispatcher:
             probes=estimation is not None,
             # What is only observed goes where Karmada has placed it.
             preplaces=preplaces and not observe,
+            guides=guides,
             volcano=volcano,
             read=reader.read if observing is None else observing.shown,
             forget=observing.forget if observing is not None else None,

@@ -143,6 +143,12 @@ _PLACEMENT: Final = Flag(
     "them in the release, and karmada-scheduler confirms them; with karmada it chooses.",
     "fairway|karmada",
 )
+_GUIDANCE: Final = switch(
+    "guidance",
+    "Tell the pods of a release by an OverridePolicy which nodes to prefer, where the cluster's scheduler "
+    "would not keep to the estimator's proof by itself, or would break nodes that larger pods need whole.",
+    "true",
+)
 _VOLCANO: Final = switch(
     "volcano-queues", "Read the Queue objects of Volcano (scheduling.volcano.sh/v1beta1) as ClusterQueues."
 )
@@ -234,7 +240,7 @@ GROUPS: Final = (
             _ESTIMATOR_KEY,
         ),
     ),
-    FlagGroup("Queues", (_PLACEMENT, _SCHEDULER, _VOLCANO, _EVENTS)),
+    FlagGroup("Queues", (_PLACEMENT, _GUIDANCE, _SCHEDULER, _VOLCANO, _EVENTS)),
     SCOPE,
     FlagGroup(
         "Leader election",
@@ -295,6 +301,7 @@ def parse(
         scope=scope_settings(line, is_file),
         observe=line.value(OBSERVE),
         preplaces=line.value(_PLACEMENT),
+        guides=line.value(_GUIDANCE),
         volcano_queues=line.value(_VOLCANO),
         writes_events=line.value(_EVENTS),
         notices=_notices(line),

@@ -6,6 +6,7 @@ _MANIFEST = "manifests/karmada/rbac/dispatcher.yaml"
 _TEMPLATES = "manifests/karmada/rbac/templates.yaml"
 _VISIBILITY = "manifests/karmada/rbac/visibility.yaml"
 _READS = ("list", "watch")
+_UNGUIDED = "gangs are released without being told where to go in their clusters, and small pods break nodes"
 _STOPS = "nothing is released, and /readyz says so"
 
 PERMISSIONS: tuple[Permission, ...] = (
@@ -84,6 +85,25 @@ PERMISSIONS: tuple[Permission, ...] = (
         "clusterpropagationpolicies.policy.karmada.io",
         _READS,
         "queues that ClusterPropagationPolicies name are passed over",
+        _MANIFEST,
+    ),
+    Permission(
+        "overridepolicies.policy.karmada.io",
+        _READS,
+        "pods are told where to go although a policy of somebody else's says something else",
+        _MANIFEST,
+    ),
+    Permission(
+        "clusteroverridepolicies.policy.karmada.io",
+        _READS,
+        "pods are told where to go although a policy of somebody else's says something else",
+        _MANIFEST,
+    ),
+    Permission("overridepolicies.policy.karmada.io", ("create", "patch"), _UNGUIDED, _MANIFEST),
+    Permission(
+        "overridepolicies.policy.karmada.io",
+        ("delete",),
+        "what is released again after it was taken back is told to go where it was to go before",
         _MANIFEST,
     ),
     Permission(

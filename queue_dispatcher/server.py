@@ -143,6 +143,7 @@ class _Parts:
             estimation=estimation,
             teller=events or Nobody(),
             preplaces=settings.preplaces,
+            guides=settings.guides,
             volcano=settings.volcano_queues,
             schedulers=settings.schedulers,
             observe=settings.observe,

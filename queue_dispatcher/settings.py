@@ -94,9 +94,9 @@ class Settings:
 
     ``schedulers``: names of those that place what is released. ``volcano_queues``: Volcano's Queue objects
     count as ClusterQueues. ``preplaces``: releases state where to, as far as estimators have said where it
-    fits. ``writes_events``: whether Events are written on bindings. ``visibility`` None is
-    off. With ``observe`` nothing is released, nor is anything else written. ``notices`` are sentences to log
-    once at startup.
+    fits; ``guides``: also where in a cluster. ``writes_events``: whether Events are written on bindings.
+    ``visibility`` None is off. With ``observe`` nothing is released, nor is anything else written.
+    ``notices`` are sentences to log once at startup.
     """
 
     api: ApiSettings
@@ -109,6 +109,7 @@ class Settings:
     scope: ScopeSettings = field(default_factory=ScopeSettings)
     observe: bool = False
     preplaces: bool = True
+    guides: bool = True
     volcano_queues: bool = False
     writes_events: bool = True
     notices: tuple[str, ...] = ()

@@ -37,6 +37,7 @@ from queue_dispatcher.cache.objects import (
     PROPAGATION_POLICIES,
     TemplateObject,
 )
+from queue_dispatcher.cache.overrides import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 
@@ -93,6 +94,8 @@ class Sources:
             self._forgo(NAMESPACES, queues.known_namespaces),
             self._forgo(PROPAGATION_POLICIES, queues.policies),
             self._forgo(CLUSTER_PROPAGATION_POLICIES, queues.cluster_policies),
+            self._forgo(OVERRIDE_POLICIES, cache.overrides.policies),
+            self._forgo(CLUSTER_OVERRIDE_POLICIES, cache.overrides.cluster_policies),
         ]
         if volcano:
             self.forgone.append(self._forgo(VOLCANO_QUEUES, queues.volcano_queues))

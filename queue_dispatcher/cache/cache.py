@@ -51,6 +51,7 @@ from queue_dispatcher.cache.indexes import Indexes, charged_name, queue_name
 from queue_dispatcher.cache.interpreter import Interpreter
 from queue_dispatcher.cache.items import Items, promised_to
 from queue_dispatcher.cache.lost import charged_on, charged_there
+from queue_dispatcher.cache.overrides import Overrides
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.roll_forward import forward_record
@@ -76,7 +77,8 @@ class Cache:
     """The state of one dispatcher; on the event loop, one writer.
 
     ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
-    ``probes`` estimators are asked, and with ``preplaces`` releases say where to, as far as their answers go.
+    ``probes`` estimators are asked, and with ``preplaces`` releases say where to, as far as their answers go;
+    with ``guides`` also where in a cluster.
     ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
     of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
@@ -90,6 +92,7 @@ class Cache:
         *,
         probes: bool = False,
         preplaces: bool = True,
+        guides: bool = True,
         volcano: bool = False,
         read: Callable[[ResourceBinding], Binding] | None = None,
         forget: Callable[[str], None] | None = None,
@@ -107,7 +110,8 @@ class Cache:
         self.fleet.clusters = self.clusters.values
         self.fleet.flavors = ChainMap(self.flavors.values, {FLAVOR.name: FLAVOR} if volcano else {})
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
-        self.templates = Templates(self._template_changed, digests=probes)
+        self.overrides = Overrides()
+        self.templates = Templates(self._template_changed, digests=probes, guides=guides and preplaces)
         self.table = CellTable()
         self.is_accelerator = scope.is_accelerator
         self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes, preplaces=preplaces)

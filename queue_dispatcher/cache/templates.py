@@ -35,11 +35,17 @@ class _Whole(msgspec.Struct, frozen=True, rename="camel"):
 
 class TemplateKind:
     """The templates of one kind; the reflector's sink for them. With ``digests`` those are kept as well,
-    and the pods of gangs are counted.
+    and the pods of gangs are counted; with ``guides`` also what guidance has to know of their templates.
     """
 
     def __init__(
-        self, api_version: str, kind: str, changed: Callable[[Kind, str], None], *, digests: bool
+        self,
+        api_version: str,
+        kind: str,
+        changed: Callable[[Kind, str], None],
+        *,
+        digests: bool,
+        guides: bool,
     ) -> None:
         self.api_version = api_version
         self.kind = kind
@@ -50,6 +56,7 @@ class TemplateKind:
         # Most templates of a kind say the same: one object for all of them.
         self._same: dict[TemplateFacts | Reason, TemplateFacts | Reason] = {}
         self._questions: dict[str, str] | None = {} if digests else None
+        self._guides = guides
 
     @property
     def name(self) -> Kind:
@@ -70,7 +77,9 @@ class TemplateKind:
         if isinstance(gang, Gang):
             question = _question(gang)
             if isinstance(facts, TemplateFacts):
-                pods = pod_templates(self.name[0], raw, gang) if facts.is_guided else ()
+                pods = pod_templates(self.name[0], raw, gang) if self._guides and facts.is_guided else ()
+                # What is guided is asked about otherwise.
+                question += "+" if pods else ""
                 facts = replace(facts, gang_pods=_gang_pods(gang), pods=pods)
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
@@ -106,18 +115,26 @@ class Templates:
     ``appeared`` is told of each kind when it first comes up. With ``digests`` those of `question` are kept.
     """
 
-    def __init__(self, changed: Callable[[Kind, str], None], *, digests: bool = False) -> None:
+    def __init__(
+        self, changed: Callable[[Kind, str], None], *, digests: bool = False, guides: bool = False
+    ) -> None:
         self.kinds: dict[Kind, TemplateKind] = {}
         self.appeared: Callable[[TemplateKind], None] = lambda kind: None
         self._changed = changed
-        self._digests = digests
+        self._digests, self._guides = digests, guides
 
     def kind_of(self, workload: WorkloadReference) -> TemplateKind:
         """The kind of a workload, from now on to be read if it was not before."""
         name = (workload.group, workload.kind)
         kind = self.kinds.get(name)
         if kind is None:
-            kind = TemplateKind(workload.api_version, workload.kind, self._changed, digests=self._digests)
+            kind = TemplateKind(
+                workload.api_version,
+                workload.kind,
+                self._changed,
+                digests=self._digests,
+                guides=self._guides,
+            )
             self.kinds[name] = kind
             self.appeared(kind)
         return kind

@@ -204,7 +204,8 @@ class Asking:
             ask = growth_question_of if subject.is_growth else question_of
             question = ask(subject.binding, subject.permitted, subject.copies, source)
             if question is not None:
-                questions.append(question)
+                is_guided = subject.is_guided and question.clusters_needed == 1
+                questions.append(replace(question, is_guided=is_guided))
         return tuple(questions)
 
 

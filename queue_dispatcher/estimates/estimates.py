@@ -36,7 +36,7 @@ class Subject:
     """One binding that is asked about: where it may go, and on how many clusters at once.
 
     ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
-    group, where it would go first.
+    group, where it would go first. ``is_guided``: its pods can be told where to go in a cluster.
     """
 
     binding: Binding
@@ -44,6 +44,7 @@ class Subject:
     copies: int
     is_growth: bool = False
     preferred: Sequence[frozenset[str]] = ()
+    is_guided: bool = False
 
 
 @dataclass(frozen=True, slots=True)

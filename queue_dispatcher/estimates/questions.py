@@ -24,7 +24,6 @@ from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.displacement import Pods
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.workloads.pod_template import pod_templates
 
 MAX_REASONS = 4
 MAX_ALIKE = 4
@@ -97,19 +96,11 @@ def question_of(
         gang = read_workload(source)
         if not isinstance(gang, Gang):
             return None
-        is_guided = bool(pod_templates(binding.workload.group, source, gang)) and bool(binding.namespace)
         if not divides or len(gang.pod_sets) != 1:
             whole = pb.Gang(namespace=binding.namespace, workload_json=source, copies=gang.copies)
-            return Question(
-                clusters,
-                whole,
-                gang.copies,
-                adds_up=False,
-                clusters_needed=copies,
-                is_guided=is_guided and copies == 1,
-            )
+            return Question(clusters, whole, gang.copies, adds_up=False, clusters_needed=copies)
         template = msgspec.json.encode(gang.pod_sets[0].template)
-        return replace(_divided(clusters, binding, template, demand.replicas), is_guided=is_guided)
+        return _divided(clusters, binding, template, demand.replicas)
     pod_sets = _pod_sets(source.spec)
     if not pod_sets:
         return None

@@ -128,15 +128,19 @@ def _chosen(
         made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
         if made is None:
             return None
-        made = replace(made, guidance=_guidance(entry, said, made))
+        made = replace(made, guidance=_guidance(cache, entry, said, made))
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
     return chosen
 
 
-def _guidance(entry: Entry, said: Verdict, made: Choice) -> tuple[Guidance, ...]:
-    """What its pods are told; nothing where some of it runs already, whose templates may not change."""
+def _guidance(cache: Cache, entry: Entry, said: Verdict, made: Choice) -> tuple[Guidance, ...]:
+    """What its pods are told; nothing where some of it runs already, whose templates may not change, or where
+    somebody else's policies may tell them something.
+    """
     binding, facts = entry.binding, entry.facts
     if binding.placed or not facts.pods or not said.witnesses:
+        return ()
+    if cache.overrides.touch(binding.workload, facts.pods):
         return ()
     return guidance(facts.pods, binding.demand, dict(said.witnesses), made.more, facts.priority_class)
 

@@ -76,7 +76,8 @@ def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[S
             cache.fleet.permitted(binding.placement),
             cache.fleet.copies(binding.placement, binding.demand),
             is_growth,
+            is_guided=bool(entry.facts.pods) and not binding.placed,
         )
-        for uid in uids
-        if (binding := cache.entries[uid].binding).placement is not None
+        for entry in map(cache.entries.__getitem__, uids)
+        if (binding := entry.binding).placement is not None
     ]

@@ -4,6 +4,7 @@ What was sent arrives whatever becomes of the sender; the answer reaches it if i
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from fairway.kube import errors as kube
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
@@ -78,13 +79,13 @@ class BindingsApi:
             raise kube_error(companion.path, error) from None
 
     def _ensure(self, resource: str, key: str, body: Mapping[str, object] | None) -> Obj:
-        try:
-            if body is not None:
-                return self._client.patch(resource, key, body)
-            self._client.delete(resource, key)
-        except errors.NotFound:
-            if body is not None:
+        if body is not None:
+            try:
                 return self._client.create(resource, body)
+            except errors.Conflict:
+                return self._client.patch(resource, key, body)
+        with suppress(errors.NotFound):
+            self._client.delete(resource, key)
         return {}
 
     async def _answer(self, ask: Callable[[], Obj]) -> Obj:

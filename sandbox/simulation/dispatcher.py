@@ -27,6 +27,7 @@ from queue_dispatcher.cache.objects import (
     PROPAGATION_POLICIES,
     TemplateObject,
 )
+from queue_dispatcher.cache.overrides import OVERRIDE_POLICIES as OTHERS_POLICIES
 from queue_dispatcher.cache.templates import TemplateKind
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S
@@ -320,4 +321,5 @@ def _sources(cache: Cache) -> list[tuple[ResourceKind[Any], Sink[Any]]]:
         (NAMESPACES, queues.known_namespaces),
         (PROPAGATION_POLICIES, queues.policies),
         (CLUSTER_PROPAGATION_POLICIES, queues.cluster_policies),
+        (OTHERS_POLICIES, cache.overrides.policies),
     ]

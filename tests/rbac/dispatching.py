@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -16,10 +17,12 @@ from fairway.kube.denials import Denials
 from fairway.kube.election import Election, Leadership
 from fairway.kube.errors import KubeError
 from fairway.kube.events import EventWriter
+from fairway.names import GUIDANCE, REQUEUE
 from fairway.scope import Scope
 from fairway.workloads.registry import KNOWN_KINDS
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.clock import SteadyClock
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.dispatcher import BindingApi, Dispatcher, Estimation
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import StatedBinding
@@ -43,6 +46,8 @@ VERSIONS = {
     ("TrainJob", "trainer.kubeflow.org"): "trainer.kubeflow.org/v1alpha1",
 }
 ADMITTED = "team/plain-job"
+EARLIER = "2026-01-01T00:00:00Z"
+POLICY = "/apis/policy.karmada.io/v1alpha1"
 """The key of a workload that any dispatcher that can work at all admits."""
 
 
@@ -71,7 +76,8 @@ class _Fits:
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
-        return tuple(ClusterRoom(name, 1000) for name in clusters)
+        witness = Witness((("pod", (("node", 1000),)),)) if want_placement else None
+        return tuple(ClusterRoom(name, 1000, witness=witness) for name in clusters)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
         assert self.sources is not None
@@ -162,6 +168,12 @@ async def everything(
         api_version = VERSIONS.get((kind, group), f"{group}/v1" if group else "v1")
         world.bind(f"of-{group or 'core'}", kind=kind, api_version=api_version, labels=named)
     world.add("/apis/batch/v1/jobs", objects.job("wide"))
+    # What was taken back: its policy of that time is replaced, or goes where it is told nothing any more.
+    again = {REQUEUE: json.dumps({"count": 1, "notBefore": EARLIER, "enqueuedAt": EARLIER})}
+    told = world.submit("told", labels=named, annotations=again)
+    policy = {"metadata": {"name": f"fairway-{world.binding(told)['metadata']['uid']}"}}
+    world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
+    world.submit("untold", said={GUIDANCE: "off"}, labels=named, annotations=again)
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
     # With fields that have no effect, which their statuses tell.
     world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxRuntime="1h"))

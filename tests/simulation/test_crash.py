@@ -21,6 +21,13 @@ STORIES = {
     .submit("g1", gpus=2, runs_s=3, group="g", group_size=3, at_s=1)
     .submit("g2", gpus=2, runs_s=3, group="g", group_size=3, at_s=2)
     .submit("b", runs_s=3, at_s=2),
+    "pods that are told where to go": Story(until_s=25, estimators=True)
+    .cluster("a", gpus=4, nodes=2)
+    .queue("main", gpus=8)
+    .submit("a", runs_s=20)
+    .submit("b", runs_s=10, at_s=2)
+    .submit("c", gpus=2, runs_s=10, at_s=3)
+    .submit("d", gpus=4, runs_s=3, at_s=4),
     "a service that grows and shrinks": Story(until_s=40)
     .cluster("a")
     .queue("main", gpus=6)

@@ -1,0 +1,127 @@
+"""What other people's OverridePolicies say of the pod templates of workloads.
+
+Guidance is an OverridePolicy too, and Karmada applies all that are about a workload one after the other: of
+two that set one field the last wins. So where somebody else's may be about what guidance would set, there is
+none. Of which clusters and labels theirs are is not looked at: that can change without anybody noticing.
+
+Mirrors the selectors and plaintext overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from fairway.kube.objects import KubeStruct, ObjectMeta
+from fairway.kube.resource import ResourceKind
+from fairway.names import GUIDANCE
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.table import Table
+from queue_dispatcher.workloads.pod_template import PodTemplateFacts
+
+_GUIDED_FIELDS: Final = ("affinity", "priorityClassName")
+
+
+class _Selector(KubeStruct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class _Plaintext(KubeStruct, frozen=True):
+    path: str = ""
+
+
+class _Overriders(KubeStruct, frozen=True):
+    plaintext: list[_Plaintext] | None = None
+
+
+class _Rule(KubeStruct, frozen=True):
+    overriders: _Overriders | None = None
+
+
+class _Spec(KubeStruct, frozen=True):
+    resource_selectors: list[_Selector] | None = None
+    override_rules: list[_Rule] | None = None
+    overriders: _Overriders | None = None
+
+
+class OverridePolicyObject(KubeStruct, frozen=True):
+    """policy.karmada.io/v1alpha1 OverridePolicy or ClusterOverridePolicy."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+
+
+_POLICY: Final = "/apis/policy.karmada.io/v1alpha1"
+# What we write ourselves need not come back to us.
+_OTHERS: Final = {"labelSelector": f"!{GUIDANCE}"}
+OVERRIDE_POLICIES = ResourceKind(
+    "overridepolicies", f"{_POLICY}/overridepolicies", OverridePolicyObject, _OTHERS
+)
+CLUSTER_OVERRIDE_POLICIES = ResourceKind(
+    "clusteroverridepolicies", f"{_POLICY}/clusteroverridepolicies", OverridePolicyObject
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Which workloads it is about, all with none named, and the JSON pointers that it sets."""
+
+    selectors: tuple[_Selector, ...]
+    paths: frozenset[str]
+
+    def touches(self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts]) -> bool:
+        """Whether it may set what guidance sets in the templates of the workload."""
+        if self.selectors and not any(_selects(one, workload) for one in self.selectors):
+            return False
+        ours = [f"{template.pointer}/{field}" for template in templates for field in _GUIDED_FIELDS]
+        return any(_overlap(path, one) for path in self.paths for one in ours)
+
+
+class Overrides:
+    """Those of all namespaces; sinks of reflectors."""
+
+    def __init__(self) -> None:
+        self.policies = Table[OverridePolicyObject, Override](read_override, lambda *_: None)
+        self.cluster_policies = Table[OverridePolicyObject, Override](read_override, lambda *_: None)
+
+    def touch(self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts]) -> bool:
+        """Whether anybody's may set what guidance sets in the templates of the workload."""
+        templates = tuple(templates)
+        return any(one.touches(workload, templates) for one in self._about(workload.namespace))
+
+    def _about(self, namespace: str) -> Iterator[Override]:
+        yield from self.cluster_policies.values.values()
+        for key, one in self.policies.values.items():
+            if key.partition("/")[0] == namespace:
+                yield one
+
+
+def read_override(obj: OverridePolicyObject) -> Override | None:
+    """What of a policy matters; None where it sets nothing that guidance could."""
+    spec = obj.spec
+    rules = [spec.overriders, *(rule.overriders for rule in spec.override_rules or ())]
+    paths = {one.path for rule in rules if rule is not None for one in rule.plaintext or ()}
+    kept = frozenset(path for path in paths if not path or _is_of_pods(path))
+    return Override(tuple(spec.resource_selectors or ()), kept) if kept else None
+
+
+def _is_of_pods(path: str) -> bool:
+    """Whether it is one of the guided fields, within one, or may be around one."""
+    steps = path.split("/")
+    return "spec" in steps or any(field in steps for field in _GUIDED_FIELDS)
+
+
+def _selects(selector: _Selector, workload: WorkloadReference) -> bool:
+    return (
+        selector.kind == workload.kind
+        and selector.api_version.rpartition("/")[0] == workload.group
+        and selector.namespace in ("", workload.namespace)
+        and selector.name in ("", workload.name)
+    )
+
+
+def _overlap(path: str, ours: str) -> bool:
+    """Whether one is the other, or around it."""
+    return f"{ours}/".startswith(f"{path}/") or f"{path}/".startswith(f"{ours}/")

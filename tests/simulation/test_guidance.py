@@ -1,0 +1,52 @@
+"""Where in a cluster the pods of a release go, on the simulated Karmada: see docs/placement.md."""
+
+import pytest
+
+from sandbox.simulation.karmada.overriding import OVERRIDE_POLICIES
+from sandbox.simulation.story import Story
+from sandbox.simulation.world import World
+from tests.simulation.play import play
+
+
+def crumbs(*, preplaces: bool = True) -> Story:
+    """One small one breaks a node, more of them come, and then what needs the other node whole."""
+    story = Story(until_s=30, estimators=True, preplaces=preplaces).cluster("a", gpus=4, nodes=2)
+    story = story.queue("main", gpus=8).submit("first", runs_s=60)
+    for number in range(3):
+        story = story.submit(f"small{number}", runs_s=60, at_s=3 + number)
+    return story.submit("large", gpus=4, runs_s=60, at_s=10)
+
+
+def running(world: World, name: str) -> int:
+    """How many pods of the Job have nodes."""
+    owners = world.members["a"].owners
+    return sum(
+        pod.node is not None
+        for owner in owners.values()
+        if owner.template["metadata"]["name"] == name
+        for pod in owner.live
+    )
+
+
+@pytest.mark.parametrize("preplaces", [True, False])
+def test_small_pods_leave_whole_nodes_to_large_ones(preplaces: bool) -> None:
+    world = World(crumbs(preplaces=preplaces))
+    world.timeline.run_until(world.at_ms(20))
+    assert running(world, "large") == preplaces
+
+
+def test_a_policy_goes_with_its_binding_and_is_of_no_others() -> None:
+    world = World(crumbs().delete("small0", at_s=15))
+    world.timeline.run_until(world.at_ms(14))
+    policies = world.api.collection(OVERRIDE_POLICIES).objects
+    # The first found all nodes whole, and the large one takes what there is: nothing to tell them.
+    named = {one["spec"]["resourceSelectors"][0]["name"] for one in policies.values()}
+    assert named == {"small0", "small1", "small2"}
+    world.timeline.run_until(world.at_ms(20))
+    named = {one["spec"]["resourceSelectors"][0]["name"] for one in policies.values()}
+    assert named == {"small1", "small2"}
+
+
+def test_no_law_is_broken() -> None:
+    played = play(crumbs())
+    assert not played.broken
