@@ -76,6 +76,7 @@ class Notes:
 
     told: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
+    first: Companion | None = None
 
     async def at_rest(self) -> None:
         pass
@@ -83,7 +84,7 @@ class Notes:
     def prepare(self, write: Write) -> Prepared | None:
         if write.uid in self.unwanted:
             return None
-        return Prepared(write.uid, {}, Preconditions(write.uid, "1"))
+        return Prepared(write.uid, {}, Preconditions(write.uid, "1"), self.first)
 
     def saw(self, obj: str) -> None:
         self.told.append(f"saw {obj}")
@@ -356,5 +357,50 @@ def test_more_can_be_submitted_while_a_line_is_busy() -> None:
         scene.server.gate.set()
         await task
         assert scene.server.patched == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+POLICY = Companion("policy", {})
+DOWN = Unreachable("down")
+GUIDED = [
+    pytest.param([], [], ["policy", "a"], ["saw a", "applied a"], ["applied", "applied"], id="made first"),
+    pytest.param(
+        [],
+        [STALE],
+        ["policy", "a", "a"],
+        ["saw a", "saw a", "applied a"],
+        ["applied", "stale", "applied"],
+        id="made once",
+    ),
+    pytest.param(
+        [Forbidden("policy", 403, "no")],
+        [],
+        ["policy", "a"],
+        ["saw a", "applied a"],
+        ["forbidden", "applied"],
+        id="gone without where it is refused",
+    ),
+    pytest.param(
+        [DOWN], [], ["policy"], ["dropped a"], ["unreachable"], id="not released where it may be lost"
+    ),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "sent", "told", "outcomes"), GUIDED)
+def test_what_comes_first_is_there_before_the_write(
+    first: list[KubeError],
+    then: list[PatchResult[str] | KubeError],
+    sent: list[str],
+    told: list[str],
+    outcomes: list[str],
+) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = POLICY
+        scene.server.answers = {"policy": [*first], "a": [*then]}
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert (scene.server.patched, scene.reconciler.told, scene.outcomes) == (sent, told, outcomes)
 
     asyncio.run(scenario())

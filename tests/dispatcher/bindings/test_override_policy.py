@@ -1,0 +1,106 @@
+"""The OverridePolicy of a release."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from queue_dispatcher.bindings.override_policy import override_policy, policy_path
+from queue_dispatcher.workloads.guidance import Guidance, Guided
+from queue_dispatcher.workloads.pod_template import PodTemplateFacts, StatedAffinity
+from tests.dispatcher.bindings.builders import UID, binding
+
+
+def prefers(*nodes: str) -> list[Any]:
+    return [
+        {
+            "weight": 100,
+            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
+        }
+        for node in nodes
+    ]
+
+
+def test_the_whole_policy() -> None:
+    made = binding()
+    head, worker = PodTemplateFacts("head", "/spec/a"), PodTemplateFacts("worker", "/spec/b")
+    guidance = (
+        Guidance("east", (Guided(head, ("n0",), 8), Guided(worker, ("n1", "n2"), 7))),
+        Guidance("west", (Guided(head, ("m0",)),)),
+    )
+    workload = made.workload
+    assert policy_path(made) == (
+        f"/apis/policy.karmada.io/v1alpha1/namespaces/{made.namespace}/overridepolicies/fairway-{UID}"
+    )
+    policy = msgspec.to_builtins(override_policy(made, guidance))
+    assert json.loads(json.dumps(policy)) == {
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": {
+            "name": f"fairway-{UID}",
+            "namespace": made.namespace,
+            "labels": {"fairway.dev/guidance": "true"},
+            "ownerReferences": [
+                {
+                    "apiVersion": "work.karmada.io/v1alpha2",
+                    "kind": "ResourceBinding",
+                    "name": made.name,
+                    "uid": UID,
+                }
+            ],
+        },
+        "spec": {
+            "resourceSelectors": [
+                {
+                    "apiVersion": workload.api_version,
+                    "kind": workload.kind,
+                    "namespace": workload.namespace,
+                    "name": workload.name,
+                }
+            ],
+            "overrideRules": [
+                {
+                    "targetCluster": {"clusterNames": ["east"]},
+                    "overriders": {
+                        "plaintext": [
+                            add("/spec/a/affinity", affinity("n0")),
+                            add("/spec/a/priorityClassName", "fairway-gang-8"),
+                            add("/spec/b/affinity", affinity("n1", "n2")),
+                            add("/spec/b/priorityClassName", "fairway-gang-7"),
+                        ]
+                    },
+                },
+                {
+                    "targetCluster": {"clusterNames": ["west"]},
+                    "overriders": {"plaintext": [add("/spec/a/affinity", affinity("m0"))]},
+                },
+            ],
+        },
+    }
+
+
+def add(path: str, value: object) -> dict[str, object]:
+    return {"path": path, "operator": "add", "value": value}
+
+
+def affinity(*nodes: str) -> dict[str, Any]:
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": prefers(*nodes)}}
+
+
+def test_what_the_template_says_stands_beside_it() -> None:
+    own = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
+    stated = StatedAffinity(
+        on_nodes=(("requiredDuringSchedulingIgnoredDuringExecution", b'{"nodeSelectorTerms":[1]}'),),
+        preferred=(json.dumps(own).encode(),),
+        others=(("podAntiAffinity", b'{"a":1}'),),
+    )
+    told = (Guidance("east", (Guided(PodTemplateFacts("main", "/spec", stated), ("n0",)),)),)
+    policy: Any = override_policy(binding(), told)
+    (entry,) = policy["spec"]["overrideRules"][0]["overriders"]["plaintext"]
+    assert entry["value"] == {
+        "podAntiAffinity": {"a": 1},
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [1]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [own, *prefers("n0")],
+        },
+    }

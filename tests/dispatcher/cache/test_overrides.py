@@ -1,0 +1,79 @@
+"""Whether somebody else's policies may say what guidance would."""
+
+import json
+
+import msgspec
+import pytest
+
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cache.overrides import OverridePolicyObject, Overrides
+from queue_dispatcher.workloads.pod_template import PodTemplateFacts
+
+TRAIN = WorkloadReference("batch/v1", "Job", "team", "train")
+POD = PodTemplateFacts("main", "/spec/template/spec")
+ANY = [{"apiVersion": "batch/v1", "kind": "Job"}]
+
+
+def policy(
+    path: str, selectors: object = ANY, *, namespace: str = "team", old: bool = False
+) -> OverridePolicyObject:
+    overriders = {"plaintext": [{"path": path, "operator": "add", "value": 1}]}
+    rules = {"overriders": overriders} if old else {"overrideRules": [{"overriders": overriders}]}
+    made = {
+        "metadata": {"name": "p", "namespace": namespace},
+        "spec": {"resourceSelectors": selectors, **rules},
+    }
+    return msgspec.json.decode(json.dumps(made), type=OverridePolicyObject)
+
+
+PATHS = [
+    ("/spec/template/spec/affinity", True),
+    ("/spec/template/spec/affinity/nodeAffinity", True),
+    ("/spec/template/spec/priorityClassName", True),
+    ("/spec/template/spec", True),
+    ("/spec/template", True),
+    ("", True),
+    ("/spec/template/spec/nodeSelector", False),
+    ("/spec/template/spec/affinityX", False),
+    ("/spec/parallelism", False),
+    ("/metadata/labels/a", False),
+    ("/spec/other/spec/affinity", False),
+]
+
+
+@pytest.mark.parametrize("old", [True, False])
+@pytest.mark.parametrize(("path", "touches"), PATHS)
+def test_by_what_it_sets(path: str, touches: bool, old: bool) -> None:
+    overrides = Overrides()
+    overrides.policies.upsert(policy(path, old=old))
+    assert overrides.touch(TRAIN, [POD]) is touches
+
+
+SELECTORS = [
+    (None, True),
+    ([], True),
+    ([{"apiVersion": "batch/v1", "kind": "Job", "name": "train"}], True),
+    ([{"apiVersion": "batch/v1beta1", "kind": "Job", "namespace": "team"}], True),
+    ([{"apiVersion": "batch/v1", "kind": "Job", "labelSelector": {"matchLabels": {"a": "b"}}}], True),
+    ([{"apiVersion": "batch/v1", "kind": "Job", "name": "other"}], False),
+    ([{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}], False),
+    ([{"apiVersion": "batch/v1", "kind": "Job", "namespace": "others"}], False),
+    ([{"apiVersion": "apps/v1", "kind": "Deployment"}, *ANY], True),
+]
+
+
+@pytest.mark.parametrize(("selectors", "touches"), SELECTORS)
+def test_by_what_it_is_about(selectors: object, touches: bool) -> None:
+    overrides = Overrides()
+    overrides.cluster_policies.upsert(policy("/spec/template/spec/affinity", selectors, namespace=""))
+    assert overrides.touch(TRAIN, [POD]) is touches
+
+
+def test_by_namespace_and_while_it_is_there() -> None:
+    overrides = Overrides()
+    overrides.policies.upsert(policy("/spec/template/spec/affinity", namespace="others"))
+    assert not overrides.touch(TRAIN, [POD])
+    overrides.policies.upsert(policy("/spec/template/spec/affinity"))
+    assert overrides.touch(TRAIN, [POD])
+    overrides.policies.delete("team/p")
+    assert not overrides.touch(TRAIN, [POD])
