@@ -42,3 +42,8 @@ ADMISSION: Final = "fairway.dev/admission"
 """Annotation: the admission record, JSON; see `queue_dispatcher.bindings.record`."""
 REQUEUE: Final = "fairway.dev/requeue"
 """Annotation: when a released workload that did not start was taken back, and when it is due again; JSON."""
+
+# Of objects in member clusters.
+GANG_CLASSES: Final = tuple(f"fairway-gang-{rank}" for rank in range(1, 9))
+"""PriorityClasses in member clusters that order the pods of one gang, the smallest pods' first; see
+manifests/member/priority-classes.yaml."""

@@ -41,7 +41,8 @@ class ClusterPlacement:
     """How many copies of a gang fit into one cluster, as in `Answer` and `Placed`.
 
     ``spread_fits`` and ``empty_bound`` are None where they were not worked out; ``age_s`` is the age of the
-    state in seconds.
+    state in seconds. ``ranks_by_size``: whether the cluster has the PriorityClasses that order the pods of a
+    gang by size; looked at only where a placement is wanted.
     """
 
     cluster: str
@@ -54,6 +55,7 @@ class ClusterPlacement:
     placement: tuple[Assignment, ...] = ()
     age_s: float = 0.0
     empty_bound: int | None = None
+    ranks_by_size: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ class ClusterExplanation:
     pod_sets: tuple[Explanation, ...] = ()
 
 
-def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
+def told(
+    cluster: str, placed: Placed, age_s: float = 0.0, *, ranks_by_size: bool = False
+) -> ClusterPlacement:
     """A gang's answer in the form that travels."""
     answer = placed.answer
     return ClusterPlacement(
@@ -108,4 +112,5 @@ def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
         tuple(Assignment(*assignment) for assignment in placed.placement),
         age_s,
         placed.empty_bound,
+        ranks_by_size,
     )
