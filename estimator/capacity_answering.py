@@ -357,7 +357,7 @@ def _place_and_explain(
 
     search = Budget(clock, started_s + search_s)
     gang = replace(question.gang, components=here.components)
-    placed = place(room, gang, topology, expired, search, quotas)
+    placed = place(room, gang, topology, expired, search, quotas, tight=question.want_placement)
     placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here, unknown)))
     if not question.want_placement:
         placed = replace(placed, placement=())

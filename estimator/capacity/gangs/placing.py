@@ -33,12 +33,15 @@ def place(
     expired: Expired,
     search: Budget,
     quotas: tuple[Quota, ...] = (),
+    *,
+    tight: bool = False,
 ) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
 
     ``quotas`` of the gang's namespace limit that further. ``search`` is time for an exact answer. Where no
     copy was found and none was ruled out, the first reason is a `Doubt`. The room is left with the assumed
-    gangs placed. Raises OutOfTime where those could not all be placed in time.
+    gangs placed. ``tight``: the placement leaves as many nodes whole as it can, and is of no more copies than
+    are wanted. Raises OutOfTime where those could not all be placed in time.
     """
     allowed = quota_sets(quotas, question.components, question.namespace, question.assumed)
     if allowed.value == 0:
@@ -53,6 +56,7 @@ def place(
         expired,
         question.wanted if allowed == NO_LIMIT else min(question.wanted or allowed.value, allowed.value),
         search,
+        tight=tight,
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
     spread = None
