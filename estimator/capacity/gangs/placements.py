@@ -14,10 +14,11 @@ from estimator.reasons import Reason
 class Placed:
     """How many copies of a gang fit, each whole, and a placement of that many.
 
-    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole; None
-    where that was not worked out. ``level``: the label key of the topology level that each copy fits within,
-    empty where none is asked for or the whole cluster is needed. ``placement``: pod set, node and pods.
-    ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
+    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole at least,
+    in whatever order they come; None where that was not worked out. ``level``: the label key of the topology
+    level that each copy fits within, empty where none is asked for or the whole cluster is needed.
+    ``placement``: pod set, node and pods. ``empty_bound``: no more copies than this would fit if nothing ran;
+    None where that was not worked out.
     """
 
     answer: Answer

@@ -14,8 +14,8 @@ from estimator.capacity.gangs.shortage import shortage
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.sets.creation_orders import spread_sets
 from estimator.capacity.sets.first_fit import Placement
-from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance

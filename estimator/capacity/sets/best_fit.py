@@ -58,6 +58,16 @@ def _devices(room: Room) -> Iterator[str]:
     return (name for name in room.nodes.resource_names if is_extended(name))
 
 
+def sizes(room: Room, shapes: Iterable[PodShape]) -> dict[PodShape, float]:
+    """How large a pod of each shape is: the largest share that it takes of what is free of any resource."""
+    asked = {shape: demand(shape) for shape in shapes}
+    total = {
+        name: max(1.0, float(room.free(name).sum(dtype=np.float64)))
+        for name in {name for amounts in asked.values() for name, _ in amounts}
+    }
+    return {shape: max(amount / total[name] for name, amount in amounts) for shape, amounts in asked.items()}
+
+
 def _packed(
     room: Room, per_shape: Mapping[PodShape, int], order: Iterable[PodShape], sets: int, expired: Expired
 ) -> Packed | None:
@@ -78,12 +88,7 @@ def _packed(
 
 def _orders(room: Room, per_shape: Mapping[PodShape, int]) -> tuple[tuple[PodShape, ...], ...]:
     """By what a pod takes, and by what all pods of a set take, of what there is; the most first."""
-    total = {
-        name: max(1.0, float(room.free(name).sum(dtype=np.float64)))
-        for shape in per_shape
-        for name, _ in demand(shape)
-    }
-    size = {shape: max(amount / total[name] for name, amount in demand(shape)) for shape in per_shape}
+    size = sizes(room, per_shape)
     by_pod = tuple(sorted(per_shape, key=lambda shape: -size[shape]))
     by_set = tuple(sorted(per_shape, key=lambda shape: -size[shape] * per_shape[shape]))
     return (by_pod,) if by_pod == by_set else (by_pod, by_set)
