@@ -220,6 +220,7 @@ class CapacityAnswering:
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
         known = member
         unknown = await known.learn(question.gang.components, call.left_s() * _SHARE_FOR_WAITING)
+        ranks = question.want_placement and await known.ranks_by_size(call.left_s() * _SHARE_FOR_WAITING)
 
         def start() -> Callable[[], tuple[Placed, tuple[Explanation, ...]]]:
             share_s = call.leave()
@@ -235,7 +236,7 @@ class CapacityAnswering:
             placed, causes = await call.turn(self._searches, start)
         except OutOfTime as error:
             return _in_doubt(name, in_doubt("late", str(error)), age_s)
-        return ClusterExplanation(told(name, placed, age_s), causes)
+        return ClusterExplanation(told(name, placed, age_s, ranks_by_size=ranks), causes)
 
     async def _summary(self, call: "_Call", name: str) -> Summary:
         member, doubt, age_s = await self._member(name, call)
@@ -356,7 +357,7 @@ def _place_and_explain(
 
     search = Budget(clock, started_s + search_s)
     gang = replace(question.gang, components=here.components)
-    placed = place(room, gang, topology, expired, search, quotas)
+    placed = place(room, gang, topology, expired, search, quotas, tight=question.want_placement)
     placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here, unknown)))
     if not question.want_placement:
         placed = replace(placed, placement=())

@@ -25,7 +25,7 @@ DEPLOYMENTS, REPLICA_SETS = "deployments", "replicasets"
 NAMESPACES, LIMIT_RANGES, RUNTIME_CLASSES = "namespaces", "limitranges", "runtimeclasses"
 PERSISTENT_VOLUMES, VOLUME_CLAIMS = "persistentvolumes", "persistentvolumeclaims"
 STORAGE_CLASSES, CSI_NODES = "storageclasses", "csinodes"
-NODE_DEVICES = "nodedevices"
+NODE_DEVICES, PRIORITY_CLASSES = "nodedevices", "priorityclasses"
 
 
 def unknown_cluster(name: str, known: Iterable[str]) -> Reason:
@@ -122,6 +122,14 @@ class MemberCluster:
             return ()
         stale = await self.settle(resources, _STALE_S, min(within_s, _MOST_TO_LEARN_S))
         return () if stale is None or not stale.synced else (stale.detail,)
+
+    async def ranks_by_size(self, within_s: float) -> bool:
+        """Whether PriorityClasses order the pods of a gang by size here, as `PriorityClassMirror` says.
+
+        False where that is not known as it is now: a pod that names a class that is gone is refused.
+        """
+        stale = await self.settle((PRIORITY_CLASSES,), _STALE_S, min(within_s, _MOST_TO_LEARN_S))
+        return stale is None and self.mirror.priority_classes.ranks_by_size
 
     def _deciding(self, components: Iterable[Component]) -> tuple[str, ...]:
         found: dict[str, None] = {}

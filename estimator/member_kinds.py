@@ -18,6 +18,7 @@ from estimator.member import (
     NODES,
     PERSISTENT_VOLUMES,
     PODS,
+    PRIORITY_CLASSES,
     QUOTAS,
     REPLICA_SETS,
     RUNTIME_CLASSES,
@@ -119,4 +120,5 @@ MEMBER_KINDS: Final[tuple[MemberKind, ...]] = (
     _asked(VOLUME_CLAIMS, member_kinds.PERSISTENT_VOLUME_CLAIMS, lambda mirror: mirror.volumes.claims),
     _asked(STORAGE_CLASSES, member_kinds.STORAGE_CLASSES, lambda mirror: mirror.volumes.classes),
     _asked(CSI_NODES, member_kinds.CSI_NODES, lambda mirror: mirror.volumes.csi_nodes),
+    _asked(PRIORITY_CLASSES, member_kinds.PRIORITY_CLASSES, lambda mirror: mirror.priority_classes),
 )

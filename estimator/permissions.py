@@ -42,6 +42,9 @@ _LOST = {
     "persistentvolumes": _NO_VOLUMES,
     "storageclasses.storage.k8s.io": _NO_VOLUMES,
     "csinodes.storage.k8s.io": _NO_VOLUMES,
+    "priorityclasses.scheduling.k8s.io": (
+        "it is not known whether this cluster can order the pods of a gang by size, so they are not ordered"
+    ),
 }
 
 MEMBER = tuple(Permission(resource, _READS, lost, _MEMBER) for resource, lost in _LOST.items())

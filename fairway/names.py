@@ -46,6 +46,7 @@ ADMISSION: Final = "fairway.dev/admission"
 REQUEUE: Final = "fairway.dev/requeue"
 """Annotation: when a released workload that did not start was taken back, and when it is due again; JSON."""
 
-# What member clusters have.
+# Of objects in member clusters.
 GANG_CLASSES: Final = tuple(f"fairway-gang-{rank}" for rank in range(1, 9))
-"""PriorityClasses that put the larger pods of a gang first, the last first of all."""
+"""PriorityClasses in member clusters that order the pods of one gang, the smallest pods' first; see
+manifests/member/priority-classes.yaml."""

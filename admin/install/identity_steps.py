@@ -11,6 +11,8 @@ from admin.install.parts import LABELS, Parts, applied, token_name
 from admin.install.settings import EstimatorMode, Hold
 from admin.install.step import HOST, KARMADA, IssueKubeconfig, Step, TokenMinted
 
+_OTHERS: Final = ("Namespace", "PriorityClass")
+"""Kinds that stand in steps of their own."""
 _TOKEN: Final = "kubernetes.io/service-account-token"
 
 
@@ -33,7 +35,7 @@ class IdentitySteps:
         for plane, manifests in self.parts.planes():
             if plane == HOST:
                 continue
-            wanted = [each for each in manifests if each.kind.kind != "Namespace" and self._is_wanted(each)]
+            wanted = [each for each in manifests if each.kind.kind not in _OTHERS and self._is_wanted(each)]
             wanted += self._missing_tokens(wanted)
             tokens = tuple(TokenMinted(each) for each in wanted if each.body.get("type") == _TOKEN)
             does = "make the identities of our programs, with what they may do"

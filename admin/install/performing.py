@@ -21,6 +21,8 @@ from fairway.kube.client import KubeClient
 from fairway.kube.errors import Conflict, KubeError, NotFound
 
 _TRIES: Final = 5
+_THEIRS_SERVE: Final = ("Namespace", "PriorityClass")
+"""Of these kinds one that is there already does as well: the value of a PriorityClass cannot be changed."""
 _REPLACED: Final = "in the place of Karmada's already"
 
 
@@ -89,7 +91,7 @@ class Performer:
             if not self._dry_run:
                 await applied(client, manifest, force=self._force, dry_run=False)
             return Change(plane, manifest, Verdict.CREATE)
-        if manifest.kind.kind == "Namespace" and not stock.is_ours(live):
+        if manifest.kind.kind in _THEIRS_SERVE and not stock.is_ours(live):
             return Change(plane, manifest, Verdict.KEEP, note="was there before, and stays as it is")
         wanted = await applied(client, manifest, force=self._force, dry_run=True)
         found = differences(live, wanted)

@@ -56,6 +56,7 @@ class _Planner:
             yield self._catalogue()
         yield self._definitions()
         yield from self.identities.identities()
+        yield from self._gang_classes()
         yield self.identities.kubeconfigs()
         yield from self._interpreters()
         yield from self.estimators.steps()
@@ -84,6 +85,14 @@ class _Planner:
             tuple(Established(each) for each in crds),
             "deleted by fairway uninstall --delete-queues, with all queues",
         )
+
+    def _gang_classes(self) -> Iterator[Step]:
+        for plane, manifests in self.parts.planes():
+            classes = [each for each in manifests if each.kind.kind == "PriorityClass"]
+            if classes:
+                does = "let the larger pods of a gang have their turn first"
+                undone = "deleted by fairway uninstall where no pod names them"
+                yield Step("gang-classes", does, plane, applied(classes), undone=undone)
 
     def _interpreters(self) -> Iterator[Step]:
         chosen = [each for each in self.parts.ours(self.parts.package.interpreters) if self._is_chosen(each)]

@@ -110,5 +110,5 @@ async def _taken(planes: Mapping[str, KubeClient], steps: Iterable[Step]) -> lis
 def _may_be_applied_to(manifest: Manifest, live: Body) -> bool:
     """Whether the object is ours, whoever applied it, or one that nobody can mind sharing."""
     labels = msgspec.convert(live, _Head).metadata.labels or {}
-    is_shared = manifest.kind.kind in ("Namespace", "CustomResourceDefinition")
+    is_shared = manifest.kind.kind in ("Namespace", "CustomResourceDefinition", "PriorityClass")
     return is_shared or stock.is_ours(live) or labels.get(PART_OF) == FAIRWAY

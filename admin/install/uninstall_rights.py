@@ -28,6 +28,9 @@ def rights_to_uninstall(
     for plane, removed in kinds.items():
         ours = (namespace, karmada_namespace) if plane == HOST else (namespace,)
         found |= {right for kind in removed for right in _removal(plane, kind, ours)}
+        if plane not in (HOST, KARMADA):
+            # Whose PriorityClass pods name is kept.
+            found.add(Right(plane, "", "pods", "", "list"))
     for kind in queues:
         found |= set(_removal(KARMADA, kind, ("",)))
     return frozenset({*found, *_of_the_host(namespace, karmada_namespace), *_of_karmada(namespace)})

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from admin.install.gang_classes import needed_classes
 from admin.install.giving_back import GivenBack, GivingBack, Wanted, names
 from admin.install.kinds import KINDS, Kind, the
 from admin.install.listing import listed
@@ -200,7 +201,13 @@ class Uninstaller:
         if self._way.delete_queues:
             await self._remover.remove_labelled(KARMADA, karmada, [the(kind) for kind in _QUEUES])
         for plane, client in self._planes.items():
-            await self._remover.remove_labelled(plane, client, kinds_on(plane))
+            kinds = kinds_on(plane)
+            if plane not in (HOST, KARMADA):
+                told = await needed_classes(plane, client)
+                if told:
+                    self._remover.leave(told)
+                    kinds.remove(the("PriorityClass"))
+            await self._remover.remove_labelled(plane, client, kinds)
 
     async def _has_queue_kinds(self, karmada: KubeClient) -> bool:
         try:

@@ -12,6 +12,7 @@ from fairway.kube.member_kinds import (
     Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
+    PriorityClass,
     RuntimeClass,
     StorageClass,
 )
@@ -64,6 +65,7 @@ _SINKS = (
     _filled(PersistentVolumeClaim, lambda mirror: mirror.volumes.claims),
     _filled(StorageClass, lambda mirror: mirror.volumes.classes),
     _filled(CsiNode, lambda mirror: mirror.volumes.csi_nodes),
+    _filled(PriorityClass, lambda mirror: mirror.priority_classes),
 )
 
 

@@ -12,6 +12,7 @@ from estimator.cluster.dra_mirror import DraMirror
 from estimator.cluster.node_devices import NodeDevicesMirror
 from estimator.cluster.nodes import NodeMirror
 from estimator.cluster.pods import PodMirror
+from estimator.cluster.priorities import PriorityClassMirror
 from estimator.cluster.quotas import QuotaMirror
 from estimator.cluster.report import Report
 from estimator.cluster.topologies import TopologyMirror
@@ -47,3 +48,4 @@ class ClusterMirror:
         self.topologies = TopologyMirror(report)
         self.dra = DraMirror(self.columns.dra, report)
         self.volumes = VolumesMirror(report)
+        self.priority_classes = PriorityClassMirror(report)

@@ -21,6 +21,7 @@ from fairway.kube.member_kinds import (
     Namespace,
     PersistentVolume,
     PersistentVolumeClaim,
+    PriorityClass,
     RuntimeClass,
     StorageClass,
 )
@@ -213,6 +214,7 @@ _KINDS: dict[str, tuple[str, type[KubeObjectLike]]] = {
     "PersistentVolumeClaim": ("", PersistentVolumeClaim),
     "StorageClass": ("storage.k8s.io", StorageClass),
     "CSINode": ("storage.k8s.io", CsiNode),
+    "PriorityClass": ("scheduling.k8s.io", PriorityClass),
 }
 
 

@@ -1,8 +1,9 @@
 """What a member's API server adds to a pod, and where its volumes are: the objects that say so.
 
 RuntimeClass, LimitRange and Namespace decide what a pod is stored as; PersistentVolume,
-PersistentVolumeClaim, StorageClass and CSINode where it can go. Same rules as in `fairway.kube.objects`:
-every field optional, wrong types are located errors, unknown fields are skipped.
+PersistentVolumeClaim, StorageClass and CSINode where it can go; PriorityClass when it has its turn. Same
+rules as in `fairway.kube.objects`: every field optional, wrong types are located errors, unknown fields are
+skipped.
 """
 
 from fairway.kube.objects import ApiObject, KubeStruct, RawResources, SelectorRequirement, VolumeClaimSpec
@@ -124,6 +125,14 @@ class CsiNode(ApiObject, frozen=True):
     spec: CsiNodeSpec = CsiNodeSpec()
 
 
+class PriorityClass(ApiObject, frozen=True):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
 _STORAGE = "/apis/storage.k8s.io/v1"
 
 RUNTIME_CLASSES = ResourceKind(
@@ -137,3 +146,6 @@ PERSISTENT_VOLUME_CLAIMS = ResourceKind(
 )
 STORAGE_CLASSES = ResourceKind("storageclasses.storage.k8s.io", f"{_STORAGE}/storageclasses", StorageClass)
 CSI_NODES = ResourceKind("csinodes.storage.k8s.io", f"{_STORAGE}/csinodes", CsiNode)
+PRIORITY_CLASSES = ResourceKind(
+    "priorityclasses.scheduling.k8s.io", "/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass
+)

@@ -15,6 +15,7 @@ from manifests.templating.tree import Node
 from manifests.templating.values import all_of, on_host, target
 
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
+_GANG_CLASSES: Final = "member/priority-classes.yaml"
 _POLICIES: Final = "webhook/mutating-admission-policies.yaml"
 
 
@@ -35,6 +36,9 @@ def plane_files(root: Path) -> Iterator[TemplateFile]:
         yield from _file(root, file, condition)
     yield from _file(root, _POLICIES, all_of(on_karmada, "$.Values.policies.enabled"))
     yield from _file(root, "member/rbac.yaml", target("member"))
+    # Without them the API server refuses the pods of workloads that name one and still run.
+    kept = [_annotated(source, _KEEP) for source in objects_of(root, _GANG_CLASSES)]
+    yield TemplateFile("member-priority-classes.yaml", _GANG_CLASSES, target("member"), kept)
     yield from agent_files(root)
     yield from _monitoring(root)
 

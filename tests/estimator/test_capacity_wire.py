@@ -118,6 +118,7 @@ placements = st.builds(
     reasons=some(causes),
     placement=some(st.builds(Assignment, texts, texts, small)),
     age_s=ages,
+    ranks_by_size=st.booleans(),
 )
 explanations = st.builds(
     ClusterExplanation,

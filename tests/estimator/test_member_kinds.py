@@ -21,6 +21,7 @@ from estimator.member import (
     NODES,
     PERSISTENT_VOLUMES,
     PODS,
+    PRIORITY_CLASSES,
     RUNTIME_CLASSES,
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
@@ -45,6 +46,11 @@ KINDS = {
     VOLUME_CLAIMS: ("PersistentVolumeClaim", "v1", "/api/v1/namespaces/team/persistentvolumeclaims"),
     STORAGE_CLASSES: ("StorageClass", "storage.k8s.io/v1", "/apis/storage.k8s.io/v1/storageclasses"),
     CSI_NODES: ("CSINode", "storage.k8s.io/v1", "/apis/storage.k8s.io/v1/csinodes"),
+    PRIORITY_CLASSES: (
+        "PriorityClass",
+        "scheduling.k8s.io/v1",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+    ),
 }
 
 
@@ -58,6 +64,7 @@ def known(mirror: ClusterMirror) -> dict[str, tuple[bool, list[str]]]:
         VOLUME_CLAIMS: state(mirror.volumes.claims),
         STORAGE_CLASSES: state(mirror.volumes.classes),
         CSI_NODES: state(mirror.volumes.csi_nodes),
+        PRIORITY_CLASSES: state(mirror.priority_classes),
     }
 
 

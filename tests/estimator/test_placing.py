@@ -40,6 +40,7 @@ def after(calls: int) -> Expired:
     return lambda: next(numbers) >= calls
 
 
+PAIR = (component("small", 4, gpu=1), component("large", 1, gpu=4))
 MIXED = (component("small", 3, gpu=1), component("large", 1, gpu=5), component("huge", 2, gpu=7))
 
 
@@ -98,15 +99,19 @@ class TestSpreading:
     def test_takes_no_more_than_its_own_time(self) -> None:
         ticking = count()
         slow = Budget(lambda: float(next(ticking)), 0.0)
-        assert placed(nodes(100), component("w", 4, gpu=1), search=slow).spread_fits is None
+        assert placed(nodes(100), *PAIR, search=slow).spread_fits is None
 
     def test_is_told_where_there_is_time(self) -> None:
         still = Budget(lambda: 0.0, 0.0)
-        assert placed(nodes(100), component("w", 4, gpu=1), search=still).spread_fits == 200
+        assert placed(nodes(100), *PAIR, search=still).spread_fits == 100
 
     def test_is_not_begun_once_nobody_waits(self) -> None:
         over = Budget(lambda: math.inf, 0.0)
-        assert placed(nodes(100), component("w", 4, gpu=1), expired=after(0), search=over).spread_fits is None
+        assert placed(nodes(100), *PAIR, expired=after(0), search=over).spread_fits is None
+
+    def test_costs_nothing_where_all_pods_are_alike(self) -> None:
+        over = Budget(lambda: math.inf, 0.0)
+        assert placed(nodes(100), component("w", 4, gpu=1), search=over).spread_fits == 200
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What a scheduler that looks at one pod at a time would place, against a plain retelling of its rules."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -7,7 +8,7 @@ import pytest
 
 from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
-from estimator.capacity.sets.pod_by_pod import spread_sets
+from estimator.capacity.sets.pod_by_pod import PodByPod
 from estimator.cluster.mirror import ClusterMirror
 from tests import oracle
 from tests.builders import NodeBuilder, cluster, component, never, node, pod, room_of
@@ -17,12 +18,15 @@ from tests.gang_checker import Part
 MEBI = 1 << 20
 
 
-def spread(mirror: ClusterMirror, *asked: Component, limit: int = 50) -> int | None:
-    return spread_sets(room_of(mirror), asked, limit, never)
+def spread(mirror: ClusterMirror, *asked: Component, limit: int = 50, last: bool = False) -> int | None:
+    """One component after the other, as they are stated."""
+    pods = [part.shape for part in asked for _ in range(part.replicas)]
+    scheduler = PodByPod(room_of(mirror), [part.shape for part in asked])
+    return scheduler.sets(pods, limit, never, last=last)
 
 
-def naive(fleet: Fleet, order: list[str], parts: tuple[Part, ...], limit: int) -> int:
-    """Each pod on the best of all nodes where it fits, scored from scratch."""
+def naive(fleet: Fleet, order: list[str], pods: Sequence[Part], limit: int) -> int:
+    """Each pod on the best of all nodes where it fits, scored from scratch; of equals the first."""
     nodes = {one.metadata.name: one for one in fleet.nodes}
     free = {
         name: oracle.free_of(one, [p for p in fleet.pods if p.spec.node_name == name])
@@ -55,22 +59,21 @@ def naive(fleet: Fleet, order: list[str], parts: tuple[Part, ...], limit: int) -
         return int((1 - deviation) * 100)
 
     for sets in range(limit):
-        for part in parts:
+        for part in pods:
             asks = {key: n for key, n in oracle.request_of(part.asked).items() if n > 0}
-            for _ in range(part.replicas):
-                fitting = [
-                    name
-                    for name in order
-                    if oracle.eligible(nodes[name], part.asked.node_claim)
-                    and oracle.fitting(free[name], asks) > 0
-                ]
-                if not fitting:
-                    return sets
-                chosen = max(fitting, key=lambda name: score(name, asks))
-                for key, n in {**asks, "pods": 1}.items():
-                    free[chosen][key] -= n
-                for key, unasked in (("cpu", 100), ("memory", 200 * MEBI)):
-                    extra[chosen][key] += 0 if asks.get(key, 0) else unasked
+            fitting = [
+                name
+                for name in order
+                if oracle.eligible(nodes[name], part.asked.node_claim)
+                and oracle.fitting(free[name], asks) > 0
+            ]
+            if not fitting:
+                return sets
+            chosen = max(fitting, key=lambda name: score(name, asks))
+            for key, n in {**asks, "pods": 1}.items():
+                free[chosen][key] -= n
+            for key, unasked in (("cpu", 100), ("memory", 200 * MEBI)):
+                extra[chosen][key] += 0 if asks.get(key, 0) else unasked
     return limit
 
 
@@ -82,10 +85,18 @@ def test_each_pod_goes_where_the_scheduler_scores_highest(tens: int) -> None:
         mirror = fleet.mirror()
         rows = mirror.columns.rows
         order = [row.name for row in (rows[index] for index in mirror.columns.first_fit_order()) if row]
-        found = spread(mirror, *components(parts), limit=12)
-        assert found == naive(fleet, order, parts, 12), seed
-        assert found is not None
-        assert found <= max_sets(room_of(mirror), components(parts), never).answer.upper_bound
+        asked = components(parts)
+        scheduler = PodByPod(room_of(mirror), dict.fromkeys(part.shape for part in asked))
+        pods = [index for index, part in enumerate(parts) for _ in range(part.replicas)]
+        bound = max_sets(room_of(mirror), asked, never).answer.upper_bound
+        for last in (False, True, False):
+            shapes = [asked[index].shape for index in pods]
+            found = scheduler.sets(shapes, 12, never, last=last)
+            walked = order[::-1] if last else order
+            assert found == naive(fleet, walked, [parts[index] for index in pods], 12), seed
+            assert found is not None
+            assert found <= bound
+            rng.shuffle(pods)
 
 
 EMPTY_GPU_NODES = tuple(node(f"g{index}").cpu(64).memory("256Gi").gpus(8) for index in range(2))
@@ -121,8 +132,6 @@ def test_sets_beyond_the_limit_are_not_placed() -> None:
     mirror = cluster(node("a").cpu(64))
     assert spread(mirror, component("one", 1, cpu=1), limit=5) == 5
     assert spread(mirror, component("one", 1, cpu=1), limit=0) == 0
-    assert spread(mirror, component("one", 0, cpu=1), limit=7) == 7
-    assert spread(mirror, limit=7) == 7
 
 
 def test_pods_that_ask_for_nothing_are_spread_too() -> None:
@@ -145,28 +154,28 @@ def test_each_container_that_asks_for_nothing_counts(
     assert spread(mirror, quiet, component("loud", 1, gpu=1), limit=1) == expected
 
 
-@pytest.mark.parametrize(
-    ("replicas", "limit", "known"), [(1, 20_000, True), (1, 20_001, False), (100_000, 1, False)]
-)
-def test_too_many_pods_are_not_told(replicas: int, limit: int, known: bool) -> None:
-    mirror = cluster(node("a").cpu(64))
-    found = spread_sets(room_of(mirror), (component("one", replicas, cpu=1),), limit, never)
-    assert (found is not None) is known
+def test_of_equally_good_nodes_the_last_is_taken_where_so_asked() -> None:
+    mirror = cluster(*(node(name).cpu(8).gpus(gpus) for name, gpus in (("a", 2), ("b", 1))))
+    asked = component("one", 1, cpu=1, gpu=1), component("two", 1, cpu=1, gpu=2)
+    assert [spread(mirror, *asked, limit=1, last=last) for last in (False, True)] == [0, 1]
 
 
 def test_nothing_is_told_once_the_time_is_up() -> None:
     mirror = cluster(*(node(f"n{index}").cpu(64) for index in range(10)))
-    room, asked = room_of(mirror), (component("one", 1, cpu=1),)
+    shape = component("one", 1, cpu=1).shape
+    scheduler = PodByPod(room_of(mirror), [shape])
     looks = iter([False, False])
-    assert spread_sets(room, asked, 600, lambda: next(looks, True)) is None
-    assert spread_sets(room, asked, 600, lambda: True) is None
-    assert spread_sets(room, asked, 600, never) == 600
+    assert scheduler.sets([shape], 600, lambda: next(looks, True)) is None
+    assert scheduler.sets([shape], 600, lambda: True) is None
+    assert scheduler.sets([shape], 600, never) == 600
 
 
 def test_the_room_is_left_as_it_was() -> None:
     room = room_of(cluster(node("a").cpu(64)))
     before = room.free("cpu").tolist()
-    assert spread_sets(room, (component("one", 1, cpu=1),), 10, never) == 10
+    shape = component("one", 1, cpu=1).shape
+    scheduler = PodByPod(room, [shape])
+    assert [scheduler.sets([shape], 100, never) for _ in range(2)] == [64, 64]
     assert room.free("cpu").tolist() == before
 
 

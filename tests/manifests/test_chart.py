@@ -27,11 +27,11 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 IN_VALUES: Json = {"mode": "per-member", "members": ["member1"]}
 
 
-def without_keep(objects: list[Json]) -> list[Json]:
-    """CustomResourceDefinitions without the one annotation that only Helm heeds, which each must have."""
+def without_keep(objects: list[Json], kind: str) -> list[Json]:
+    """The objects without the one annotation that only Helm heeds, which each of the kind must have."""
     kept = []
     for each in objects:
-        if each["kind"] == "CustomResourceDefinition":
+        if each["kind"] == kind:
             annotations = dict(each["metadata"]["annotations"])
             assert annotations.pop("helm.sh/resource-policy") == "keep"
             metadata = {key: value for key, value in each["metadata"].items() if key != "annotations"}
@@ -57,7 +57,7 @@ def test_every_template_says_what_it_is_made_of() -> None:
 
 @pytest.mark.parametrize(("values", "same"), SAME_AS.items())
 def test_the_chart_renders_what_kustomize_builds(values: str, same: str) -> None:
-    rendered = templater.render(ci_values(values))
+    rendered = without_keep(templater.render(ci_values(values)), "PriorityClass")
     assert by_key(rendered) == by_key(without_namespaces(kustomizer.build(folder(same))))
 
 
@@ -68,13 +68,13 @@ def test_defaults_are_the_overlay_for_the_host_cluster() -> None:
 
 def test_target_karmada_is_the_definitions_and_what_kustomize_builds() -> None:
     built = crds() + kustomizer.build(MANIFESTS / "karmada")
-    rendered = without_keep(templater.render({"target": "karmada"}))
+    rendered = without_keep(templater.render({"target": "karmada"}), "CustomResourceDefinition")
     assert by_key(rendered) == by_key(without_namespaces(built))
 
 
 def test_target_member_has_the_node_agents_where_they_are_asked_for() -> None:
     built = [each for name in ("member", "member/node-agent") for each in kustomizer.build(folder(name))]
-    rendered = templater.render(ci_values("member-node-agent"))
+    rendered = without_keep(templater.render(ci_values("member-node-agent")), "PriorityClass")
     assert by_key(without_namespaces(rendered)) == by_key(without_namespaces(built))
     (namespace,) = of_kind(rendered, "Namespace")
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"

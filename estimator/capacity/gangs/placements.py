@@ -14,10 +14,12 @@ from estimator.reasons import Reason
 class Placed:
     """How many copies of a gang fit, each whole, and a placement of that many.
 
-    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole; None
-    where that was not worked out. ``level``: the label key of the topology level that each copy fits within,
-    empty where none is asked for or the whole cluster is needed. ``placement``: pod set, node and pods.
-    ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
+    ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole at least,
+    in whatever order they come; None where that was not worked out. ``level``: the label key of the topology
+    level that each copy fits within, empty where none is asked for or the whole cluster is needed.
+    ``placement``: pod set, node and pods. ``empty_bound``: no more copies than this would fit if nothing ran;
+    None where that was not worked out. ``spread_breaks``: how many nodes more that scheduler would begin to
+    use than the placement, of those on which nothing was used; looked at only where a placement is wanted.
     """
 
     answer: Answer
@@ -25,6 +27,7 @@ class Placed:
     level: str = ""
     placement: tuple[tuple[str, str, int], ...] = ()
     empty_bound: int | None = None
+    spread_breaks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,8 @@ class ClusterPlacement:
     """How many copies of a gang fit into one cluster, as in `Answer` and `Placed`.
 
     ``spread_fits`` and ``empty_bound`` are None where they were not worked out; ``age_s`` is the age of the
-    state in seconds.
+    state in seconds. ``ranks_by_size``: whether the cluster has the PriorityClasses that order the pods of a
+    gang by size, and ``spread_breaks`` as in `Placed`: looked at only where a placement is wanted.
     """
 
     cluster: str
@@ -54,6 +58,8 @@ class ClusterPlacement:
     placement: tuple[Assignment, ...] = ()
     age_s: float = 0.0
     empty_bound: int | None = None
+    ranks_by_size: bool = False
+    spread_breaks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,9 @@ class ClusterExplanation:
     pod_sets: tuple[Explanation, ...] = ()
 
 
-def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
+def told(
+    cluster: str, placed: Placed, age_s: float = 0.0, *, ranks_by_size: bool = False
+) -> ClusterPlacement:
     """A gang's answer in the form that travels."""
     answer = placed.answer
     return ClusterPlacement(
@@ -108,4 +116,6 @@ def told(cluster: str, placed: Placed, age_s: float = 0.0) -> ClusterPlacement:
         tuple(Assignment(*assignment) for assignment in placed.placement),
         age_s,
         placed.empty_bound,
+        ranks_by_size,
+        placed.spread_breaks,
     )

@@ -14,8 +14,8 @@ from estimator.capacity.gangs.shortage import shortage
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.sets.creation_orders import spread_breaks, spread_sets
 from estimator.capacity.sets.first_fit import Placement
-from estimator.capacity.sets.pod_by_pod import spread_sets
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance
@@ -33,12 +33,15 @@ def place(
     expired: Expired,
     search: Budget,
     quotas: tuple[Quota, ...] = (),
+    *,
+    tight: bool = False,
 ) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
 
     ``quotas`` of the gang's namespace limit that further. ``search`` is time for an exact answer. Where no
     copy was found and none was ruled out, the first reason is a `Doubt`. The room is left with the assumed
-    gangs placed. Raises OutOfTime where those could not all be placed in time.
+    gangs placed. ``tight``: the placement leaves as many nodes whole as it can, and is of no more copies than
+    are wanted. Raises OutOfTime where those could not all be placed in time.
     """
     allowed = quota_sets(quotas, question.components, question.namespace, question.assumed)
     if allowed.value == 0:
@@ -53,13 +56,17 @@ def place(
         expired,
         question.wanted if allowed == NO_LIMIT else min(question.wanted or allowed.value, allowed.value),
         search,
+        tight=tight,
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
-    spread = None
+    spread, breaks = None, 0
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
         spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
+        if tight and fit.placement:
+            told = min(answer.value, question.wanted or answer.value)
+            breaks = spread_breaks(room, question.components, fit.placement, told, lambda: side.spent)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None
@@ -68,7 +75,8 @@ def place(
         short = shortage(room, question.components, copies)
         lacking = short.empty_bound
         answer = replace(answer, reasons=_first(answer.reasons, short.reasons))
-    return Placed(answer, spread, fit.level, _named(room, question, fit.placement), lacking)
+    placement = _named(room, question, fit.placement)
+    return Placed(answer, spread, fit.level, placement, lacking, breaks)
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -22,8 +22,8 @@ from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.bounds import Needed, pods_per_shape, upper_bound
 from estimator.capacity.sets.exact import most_sets
-from estimator.capacity.sets.first_fit import Placement, deal, first_fit
-from estimator.capacity.sets.packing import Packed, Packer, Strategy
+from estimator.capacity.sets.first_fit import Placement, first_fit
+from estimator.capacity.sets.packing import Packer, Strategy, by_component
 from estimator.fit.pod_shape import PodShape
 from estimator.reasons import Reason
 
@@ -158,7 +158,7 @@ class _Search:
         for strategy in self._packer.strategies()[:2]:
             packed = self._packer.pack(self._most, strategy, self._expired)
             if packed is not None:
-                self._keep(self._most, partial(_by_component, packed, self._needed, self._most))
+                self._keep(self._most, partial(by_component, packed, self._needed, self._most))
                 return
 
     def _over_patterns(self) -> None:
@@ -167,7 +167,7 @@ class _Search:
         found = most_sets(self._room, self._per_shape, self._alone, self._most, self._budget)
         if found.bound < self._most:
             self._bound = found.bound
-        self._keep(found.sets, partial(_by_component, found.packed, self._needed, found.sets))
+        self._keep(found.sets, partial(by_component, found.packed, self._needed, found.sets))
 
     def _first_fit(self) -> None:
         if self._separable:
@@ -192,20 +192,10 @@ class _Search:
         while low < high and not self._late():
             packed = self._packer.pack(sets, strategy, self._late)
             if packed is not None:
-                self._keep(sets, partial(_by_component, packed, self._needed, sets))
+                self._keep(sets, partial(by_component, packed, self._needed, sets))
                 low = sets
             elif sets == low + 1:
                 return
             else:
                 high = sets - 1
             sets = (low + high + 1) // 2
-
-
-def _by_component(found: Packed, needed: Needed, sets: int) -> Placement:
-    placement: Placement = {}
-    left = {
-        shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()
-    }
-    for index, component in needed:
-        deal(left[component.shape], index, component.replicas * sets, placement)
-    return placement

@@ -19,6 +19,8 @@ import numpy as np
 from estimator.capacity.answer import Answer
 from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room, demand
+from estimator.capacity.sets.bounds import Needed
+from estimator.capacity.sets.first_fit import Placement, deal
 from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
 
@@ -127,3 +129,14 @@ class Packer:
             lost = (before - after) * room.eligible(other).mask[self._rows]
             harm += lost / max(1, self._alone[other].value)
         return self._rows[np.argsort(harm, kind="stable")]
+
+
+def by_component(found: Packed, needed: Needed, sets: int) -> Placement:
+    """So many packed sets, their pods dealt out to the components."""
+    placement: Placement = {}
+    left = {
+        shape: list(zip(rows.tolist(), pods.tolist(), strict=True)) for shape, (rows, pods) in found.items()
+    }
+    for index, component in needed:
+        deal(left[component.shape], index, component.replicas * sets, placement)
+    return placement

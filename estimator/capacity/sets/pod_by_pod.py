@@ -1,85 +1,160 @@
-"""How many whole sets a cluster would place whose scheduler looks at one pod at a time: a pessimistic number.
+"""How many whole sets a cluster would place whose scheduler looks at one pod at a time, in a given order.
 
 kube-scheduler does not know of sets. It puts each pod where the node is left emptiest and its cpu and memory
 most evenly used, which spreads pods over all nodes and breaks up the free devices that larger pods of the
-same set need. This does the same, pod by pod, components in their order, set after set, until none fits.
+same set need. This does the same, pod by pod, set after set, until none fits.
 
 Mirrors NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation of kube-scheduler 1.36
 (pkg/scheduler/framework/plugins/noderesources) as its default configuration has them: cpu and memory, weight
 1. Left out is what no request says, such as images or preferred affinity; that it scores no more than a share
-of the feasible nodes of a large cluster; and that of equally good nodes it takes any, here the first.
+of the feasible nodes of a large cluster; and that of equally good nodes it takes any, here the first or the
+last.
 
 A heap for each shape holds every node by its score. A node that has changed is scored again once it is the
-shape's turn, so a pod costs the logarithm of the nodes.
+shape's turn, so a pod costs the logarithm of the nodes. All nodes are scored once, whatever the orders asked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from estimator.capacity.budget import Expired
-from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, MEMORY
 
-# Pods, and shapes times nodes: some hundred milliseconds each.
-_MOST_PODS = 20_000
-_MOST_SCORES = 200_000
 _LOOK_EVERY = 256
 
 # What a container counts for in scores that does not ask: 100 milli-cores and 200 MiB.
 _UNASKED = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 
 
-def spread_sets(
-    room: Room, components: tuple[Component, ...], limit_sets: int, expired: Expired
-) -> int | None:
-    """How many whole sets are placed, ``limit_sets`` at the most.
+class PodByPod:
+    """A room in which sets of pods of these shapes are placed one pod at a time, as often as one likes.
 
-    None where that is too much work, the time is up, or shapes draw on the same devices.
+    Shapes must compete for nothing but the amounts of resources. The room is read here, and left unchanged.
     """
-    needed = [component for component in components if component.replicas > 0]
-    if not needed or limit_sets <= 0:
-        return max(0, limit_sets)
-    shapes = dict.fromkeys(component.shape for component in needed)
-    if sum(component.replicas for component in needed) * limit_sets > _MOST_PODS:
-        return None
-    if len(shapes) * room.nodes.node_count > _MOST_SCORES or not room.separable(shapes):
-        return None
-    nodes = _Nodes(room, shapes)
-    seekers: dict[PodShape, _Seeker] = {}
-    for shape in shapes:
+
+    def __init__(self, room: Room, shapes: Iterable[PodShape]) -> None:
+        shapes = tuple(shapes)
+        self._nodes = _Nodes.of(room, shapes)
+        self._asks = {shape: _Ask.of(shape) for shape in shapes}
+        order = room.nodes.first_fit_order()
+        self._rows: list[int] = order.tolist()
+        self._left: dict[PodShape, list[int]] = {shape: room.fits(shape)[order].tolist() for shape in shapes}
+        self._keys = {
+            shape: [
+                self._nodes.key(ask, position) if left else -1
+                for position, left in enumerate(self._left[shape])
+            ]
+            for shape, ask in self._asks.items()
+        }
+
+    def sets(
+        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, *, last: bool = False
+    ) -> int | None:
+        """How many whole sets are placed, ``limit_sets`` at the most; None where the time is up.
+
+        ``order``: the pods of one set in the order in which they come. ``last``: of equally good nodes the
+        last is taken, and not the first.
+        """
+        found = self._placed(order, limit_sets, expired, last=last)
+        return None if found is None else found[0]
+
+    def rows(self, order: Sequence[PodShape], limit_sets: int, expired: Expired) -> set[int] | None:
+        """On which nodes pods of so many sets come, up to the first that is not placed; None out of time."""
+        found = self._placed(order, limit_sets, expired, last=False)
+        return None if found is None else {self._rows[position] for position in found[1]}
+
+    def _placed(
+        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, *, last: bool
+    ) -> tuple[int, set[int]] | None:
+        """How many whole sets are placed, and on which positions."""
+        used: set[int] = set()
         if expired():
             return None
-        seekers[shape] = _Seeker(room, shape, nodes)
-    pods = 0
-    for sets in range(limit_sets):
-        for component in needed:
-            seeker = seekers[component.shape]
-            for _ in range(component.replicas):
+        nodes = self._nodes.copy(backwards=last)
+        seekers = {shape: self._seeker(shape, nodes, backwards=last) for shape in dict.fromkeys(order)}
+        pods = 0
+        for sets in range(limit_sets):
+            for shape in order:
                 pods += 1
                 if pods % _LOOK_EVERY == 0 and expired():
                     return None
-                position = seeker.place()
+                position = seekers[shape].place()
                 if position is None:
-                    return sets
+                    return sets, used
+                used.add(position)
                 for other in seekers.values():
                     other.changed.add(position)
-    return limit_sets
+        return limit_sets, used
+
+    def _seeker(self, shape: PodShape, nodes: "_Nodes", *, backwards: bool) -> "_Seeker":
+        left, keys, size = self._left[shape], self._keys[shape], nodes.size
+        if backwards:
+            left = left[::-1]
+            # The position in the key is counted from the other end, too.
+            keys = [key if key < 0 else key - key % size + size - 1 - key % size for key in reversed(keys)]
+        return _Seeker(self._asks[shape], nodes, list(left), list(keys))
 
 
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What a pod of one shape takes, by resource; and what scores look at, in milli-cores and bytes."""
+
+    takes: tuple[tuple[str, int], ...]
+    cpu: int
+    memory: int
+    counted_cpu: int
+    counted_memory: int
+
+    @classmethod
+    def of(cls, shape: PodShape) -> "_Ask":
+        asked = dict(shape.requests)
+        cpu, memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
+        return cls(demand(shape), cpu, memory, cpu + _unasked(shape, CPU), memory + _unasked(shape, MEMORY))
+
+
+@dataclass(slots=True)
 class _Nodes:
-    """Nodes by their position in first-fit order: what is free, and what scores look at."""
+    """Nodes by their position in an order: what is free, what scores look at, and how even it is.
 
-    def __init__(self, room: Room, shapes: Iterable[PodShape]) -> None:
-        self.order = room.nodes.first_fit_order()
+    ``seen_cpu``, ``seen_memory``: what is free in the eyes of scores, for which pods may count for more than
+    they ask.
+    """
+
+    free: dict[str, list[int]]
+    has_cpu: list[int]
+    has_memory: list[int]
+    seen_cpu: list[int]
+    seen_memory: list[int]
+    balance: list[int]
+
+    @classmethod
+    def of(cls, room: Room, shapes: Iterable[PodShape]) -> "_Nodes":
+        order = room.nodes.first_fit_order()
         names = {CPU, MEMORY, *(name for shape in shapes for name, _ in demand(shape))}
-        self.free: dict[str, list[int]] = {name: room.free(name)[self.order].tolist() for name in names}
-        self.has_cpu: list[int] = room.nodes.allocatable(CPU)[self.order].tolist()
-        self.has_memory: list[int] = room.nodes.allocatable(MEMORY)[self.order].tolist()
-        # What is free in the eyes of scores, for which pods may count for more than they ask.
-        self.seen_cpu, self.seen_memory = list(self.free[CPU]), list(self.free[MEMORY])
-        self.balance = [self.balance_with(position, 0, 0) for position in range(len(self.order))]
+        free: dict[str, list[int]] = {name: room.free(name)[order].tolist() for name in names}
+        has_cpu, has_memory = (room.nodes.allocatable(name)[order].tolist() for name in (CPU, MEMORY))
+        made = cls(free, has_cpu, has_memory, list(free[CPU]), list(free[MEMORY]), [])
+        made.balance = [made.balance_with(position, 0, 0) for position in range(made.size)]
+        return made
+
+    @property
+    def size(self) -> int:
+        return len(self.has_cpu)
+
+    def copy(self, *, backwards: bool) -> "_Nodes":
+        """The same nodes, to place pods on; the last first if so asked."""
+        step = -1 if backwards else 1
+        return _Nodes(
+            {name: column[::step] for name, column in self.free.items()},
+            self.has_cpu[::step],
+            self.has_memory[::step],
+            self.seen_cpu[::step],
+            self.seen_memory[::step],
+            self.balance[::step],
+        )
 
     def balance_with(self, position: int, cpu: int, memory: int) -> int:
         """100 where a node with so much more on it has the same share of both used, down to 50."""
@@ -90,20 +165,46 @@ class _Nodes:
         used_memory = (has_memory - self.free[MEMORY][position] + memory) / has_memory
         return int((1 - abs((used_cpu - used_memory) / 2)) * 100)
 
+    def key(self, ask: _Ask, position: int) -> int:
+        """The smallest is chosen: first by score, then by the order of nodes."""
+        has_cpu, has_memory = self.has_cpu[position], self.has_memory[position]
+        score = 0
+        if has_cpu:
+            left = self.seen_cpu[position] - ask.counted_cpu
+            score = max(0, left) * 100 // has_cpu
+        if has_memory:
+            left = self.seen_memory[position] - ask.counted_memory
+            score += max(0, left) * 100 // has_memory
+            if has_cpu:
+                score //= 2
+        if ask.cpu or ask.memory:
+            gained = self.balance_with(position, ask.cpu, ask.memory) - self.balance[position]
+            score += 50 + (50 + gained) // 2
+        return (200 - score) * self.size + position
+
+    def take(self, ask: _Ask, position: int) -> None:
+        """Put a pod on a node."""
+        for name, amount in ask.takes:
+            self.free[name][position] -= amount
+        self.seen_cpu[position] -= ask.counted_cpu
+        self.seen_memory[position] -= ask.counted_memory
+        self.balance[position] = self.balance_with(position, 0, 0)
+
 
 class _Seeker:
-    """Looks for the node that kube-scheduler would choose for the next pod of one shape."""
+    """Looks for the node that kube-scheduler would choose for the next pod of one shape.
 
-    def __init__(self, room: Room, shape: PodShape, nodes: _Nodes) -> None:
+    ``left``: how many pods of the shape each node takes by itself; ``keys``: the nodes' keys, -1 for those
+    that take none.
+    """
+
+    def __init__(self, ask: _Ask, nodes: _Nodes, left: list[int], keys: list[int]) -> None:
+        self._ask = ask
         self._nodes = nodes
-        self._takes = [(nodes.free[name], amount) for name, amount in demand(shape)]
-        asked = dict(shape.requests)
-        self._cpu, self._memory = asked.get(CPU, 0), asked.get(MEMORY, 0)
-        self._counted_cpu = self._cpu + _unasked(shape, CPU)
-        self._counted_memory = self._memory + _unasked(shape, MEMORY)
-        self._left: list[int] = room.fits(shape)[nodes.order].tolist()
-        self._keys = [self._key(position) if left else -1 for position, left in enumerate(self._left)]
-        self._heap = [key for key in self._keys if key >= 0]
+        self._takes = [(nodes.free[name], amount) for name, amount in ask.takes]
+        self._left = left
+        self._keys = keys
+        self._heap = [key for key in keys if key >= 0]
         heapify(self._heap)
         self.changed: set[int] = set()
 
@@ -117,7 +218,8 @@ class _Seeker:
         while heap:
             position = heap[0] % size
             if heap[0] == keys[position]:
-                self._take(position)
+                self._nodes.take(self._ask, position)
+                self._left[position] -= 1
                 return position
             heappop(heap)
         return None
@@ -130,37 +232,11 @@ class _Seeker:
                 if free[position] < amount:
                     break
             else:
-                key = self._key(position)
+                key = self._nodes.key(self._ask, position)
         if key != self._keys[position]:
             self._keys[position] = key
             if key >= 0:
                 heappush(self._heap, key)
-
-    def _take(self, position: int) -> None:
-        for free, amount in self._takes:
-            free[position] -= amount
-        self._left[position] -= 1
-        self._nodes.seen_cpu[position] -= self._counted_cpu
-        self._nodes.seen_memory[position] -= self._counted_memory
-        self._nodes.balance[position] = self._nodes.balance_with(position, 0, 0)
-
-    def _key(self, position: int) -> int:
-        """The smallest is chosen: first by score, then by the order of nodes."""
-        nodes = self._nodes
-        has_cpu, has_memory = nodes.has_cpu[position], nodes.has_memory[position]
-        score = 0
-        if has_cpu:
-            left = nodes.seen_cpu[position] - self._counted_cpu
-            score = max(0, left) * 100 // has_cpu
-        if has_memory:
-            left = nodes.seen_memory[position] - self._counted_memory
-            score += max(0, left) * 100 // has_memory
-            if has_cpu:
-                score //= 2
-        if self._cpu or self._memory:
-            gained = nodes.balance_with(position, self._cpu, self._memory) - nodes.balance[position]
-            score += 50 + (50 + gained) // 2
-        return (200 - score) * len(nodes.order) + position
 
 
 def _unasked(shape: PodShape, name: str) -> int:

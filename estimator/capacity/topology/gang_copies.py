@@ -16,6 +16,7 @@ from estimator.capacity.answer import NO_BOUND, UNBOUNDED, Answer
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.best_fit import best_fit
 from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.first_fit import Placement, deal
@@ -23,15 +24,19 @@ from estimator.capacity.topology.domains import Domains
 from estimator.capacity.topology.spreading import keeps_distance
 from estimator.capacity.topology.tied_sets import Caps, caps_of, max_tied_sets
 from estimator.capacity.topology.ties import Tie, ceilings, domain_reasons, domains_left, first_sets
-from estimator.cluster.columns import BoolVector
+from estimator.cluster.columns import BoolVector, IntVector
 from estimator.reasons import Reason
+
+# Domains that are looked into for a tight placement.
+_FEW_DOMAINS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
     """A gang to be placed: the components with pods, and what ties each of them by itself.
 
-    There are never more than ``limit`` copies, whatever room there is.
+    There are never more than ``limit`` copies, whatever room there is. ``tight``: the placement shall leave
+    as many nodes whole as it can, which takes about as long again.
     """
 
     room: Room
@@ -41,6 +46,7 @@ class Gang:
     expired: Expired
     budget: Budget
     limit: int = UNBOUNDED
+    tight: bool = False
 
     def anywhere(self, most: int) -> Sets:
         """Copies without regard to any common domain, ``most`` at most where a search is needed."""
@@ -50,7 +56,7 @@ class Gang:
         """Copies each of which is inside one domain, and has it for itself where ``exclusive`` is given."""
         if len(pods_per_shape(self.needed)) == 1 and not self.ties:
             return self._limited(
-                self._alike(Tie(domains, sum(c.replicas for _, c in self.needed), exclusive))
+                self._alike(Tie(domains, sum(c.replicas for _, c in self.needed), exclusive), most)
             )
         return self._limited(self._domain_by_domain(domains, exclusive, min(most, self.limit)))
 
@@ -81,25 +87,58 @@ class Gang:
             placement |= found.placement or {}
             ties = _without_used(ties, found.placement or {})
             reasons = reasons or found.answer.reasons
+        if self.tight and value:
+            placement = self._tightly(domains, limit, shared, value) or placement
         bound = min(bound, NO_BOUND, *domains_left(self.needed, self.ties))
         reasons = (*self._why(domains, exclusive), *(reasons or self.anywhere(1).answer.reasons))
         return Sets(Answer(value, bound, value == bound, reasons), placement)
 
+    def _tightly(self, domains: Domains, limit: IntVector, shared: Caps, copies: int) -> Placement | None:
+        """So many copies in the domains that hold the fewest pods; None where that is not soon found."""
+        left, ties, placement = copies, self.ties, Placement()
+        pods = np.zeros(domains.count, dtype=np.int64)
+        for shape in pods_per_shape(self.needed):
+            pods += domains.sums(self.room.row_fits(shape).most)
+        fullest = [index for index in np.argsort(pods, kind="stable").tolist() if limit[index]]
+        for index in fullest[:_FEW_DOMAINS]:
+            if self.expired():
+                return None
+            found = self._search(
+                self.room.within(domains.rows(index)), ties, shared, min(left, int(limit[index]))
+            )
+            left -= found.answer.value
+            placement |= found.placement or {}
+            if not left:
+                return placement
+            ties = _without_used(ties, found.placement or {})
+        return None
+
     def _search(self, room: Room, ties: Mapping[int, Tie], shared: Caps, most: int) -> Sets:
         if ties or any(keeps_distance(component.shape) for _, component in self.needed):
-            return max_tied_sets(room, self.needed, ties, self.expired, most, self.budget, shared)
+            return max_tied_sets(
+                room, self.needed, ties, self.expired, most, self.budget, shared, tight=self.tight
+            )
         found = max_sets(room, self.components, self.expired, search=self.budget, wanted=most)
-        answer = found.answer
-        if answer.value <= most or found.placement is None:
-            return found
-        answer = Answer(most, answer.upper_bound, most == answer.upper_bound, answer.reasons)
-        return Sets(answer, first_sets(found.placement, self.needed, most))
+        answer, placement = found.answer, found.placement
+        if answer.value > most and placement is not None:
+            answer = Answer(most, answer.upper_bound, most == answer.upper_bound, answer.reasons)
+            placement = first_sets(placement, self.needed, most)
+        if self.tight and placement is not None:
+            placement = best_fit(room, self.needed, answer.value, placement, self.expired)
+        return Sets(answer, placement)
 
-    def _alike(self, tie: Tie) -> Sets:
-        """Copies of a gang whose pods are all of one shape: its components as one, dealt out afterwards."""
+    def _alike(self, tie: Tie, most: int) -> Sets:
+        """Copies of a gang whose pods are all of one shape: its components as one, dealt out afterwards.
+
+        All that fit are counted, whatever is wanted; a tight placement is of no more than ``most``.
+        """
         index, first = self.needed[0]
         merged = [(index, replace(first, replicas=tie.size))]
         found = max_tied_sets(self.room, merged, {index: tie}, self.expired, self.limit)
+        if self.tight and found.answer.value:
+            copies = min(most, found.answer.value)
+            tightly = max_tied_sets(self.room, merged, {index: tie}, self.expired, copies, tight=True)
+            found = replace(found, placement=tightly.placement)
         if len(self.needed) == 1 or found.placement is None:
             return found
         return Sets(found.answer, _dealt(found.placement, self.needed, tie))

@@ -47,8 +47,8 @@ class GangFit:
     ``level``: the label key of the level that each copy (each slice of one) is within; for preferred
     placement the finest that one copy fits within. Empty where none was asked for, none will do, or nothing
     fits. ``domains``: the label values, from the coarsest, of the domains used (preferred: of that one).
-    ``placement``: pods per (component index, row) of as many copies as the answer says; None where nothing
-    needs a node.
+    ``placement``: pods per (component index, row) of as many copies as the answer says (a tight one: of no
+    more than are wanted); None where nothing needs a node.
     """
 
     answer: Answer
@@ -66,6 +66,8 @@ def place_gang(
     expired: Expired,
     wanted: int = 0,
     search: Budget = NO_BUDGET,
+    *,
+    tight: bool = False,
 ) -> GangFit:
     """How many copies of the gang fit, each whole; the search may end at ``wanted`` if that is not 0.
 
@@ -75,7 +77,8 @@ def place_gang(
     unknown or ambiguous, or slices that a component's pods do not make up, are answered with 0 and why.
     Pods in multi-host TPU slices get whole free slices, whatever else is said.
     Gangs of one shape without caps by domain are answered exactly in any time (about a millisecond at 5,000
-    nodes), others as far as ``expired`` lets the search go; ``search`` is time for exact answers.
+    nodes), others as far as ``expired`` lets the search go; ``search`` is time for exact answers. ``tight``:
+    the placement shall leave as many nodes whole as it can.
     """
     needed: Needed = [(index, part) for index, part in enumerate(components) if part.replicas > 0]
     if not needed:
@@ -83,7 +86,7 @@ def place_gang(
 
     def solve(inside: Room) -> tuple[Answer, GangFit]:
         reading = _Reading(inside, needed, levels, domains)
-        fit = _placed(reading, components, topology, expired, wanted or UNBOUNDED, search)
+        fit = _placed(reading, components, topology, expired, wanted or UNBOUNDED, search, tight)
         return fit.answer, fit
 
     answer, fit = in_company(room, (component.shape for _, component in needed), solve, expired)
@@ -97,6 +100,7 @@ def _placed(
     expired: Expired,
     most: int,
     search: Budget,
+    tight: bool,
 ) -> GangFit:
     room, needed = reading.room, reading.needed
     if topology is None and len(needed) == 1:
@@ -119,7 +123,7 @@ def _placed(
     refused = [why for why in (over, *own.values()) if why is not None and not isinstance(why, Domains | Tie)]
     if refused:
         return GangFit(_refusal(room, needed, tuple(dict.fromkeys(refused)), expired))
-    gang = Gang(room, components, needed, ties, expired, search, terms.copies)
+    gang = Gang(room, components, needed, ties, expired, search, terms.copies, tight)
     fit = _searched(gang, reading, topology, over if isinstance(over, Domains) else None, most)
     # A limit of the gang may be one of its components as well.
     reasons = tuple(dict.fromkeys((*terms.reasons, *fit.answer.reasons)))
@@ -165,7 +169,8 @@ def _preferred(gang: Gang, upward: tuple[Domains, ...], most: int) -> GangFit:
         if one.answer.value:
             reasons = (fits_within(domains.level.key), *sets.answer.reasons)
             answer = replace(sets.answer, reasons=reasons)
-            return GangFit(answer, domains.level.key, _paths(domains, one.placement), sets.placement)
+            placement = one.placement if gang.tight and most == 1 else sets.placement
+            return GangFit(answer, domains.level.key, _paths(domains, one.placement), placement)
     return GangFit(sets.answer, placement=sets.placement)
 
 

@@ -18,6 +18,7 @@ from estimator.capacity.budget import NO_BUDGET, Budget, Expired
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
+from estimator.capacity.sets.best_fit import fullest_first
 from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.component_sets import Sets, max_sets
 from estimator.capacity.sets.first_fit import Placement
@@ -45,13 +46,16 @@ def max_tied_sets(
     wanted: int = UNBOUNDED,
     search: Budget = NO_BUDGET,
     shared: Caps = NO_CAPS,
+    *,
+    tight: bool = False,
 ) -> Sets:
     """The largest number of whole sets found, ``wanted`` at most, and where the pods would go.
 
     ``ties`` by the index of their component; components whose pods keep their distance are tied by that.
     ``search`` is time for placing the other components exactly. ``shared``: caps of shapes whose pods keep
     their distance from others outside of this room too; without, only this room counts. A single component
-    is answered by arithmetic, whatever the time.
+    is answered by arithmetic, whatever the time; where ``tight``, it takes the fullest domains that will do,
+    and the fullest nodes in them.
     """
     whole = everywhere(room.nodes)
     tied = {
@@ -61,7 +65,7 @@ def max_tied_sets(
     }
     if len(needed) == 1:
         index, component = needed[0]
-        return _one(room, index, component, tied.get(index, Tie(whole, 1)), wanted, expired, shared)
+        return _one(room, index, component, tied.get(index, Tie(whole, 1)), wanted, expired, shared, tight)
     prepared = _prepared(room, needed, tied, expired, search, shared)
     if prepared is None:
         return Sets(Answer(0, NO_BOUND, False), {})
@@ -74,7 +78,14 @@ def max_tied_sets(
 
 
 def _one(
-    room: Room, index: int, component: Component, tie: Tie, wanted: int, expired: Expired, shared: Caps
+    room: Room,
+    index: int,
+    component: Component,
+    tie: Tie,
+    wanted: int,
+    expired: Expired,
+    shared: Caps,
+    tight: bool,
 ) -> Sets:
     shape, per_set = component.shape, component.replicas // tie.size
     if tie.domains.level.key == "" and keeps_distance(shape):
@@ -88,7 +99,13 @@ def _one(
         caps = caps_of(room, shape, tie, shared)
         value = min(int(tie.bundles(caps.safe).sum()) // per_set, wanted, NO_BOUND)
         bound = min(int(tie.bundles(caps.most).sum()) // per_set, NO_BOUND)
-        found = tie.place(caps.safe, value * per_set, np.arange(tie.domains.count))
+        domains, rank = np.arange(tie.domains.count), None
+        if tight:
+            domains = np.argsort(tie.domains.sums(caps.safe), kind="stable")
+            rank = np.empty(len(room.nodes.rows), dtype=np.int64)
+            rows = fullest_first(room, shape)
+            rank[rows] = np.arange(len(rows))
+        found = tie.place(caps.safe, value * per_set, domains, rank)
         assert found is not None
         placed = found
         reasons = _reasons(room, shape, tie, caps)

@@ -24,6 +24,7 @@ from tests.admin.install.fleet import (
 )
 
 Scenario = Callable[[Fleet], Awaitable[None]]
+CLASSES = "scheduling.k8s.io/v1/priorityclasses"
 SHARED = replace(SETTINGS, estimator=EstimatorMode.SHARED)
 POLICIES = replace(SETTINGS, hold=Hold.POLICIES, interpreters=Interpreters.ALL, sample_queue=True)
 OTHERWISE = replace(
@@ -96,6 +97,39 @@ def test_queues_stay_unless_they_are_to_go() -> None:
         queues = made.apis["karmada"].store.collections["fairway.dev/v1alpha1/clusterqueues"]
         assert list(queues.records) == [("", "all")]
         assert any("--delete-queues" in left for left in gone.left)
+
+    on(scenario)
+
+
+def test_classes_that_pods_name_stay_in_their_member() -> None:
+    async def scenario(made: Fleet) -> None:
+        await made.install()
+        made.apis["east"].create(
+            "/api/v1/namespaces/team/pods",
+            {"metadata": {"name": "worker-0"}, "spec": {"priorityClassName": "fairway-gang-3"}},
+        )
+        gone = await made.uninstall()
+        assert gone.left == ("east: PriorityClasses fairway-gang-1 to fairway-gang-8: 1 pods name them",)
+        assert len(made.apis["east"].store.collections[CLASSES].records) == 8
+        assert not made.apis["west"].store.collections[CLASSES].records
+
+    on(scenario)
+
+
+def test_classes_that_somebody_made_stay_as_they_are() -> None:
+    """Their values cannot be changed, and may have to be others where a class is the cluster's default."""
+
+    async def scenario(made: Fleet) -> None:
+        theirs = {"metadata": {"name": "fairway-gang-1"}, "value": 1001, "preemptionPolicy": "Never"}
+        made.apis["east"].create(f"/apis/{CLASSES}", theirs)
+        changes = [change for step in await made.install() for change in step.changes]
+        kept = [each for each in changes if each.verdict is Verdict.KEEP and each.plane == "east"]
+        assert [(each.plane, each.manifest.name, each.note) for each in kept] == [
+            ("east", "fairway-gang-1", "was there before, and stays as it is")
+        ]
+        await made.uninstall()
+        (left,) = made.apis["east"].store.collections[CLASSES].records.values()
+        assert left.decode()["value"] == 1001
 
     on(scenario)
 

@@ -82,7 +82,7 @@ def test_where_templates_stand(api_version: str, kind: str, spec: object, pointe
 
 
 TERM = {"weight": 1, "preference": {"matchExpressions": []}}
-REQUIRED = {"nodeSelectorTerms": []}
+REQUIRED: dict[str, object] = {"nodeSelectorTerms": []}
 SAID: list[tuple[object, StatedAffinity | None]] = [
     (None, StatedAffinity()),
     ({}, StatedAffinity()),
