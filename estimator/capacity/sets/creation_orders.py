@@ -1,9 +1,9 @@
 """How many whole sets are surely placed by a scheduler that knows nothing of sets, however their pods come.
 
 Which pods come first is up to whoever makes them: one component after the other as the template states them,
-or several at once, so that they mix. What becomes whole depends on that, so it is tried in several orders, of
-equally good nodes the first or the last being taken, and the least counts. Pods that are all alike become
-whole in every order.
+or several at once, so that they mix. What becomes whole depends on that, so it is tried in several orders,
+with equally good nodes taken in several ways, and the least counts. Pods that are all alike become whole in
+every order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,13 @@ from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.best_fit import broken_up, sizes
 from estimator.capacity.sets.first_fit import Placement
-from estimator.capacity.sets.pod_by_pod import PodByPod
+from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.fit.pod_shape import PodShape
 
 # Pods, and shapes times nodes: some hundred milliseconds each.
 _MOST_PODS = 20_000
 _MOST_SCORES = 200_000
 
-# Of the mixed orders; always the same, so that the same question has the same answer.
-_SEEDS = (1, 2, 3)
 
 Order = tuple[PodShape, ...]
 """The pods of one set, by their shapes."""
@@ -50,8 +48,8 @@ def spread_sets(
         return None
     scheduler = PodByPod(room, shapes)
     least = limit_sets
-    for order, last in creation_orders(room, needed):
-        found = scheduler.sets(order, least, expired, last=last)
+    for order, ties in creation_orders(room, needed):
+        found = scheduler.sets(order, least, expired, ties=ties)
         if found is None or found == 0:
             return found
         least = found
@@ -78,20 +76,20 @@ def spread_breaks(
     return 0 if rows is None else max(0, broken_up(room, shapes, rows) - least)
 
 
-def creation_orders(room: Room, needed: Sequence[Component]) -> Iterator[tuple[Order, bool]]:
-    """Orders in which the pods of a set may come, each with whether the last of equal nodes is taken.
+def creation_orders(room: Room, needed: Sequence[Component]) -> Iterator[tuple[Order, Ties]]:
+    """Orders in which the pods of a set may come, each with which of equally good nodes is taken.
 
     As stated, the smallest pods first, which leaves the least room to large ones, and mixed.
     """
     stated = _in_turn(needed)
-    yield stated, False
-    yield stated, True
+    for ties in Ties:
+        yield stated, ties
     size = sizes(room, [component.shape for component in needed])
     smallest_first = _in_turn(sorted(needed, key=lambda component: size[component.shape]))
     if smallest_first != stated:
-        yield smallest_first, False
-    for seed in _SEEDS:
-        yield tuple(stated[index] for index in _mixed(len(stated), seed)), seed % 2 == 0
+        yield smallest_first, Ties.EVENLY
+    for seed, ties in enumerate(Ties, 1):
+        yield tuple(stated[index] for index in _mixed(len(stated), seed)), ties
 
 
 def _in_turn(components: Sequence[Component]) -> Order:

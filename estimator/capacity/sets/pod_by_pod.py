@@ -7,8 +7,7 @@ same set need. This does the same, pod by pod, set after set, until none fits.
 Mirrors NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation of kube-scheduler 1.36
 (pkg/scheduler/framework/plugins/noderesources) as its default configuration has them: cpu and memory, weight
 1. Left out is what no request says, such as images or preferred affinity; that it scores no more than a share
-of the feasible nodes of a large cluster; and that of equally good nodes it takes any, here the first or the
-last.
+of the feasible nodes of a large cluster; and that of equally good nodes it takes any by chance: see `Ties`.
 
 A heap for each shape holds every node by its score. A node that has changed is scored again once it is the
 shape's turn, so a pod costs the logarithm of the nodes. All nodes are scored once, whatever the orders asked.
@@ -16,6 +15,7 @@ shape's turn, so a pod costs the logarithm of the nodes. All nodes are scored on
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from heapq import heapify, heappop, heappush
 
 from estimator.capacity.budget import Expired
@@ -24,9 +24,18 @@ from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, MEMORY
 
 _LOOK_EVERY = 256
+_MOST_TAKEN = 1 << 16
 
 # What a container counts for in scores that does not ask: 100 milli-cores and 200 MiB.
 _UNASKED = {CPU: 100, MEMORY: 200 * 1024 * 1024}
+
+
+class Ties(Enum):
+    """Which of equally good nodes a pod gets."""
+
+    EVENLY = "that to which fewest pods have gone"
+    FIRST = "the first"
+    LAST = "the last"
 
 
 class PodByPod:
@@ -51,29 +60,34 @@ class PodByPod:
         }
 
     def sets(
-        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, *, last: bool = False
+        self,
+        order: Sequence[PodShape],
+        limit_sets: int,
+        expired: Expired,
+        *,
+        ties: Ties = Ties.FIRST,
     ) -> int | None:
         """How many whole sets are placed, ``limit_sets`` at the most; None where the time is up.
 
-        ``order``: the pods of one set in the order in which they come. ``last``: of equally good nodes the
-        last is taken, and not the first.
+        ``order``: the pods of one set in the order in which they come.
         """
-        found = self._placed(order, limit_sets, expired, last=last)
+        found = self._placed(order, limit_sets, expired, ties)
         return None if found is None else found[0]
 
     def rows(self, order: Sequence[PodShape], limit_sets: int, expired: Expired) -> set[int] | None:
-        """On which nodes pods of so many sets come, up to the first that is not placed; None out of time."""
-        found = self._placed(order, limit_sets, expired, last=False)
+        """On which nodes pods of so many sets come, up to the first that finds none; None out of time."""
+        found = self._placed(order, limit_sets, expired, Ties.EVENLY)
         return None if found is None else {self._rows[position] for position in found[1]}
 
     def _placed(
-        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, *, last: bool
+        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, ties: Ties
     ) -> tuple[int, set[int]] | None:
         """How many whole sets are placed, and on which positions."""
         used: set[int] = set()
         if expired():
             return None
-        nodes = self._nodes.copy(backwards=last)
+        last = ties is Ties.LAST
+        nodes = self._nodes.copy(backwards=last, evenly=ties is Ties.EVENLY)
         seekers = {shape: self._seeker(shape, nodes, backwards=last) for shape in dict.fromkeys(order)}
         pods = 0
         for sets in range(limit_sets):
@@ -120,7 +134,7 @@ class _Nodes:
     """Nodes by their position in an order: what is free, what scores look at, and how even it is.
 
     ``seen_cpu``, ``seen_memory``: what is free in the eyes of scores, for which pods may count for more than
-    they ask.
+    they ask. ``took``: how many pods each has got; None where that does not matter.
     """
 
     free: dict[str, list[int]]
@@ -129,6 +143,7 @@ class _Nodes:
     seen_cpu: list[int]
     seen_memory: list[int]
     balance: list[int]
+    took: list[int] | None = None
 
     @classmethod
     def of(cls, room: Room, shapes: Iterable[PodShape]) -> "_Nodes":
@@ -144,8 +159,8 @@ class _Nodes:
     def size(self) -> int:
         return len(self.has_cpu)
 
-    def copy(self, *, backwards: bool) -> "_Nodes":
-        """The same nodes, to place pods on; the last first if so asked."""
+    def copy(self, *, backwards: bool, evenly: bool) -> "_Nodes":
+        """The same nodes, to place pods on."""
         step = -1 if backwards else 1
         return _Nodes(
             {name: column[::step] for name, column in self.free.items()},
@@ -154,6 +169,7 @@ class _Nodes:
             self.seen_cpu[::step],
             self.seen_memory[::step],
             self.balance[::step],
+            [0] * self.size if evenly else None,
         )
 
     def balance_with(self, position: int, cpu: int, memory: int) -> int:
@@ -166,7 +182,7 @@ class _Nodes:
         return int((1 - abs((used_cpu - used_memory) / 2)) * 100)
 
     def key(self, ask: _Ask, position: int) -> int:
-        """The smallest is chosen: first by score, then by the order of nodes."""
+        """The smallest is chosen: by score, then by the pods that it has got, then by the order of nodes."""
         has_cpu, has_memory = self.has_cpu[position], self.has_memory[position]
         score = 0
         if has_cpu:
@@ -180,7 +196,8 @@ class _Nodes:
         if ask.cpu or ask.memory:
             gained = self.balance_with(position, ask.cpu, ask.memory) - self.balance[position]
             score += 50 + (50 + gained) // 2
-        return (200 - score) * self.size + position
+        took = self.took[position] if self.took is not None else 0
+        return ((200 - score) * _MOST_TAKEN + min(took, _MOST_TAKEN - 1)) * self.size + position
 
     def take(self, ask: _Ask, position: int) -> None:
         """Put a pod on a node."""
@@ -189,6 +206,8 @@ class _Nodes:
         self.seen_cpu[position] -= ask.counted_cpu
         self.seen_memory[position] -= ask.counted_memory
         self.balance[position] = self.balance_with(position, 0, 0)
+        if self.took is not None:
+            self.took[position] += 1
 
 
 class _Seeker:
