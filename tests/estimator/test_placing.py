@@ -15,7 +15,8 @@ from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
-from tests.builders import cluster, component, never, node, quota, room_of
+from estimator.cluster.mirror import ClusterMirror
+from tests.builders import cluster, component, never, node, pod, quota, room_of
 
 NOWHERE = Topology(Levels(), DomainCache())
 
@@ -132,3 +133,41 @@ def test_quotas_of_the_namespace_limit_copies_and_their_placement(
         if namespace == "ml":
             assert found.answer.upper_bound == bound
             assert copies == 8 or any(reason.kind == "quota" for reason in found.answer.reasons)
+
+
+ONE = component("one", 1, gpu=1)
+USED = node("a").cpu(96).memory("1Ti").gpus(8)
+FREE = node("b").cpu(96).memory("1Ti").gpus(8)
+BROKEN = pod("p").on("a").requests(gpu=1)
+BREAKS: list[tuple[str, ClusterMirror, tuple[Component, ...], int]] = [
+    # name, cluster, what comes, how many nodes more are begun
+    ("nothing is used yet", cluster(USED, FREE), (ONE,), 0),
+    ("one is, and both are as good", cluster(USED, FREE, BROKEN), (ONE,), 1),
+    (
+        "one is, and the other emptier",
+        cluster(USED, FREE, pod("p").on("a").requests(gpu=1, cpu=50)),
+        (ONE,),
+        1,
+    ),
+    ("one is full", cluster(USED, FREE, pod("p").on("a").requests(gpu=8)), (ONE,), 0),
+    ("all of it goes on one, or on both", cluster(USED, FREE), (component("some", 4, gpu=1),), 1),
+    ("each takes a whole one", cluster(USED, FREE), (component("whole", 2, gpu=8),), 0),
+    (
+        "no devices at all",
+        cluster(USED, FREE, pod("p").on("a").requests(gpu=1)),
+        (component("c", 1, cpu=1),),
+        1,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("mirror", "asked", "breaks"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS]
+)
+def test_how_many_nodes_more_are_begun(
+    mirror: ClusterMirror, asked: tuple[Component, ...], breaks: int
+) -> None:
+    room = room_of(mirror)
+    search = Budget(lambda: 0.0, 0.0)
+    found = place(room, GangQuestion("m", asked, wanted=1), NOWHERE, never, search, tight=True)
+    assert found.spread_breaks == breaks

@@ -15,7 +15,7 @@ from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.packing import Packed, by_component
-from estimator.cluster.columns import IntVector
+from estimator.cluster.columns import BoolVector, IntVector
 from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, is_extended
 
@@ -109,10 +109,15 @@ def broken_up(room: Room, shapes: Collection[PodShape], used: Iterable[int]) -> 
 
     Of the kinds that it asks for; of any kind where it asks for none.
     """
-    names = {device for shape in shapes if (device := _scarcest(room, shape)) is not None}
     rows = np.unique(np.fromiter(used, np.int64))
-    whole = np.zeros(len(rows), dtype=np.bool_)
+    return int(np.count_nonzero(whole_rows(room, shapes)[rows]))
+
+
+def whole_rows(room: Room, shapes: Collection[PodShape]) -> BoolVector:
+    """Where all devices of some kind are free, of the kinds that the shapes ask for, or of any if of none."""
+    names = {device for shape in shapes if (device := _scarcest(room, shape)) is not None}
+    whole: BoolVector = np.zeros(len(room.nodes.rows), dtype=np.bool_)
     for name in names or _devices(room):
-        has = room.nodes.allocatable(name)[rows]
-        whole |= (has > 0) & (room.free(name)[rows] >= has)
-    return int(np.count_nonzero(whole))
+        has = room.nodes.allocatable(name)
+        whole |= (has > 0) & (room.free(name) >= has)
+    return whole

@@ -13,7 +13,7 @@ import numpy as np
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
-from estimator.capacity.sets.best_fit import broken_up, sizes
+from estimator.capacity.sets.best_fit import broken_up, sizes, whole_rows
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.fit.pod_shape import PodShape
@@ -72,7 +72,8 @@ def spread_breaks(
         return 0
     if pods * sets == least or not room.separable(shapes):
         return 0
-    rows = PodByPod(room, shapes).rows(_in_turn(needed), sets, expired)
+    whole = whole_rows(room, shapes)
+    rows = PodByPod(room, shapes).rows(_in_turn(needed), sets, expired, whole)
     return 0 if rows is None else max(0, broken_up(room, shapes, rows) - least)
 
 

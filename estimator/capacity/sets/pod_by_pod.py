@@ -20,6 +20,7 @@ from heapq import heapify, heappop, heappush
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room, demand
+from estimator.cluster.columns import BoolVector
 from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, MEMORY
 
@@ -74,20 +75,33 @@ class PodByPod:
         found = self._placed(order, limit_sets, expired, ties)
         return None if found is None else found[0]
 
-    def rows(self, order: Sequence[PodShape], limit_sets: int, expired: Expired) -> set[int] | None:
-        """On which nodes pods of so many sets come, up to the first that finds none; None out of time."""
-        found = self._placed(order, limit_sets, expired, Ties.EVENLY)
+    def rows(
+        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, first: BoolVector
+    ) -> set[int] | None:
+        """On which nodes pods of so many sets come, up to the first that finds none; None out of time.
+
+        Of equally good ones those marked in ``first`` are taken before the others.
+        """
+        took = [0 if first[row] else 1 for row in self._rows]
+        found = self._placed(order, limit_sets, expired, Ties.EVENLY, took)
         return None if found is None else {self._rows[position] for position in found[1]}
 
     def _placed(
-        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, ties: Ties
+        self,
+        order: Sequence[PodShape],
+        limit_sets: int,
+        expired: Expired,
+        ties: Ties,
+        took: list[int] | None = None,
     ) -> tuple[int, set[int]] | None:
-        """How many whole sets are placed, and on which positions."""
+        """How many whole sets are placed, and on which positions; ``took``: what evenly begins with."""
         used: set[int] = set()
         if expired():
             return None
         last = ties is Ties.LAST
-        nodes = self._nodes.copy(backwards=last, evenly=ties is Ties.EVENLY)
+        if ties is Ties.EVENLY:
+            took = took or [0] * self._nodes.size
+        nodes = self._nodes.copy(backwards=last, took=took)
         seekers = {shape: self._seeker(shape, nodes, backwards=last) for shape in dict.fromkeys(order)}
         pods = 0
         for sets in range(limit_sets):
@@ -109,6 +123,9 @@ class PodByPod:
             left = left[::-1]
             # The position in the key is counted from the other end, too.
             keys = [key if key < 0 else key - key % size + size - 1 - key % size for key in reversed(keys)]
+        took = nodes.took
+        if took is not None:
+            keys = [key if key < 0 else key + took[position] * size for position, key in enumerate(keys)]
         return _Seeker(self._asks[shape], nodes, list(left), list(keys))
 
 
@@ -159,7 +176,7 @@ class _Nodes:
     def size(self) -> int:
         return len(self.has_cpu)
 
-    def copy(self, *, backwards: bool, evenly: bool) -> "_Nodes":
+    def copy(self, *, backwards: bool, took: list[int] | None) -> "_Nodes":
         """The same nodes, to place pods on."""
         step = -1 if backwards else 1
         return _Nodes(
@@ -169,7 +186,7 @@ class _Nodes:
             self.seen_cpu[::step],
             self.seen_memory[::step],
             self.balance[::step],
-            [0] * self.size if evenly else None,
+            took,
         )
 
     def balance_with(self, position: int, cpu: int, memory: int) -> int:
