@@ -34,6 +34,7 @@ LOOKED_AT_MS: Final = 231_000
 """When the real one was looked at: 200 workloads were there."""
 LOOK_MS: Final = 500
 COMES_UP_MS: Final = 25_000
+WHOLE: Final = 8
 GPUS: Final = sum(map(sum, FLEET.values()))
 BEFORE: Final = 30
 BEFORE_MS: Final = 20_000
@@ -109,12 +110,18 @@ class Submitted:
 
 @dataclass(slots=True)
 class Day:
-    """What was seen. ``looks``: how many there were while work waited. ``before``: see `BEFORE`."""
+    """What was seen. ``looks``: how many there were while work waited. ``before``: see `BEFORE`.
+
+    ``crumbs``: GPUs that were free on nodes of which some were in use, added up over the looks at which work
+    waited that needs whole nodes, ``whole_looks``.
+    """
 
     before: list[Submitted]
     workloads: list[Submitted]
     until_ms: int = 0
     looks: int = 0
+    crumbs: int = 0
+    whole_looks: int = 0
     events: int = 0
     took_s: float = 0.0
 
@@ -125,8 +132,10 @@ class Day:
 
 def measure(setting: Setting) -> Result:
     """A case for each size of workloads, and one for all, over some seeds."""
-    days = [day(seed) for seed in range(1, 3 if setting.seconds <= 1.0 else 13)]
-    cases = [_case(days, size) for size in (*SIZES, LARGE, ALL)]
+    seeds = range(1, 3 if setting.seconds <= 1.0 else 13)
+    days, unguided = [day(seed) for seed in seeds], [day(seed, guides=False) for seed in seeds]
+    crumbs = _figure("crumbs while whole nodes are waited for", _crumbs(days), "GPUs", _crumbs(unguided))
+    cases = [_case(days, size, crumbs) for size in (*SIZES, LARGE, ALL)]
     events = sum(one.events for one in days) / sum(one.took_s for one in days)
     cases[-1] = replace(
         cases[-1], notes=[f"{len(days)} days, {events:,.0f} events a second of processor time"]
@@ -141,11 +150,14 @@ def day(
     mean_run_ms: int = MEAN_RUN_MS,
     until_ms: int = LOOKED_AT_MS,
     busy: int = BUSY,
+    guides: bool = True,
 ) -> Day:
-    """The day of this seed."""
+    """The day of this seed; ``guides``: pods are told where to go in their cluster."""
     began_s = time.process_time()
     limits = Limits(report_ms=REPORT_MS)
-    fleet = Fleet(FLEET, seed=seed, dispatchers=2, limits=limits, scoring=scoring, start_ms=(0, 100))
+    fleet = Fleet(
+        FLEET, seed=seed, dispatchers=2, limits=limits, scoring=scoring, start_ms=(0, 100), guides=guides
+    )
     fleet.karmada.slow_down(busy)
     fleet.queue("company", gpus=0)
     kinds = [(version, kind) for kind, (version, _) in RESOURCES.items()]
@@ -207,7 +219,7 @@ def _look(fleet: Fleet, seen: Day) -> None:
         key_of(owner.template): owner for member in fleet.members.values() for owner in member.owners.values()
     }
     held: list[tuple[Submitted, int]] = []
-    waits = False
+    waits = waits_for_whole = False
     for one in (*seen.before, *seen.workloads):
         if one.created_ms > now_ms:
             continue
@@ -218,10 +230,15 @@ def _look(fleet: Fleet, seen: Day) -> None:
             if one.started_ms is None and running + owner.succeeded >= one.pods:
                 one.started_ms = now_ms
         waits = waits or one.started_ms is None
+        waits_for_whole = waits_for_whole or (one.started_ms is None and one.gpus == WHOLE)
     if waits:
         seen.looks += 1
         for one, gpus in held:
             one.used += gpus
+    if waits_for_whole:
+        seen.whole_looks += 1
+        nodes = (node for member in fleet.members.values() for node in member.nodes.values())
+        seen.crumbs += sum(node.free[GPU] for node in nodes if node.free[GPU] < node.allocatable[GPU])
 
 
 def _follow(fleet: Fleet, workloads: Mapping[str, Submitted]) -> None:
@@ -236,7 +253,12 @@ def _follow(fleet: Fleet, workloads: Mapping[str, Submitted]) -> None:
         one.is_refused = one.is_refused or (told is not None and told["status"] == "False")
 
 
-def _case(days: Sequence[Day], size: Size) -> Case:
+def _crumbs(days: Sequence[Day]) -> float:
+    """On average."""
+    return sum(one.crumbs for one in days) / max(1, sum(one.whole_looks for one in days))
+
+
+def _case(days: Sequence[Day], size: Size, crumbs: Figure) -> Case:
     """Of the workloads of this size."""
     among = _AMONG.get(size.name, (size,))
     of = [(seen, one) for seen in days for one in seen.workloads if one.size in among]
@@ -264,6 +286,7 @@ def _case(days: Sequence[Day], size: Size) -> Case:
             ),
             _figure("used while work waits", 100 * used / looks / GPUS, "%", REAL_USED if is_all else None),
             _figure("releases refused", 100 * refused / released, "%", REAL_REFUSED if is_all else None),
+            crumbs,
         ],
     )
 

@@ -233,7 +233,7 @@ def _room(placement: pb.ClusterPlacement, copies: int) -> ClusterRoom:
 def _witness(placement: pb.ClusterPlacement, copies: int) -> Witness | None:
     """Where so many copies go; None where a kube-scheduler places them as well by itself."""
     wanted = min(copies, placement.fits)
-    if wanted <= 0 or (placement.spread_fits >= wanted and placement.spread_breaks <= 0):
+    if wanted <= 0 or (placement.spread_fits >= wanted and not placement.packs):
         return None
     nodes: dict[str, list[tuple[str, int]]] = {}
     for one in placement.placement:

@@ -97,6 +97,7 @@ class Run:
             self._wake,
             probes=estimators is not None,
             preplaces=replica.preplaces,
+            guides=replica.guides,
         )
         state = TurnState(self.cache, Estimates(replica.wait_s) if estimators is not None else None)
         state.cycles = Cycles(lambda *decided: replica.decided(*decided))

@@ -240,14 +240,14 @@ def _pack(pods: Sequence[Pods], nodes: list[Node]) -> list[tuple[Pods, Node]] | 
 
 def witness_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> Witness | None:
     """Where pods of one copy would go, or so many of a single kind; None where a scheduler that spreads does
-    no harm: of one kind, where no node is whole, or none is broken.
+    no harm: of one kind, where all nodes that take it have as much free.
     """
     mirrored = [node.copied() for node in nodes]
     if len(pods) == 1:
         request = pods[0].request
         taking = [node for node in mirrored if node.fits(request) and node.takes(pods[0].spec)]
-        whole = {node.is_whole(request) for node in taking}
-        went = _fill(replace(pods[0], count=pods[0].count * copies), mirrored) if len(whole) == 2 else None
+        free = {tuple(node.free.get(name, 0) for name, _ in request) for node in taking}
+        went = _fill(replace(pods[0], count=pods[0].count * copies), mirrored) if len(free) > 1 else None
     else:
         went = _pack([one for one in pods if one.count > 0], mirrored)
     if not went:

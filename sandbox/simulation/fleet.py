@@ -41,6 +41,7 @@ class Fleet:
         scoring: Scoring = Scoring.LEAST_ALLOCATED,
         start_ms: tuple[int, int] = (50, 500),
         has_failover: bool = False,
+        guides: bool = True,
     ) -> None:
         rng = random.Random(seed)
 
@@ -71,7 +72,13 @@ class Fleet:
             for number in range(dispatchers):
                 name = f"dispatcher-{number}"
                 self.replicas[name] = Replica(
-                    name, self.api, catalogue, decoder, chance(), estimators=self.estimators
+                    name,
+                    self.api,
+                    catalogue,
+                    decoder,
+                    chance(),
+                    estimators=self.estimators,
+                    guides=guides,
                 )
         if hold is not None:
             self.api.admission["resourcebindings"] = [hold]

@@ -46,10 +46,6 @@ class Node:
         twin.free = dict(self.free)
         return twin
 
-    def is_whole(self, request: Request) -> bool:
-        """Whether nothing is taken of its devices of the kinds that the request names."""
-        return all(self.free.get(name) == self.allocatable.get(name) for name, _ in request if "/" in name)
-
     def fits(self, request: Request) -> int:
         """How many pods more that ask for this, by what is free."""
         return min((self.free.get(name, 0) // amount for name, amount in request), default=1_000)

@@ -35,7 +35,7 @@ class Replica:
     """One replica of the dispatcher: a process that is started anew when it ended. ``rng`` is its chance.
 
     ``observe`` is told the purpose and the outcome of each write; ``wait_s``: see `Estimates`;
-    ``preplaces``: see `Cache`.
+    ``preplaces``, ``guides``: see `Cache`.
     """
 
     def __init__(
@@ -48,12 +48,13 @@ class Replica:
         *,
         estimators: Estimators | None = None,
         preplaces: bool = True,
+        guides: bool = True,
         wait_s: float = 60.0,
         observe: Callable[[str, str], None] = lambda purpose, outcome: None,
     ) -> None:
         self.name, self.api, self.catalogue, self.decoder, self.rng = name, api, catalogue, decoder, rng
         self.estimators, self.wait_s, self.observe = estimators, wait_s, observe
-        self.preplaces = preplaces
+        self.preplaces, self.guides = preplaces, guides
         self.host = Host(api.timeline)
         self.slow_ms = 0
         self.decided = _unseen

@@ -138,36 +138,37 @@ def test_quotas_of_the_namespace_limit_copies_and_their_placement(
 ONE = component("one", 1, gpu=1)
 USED = node("a").cpu(96).memory("1Ti").gpus(8)
 FREE = node("b").cpu(96).memory("1Ti").gpus(8)
-BROKEN = pod("p").on("a").requests(gpu=1)
-BREAKS: list[tuple[str, ClusterMirror, tuple[Component, ...], int]] = [
-    # name, cluster, what comes, how many nodes more are begun
-    ("nothing is used yet", cluster(USED, FREE), (ONE,), 0),
-    ("one is, and both are as good", cluster(USED, FREE, BROKEN), (ONE,), 1),
+BUSY = pod("q").on("b").requests(cpu=50)
+BROKEN, FULL = pod("p").on("a").requests(gpu=1), pod("p").on("a").requests(gpu=8)
+EVEN = (pod("p").on("a").requests(gpu=3), pod("q").on("b").requests(gpu=3))
+UNEVEN = (pod("p").on("a").requests(gpu=3), pod("q").on("b").requests(gpu=5))
+PACKS: list[tuple[str, ClusterMirror, Component, bool]] = [
+    # name, cluster, what comes, whether it has to be told where
+    ("nothing is used yet", cluster(USED, FREE), ONE, False),
+    ("one is, and both are as good", cluster(USED, FREE, BROKEN), ONE, True),
+    ("one is, and the other emptier", cluster(USED, FREE, BROKEN.requests(cpu=50)), ONE, True),
     (
-        "one is, and the other emptier",
-        cluster(USED, FREE, pod("p").on("a").requests(gpu=1, cpu=50)),
-        (ONE,),
-        1,
+        "one is, and the other fuller",
+        cluster(USED, FREE, BROKEN, pod("q").on("b").requests(cpu=50)),
+        ONE,
+        False,
     ),
-    ("one is full", cluster(USED, FREE, pod("p").on("a").requests(gpu=8)), (ONE,), 0),
-    ("all of it goes on one, or on both", cluster(USED, FREE), (component("some", 4, gpu=1),), 1),
-    ("each takes a whole one", cluster(USED, FREE), (component("whole", 2, gpu=8),), 0),
-    (
-        "no devices at all",
-        cluster(USED, FREE, pod("p").on("a").requests(gpu=1)),
-        (component("c", 1, cpu=1),),
-        1,
-    ),
+    ("one is full", cluster(USED, FREE, FULL), ONE, False),
+    ("all of it goes on one, or on both", cluster(USED, FREE), component("some", 4, gpu=1), True),
+    ("each takes a whole one", cluster(USED, FREE), component("whole", 2, gpu=8), False),
+    ("both are used alike", cluster(USED, FREE, *EVEN), ONE, False),
+    ("one is used more", cluster(USED, FREE, *UNEVEN), ONE, True),
+    ("no devices are asked for", cluster(USED, FREE, BROKEN), component("c", 1, cpu=1), False),
 ]
 
 
 @pytest.mark.parametrize(
-    ("mirror", "asked", "breaks"), [row[1:] for row in BREAKS], ids=[row[0] for row in BREAKS]
+    ("mirror", "asked", "packs"), [row[1:] for row in PACKS], ids=[row[0] for row in PACKS]
 )
-def test_how_many_nodes_more_are_begun(
-    mirror: ClusterMirror, asked: tuple[Component, ...], breaks: int
+def test_whether_spreading_would_leave_less_together(
+    mirror: ClusterMirror, asked: Component, packs: bool
 ) -> None:
-    room = room_of(mirror)
     search = Budget(lambda: 0.0, 0.0)
-    found = place(room, GangQuestion("m", asked, wanted=1), NOWHERE, never, search, tight=True)
-    assert found.spread_breaks == breaks
+    question = GangQuestion("m", (asked,), wanted=1)
+    assert place(room_of(mirror), question, NOWHERE, never, search, tight=True).packs is packs
+    assert not place(room_of(mirror), question, NOWHERE, never, search).packs

@@ -18,8 +18,8 @@ class Placed:
     in whatever order they come; None where that was not worked out. ``level``: the label key of the topology
     level that each copy fits within, empty where none is asked for or the whole cluster is needed.
     ``placement``: pod set, node and pods. ``empty_bound``: no more copies than this would fit if nothing ran;
-    None where that was not worked out. ``spread_breaks``: how many nodes more that scheduler would begin to
-    use than the placement, of those on which nothing was used; looked at only where a placement is wanted.
+    None where that was not worked out. ``packs``: whether that scheduler might leave free devices less
+    together than the placement does; looked at only where a placement is wanted.
     """
 
     answer: Answer
@@ -27,7 +27,7 @@ class Placed:
     level: str = ""
     placement: tuple[tuple[str, str, int], ...] = ()
     empty_bound: int | None = None
-    spread_breaks: int = 0
+    packs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ClusterPlacement:
 
     ``spread_fits`` and ``empty_bound`` are None where they were not worked out; ``age_s`` is the age of the
     state in seconds. ``ranks_by_size``: whether the cluster has the PriorityClasses that order the pods of a
-    gang by size, and ``spread_breaks`` as in `Placed`: looked at only where a placement is wanted.
+    gang by size, and ``packs`` as in `Placed`: looked at only where a placement is wanted.
     """
 
     cluster: str
@@ -59,7 +59,7 @@ class ClusterPlacement:
     age_s: float = 0.0
     empty_bound: int | None = None
     ranks_by_size: bool = False
-    spread_breaks: int = 0
+    packs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +117,5 @@ def told(
         age_s,
         placed.empty_bound,
         ranks_by_size,
-        placed.spread_breaks,
+        placed.packs,
     )

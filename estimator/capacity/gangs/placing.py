@@ -14,7 +14,7 @@ from estimator.capacity.gangs.shortage import shortage
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
-from estimator.capacity.sets.creation_orders import spread_breaks, spread_sets
+from estimator.capacity.sets.creation_orders import packs, spread_sets
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.slices import asks_tpu
@@ -59,14 +59,14 @@ def place(
         tight=tight,
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
-    spread, breaks = None, 0
+    spread, is_packed = None, False
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
         spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
         if tight and fit.placement:
             told = min(answer.value, question.wanted or answer.value)
-            breaks = spread_breaks(room, question.components, fit.placement, told, lambda: side.spent)
+            is_packed = packs(room, question.components, fit.placement, told, lambda: side.spent)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None
@@ -76,7 +76,7 @@ def place(
         lacking = short.empty_bound
         answer = replace(answer, reasons=_first(answer.reasons, short.reasons))
     placement = _named(room, question, fit.placement)
-    return Placed(answer, spread, fit.level, placement, lacking, breaks)
+    return Placed(answer, spread, fit.level, placement, lacking, is_packed)
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -6,7 +6,7 @@ for pods that need them whole. Pods without devices go where the fewest devices 
 about where, never about how many: where it does not place all sets, the placement that proved them stands.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.packing import Packed, by_component
-from estimator.cluster.columns import BoolVector, IntVector
+from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, is_extended
 
@@ -34,9 +34,7 @@ def best_fit(room: Room, needed: Needed, sets: int, known: Placement, expired: E
     packings = (_packed(room, per_shape, order, sets, expired) for order in _orders(room, per_shape))
     found = [by_component(packed, needed, sets) for packed in packings if packed is not None]
     # Where equally many nodes are broken up, best fit is better for what is left of the others.
-    return min(
-        (*found, known), key=lambda placement: broken_up(room, per_shape, (row for _, row in placement))
-    )
+    return min((*found, known), key=lambda placement: _broken_up(room, per_shape, placement))
 
 
 def fullest_first(room: Room, shape: PodShape) -> IntVector:
@@ -104,20 +102,15 @@ def _scarcest(room: Room, shape: PodShape) -> str | None:
     return max(asked, key=lambda one: one[1] / max(1.0, float(room.free(one[0]).sum(dtype=np.float64))))[0]
 
 
-def broken_up(room: Room, shapes: Collection[PodShape], used: Iterable[int]) -> int:
-    """Of the rows that are used, on how many all devices of some kind are free.
+def _broken_up(room: Room, per_shape: Mapping[PodShape, int], placement: Placement) -> int:
+    """How many nodes the placement uses of which all devices of some kind are free.
 
     Of the kinds that it asks for; of any kind where it asks for none.
     """
-    rows = np.unique(np.fromiter(used, np.int64))
-    return int(np.count_nonzero(whole_rows(room, shapes)[rows]))
-
-
-def whole_rows(room: Room, shapes: Collection[PodShape]) -> BoolVector:
-    """Where all devices of some kind are free, of the kinds that the shapes ask for, or of any if of none."""
-    names = {device for shape in shapes if (device := _scarcest(room, shape)) is not None}
-    whole: BoolVector = np.zeros(len(room.nodes.rows), dtype=np.bool_)
+    names = {device for shape in per_shape if (device := _scarcest(room, shape)) is not None}
+    rows = np.unique([row for _, row in placement])
+    whole = np.zeros(len(rows), dtype=np.bool_)
     for name in names or _devices(room):
-        has = room.nodes.allocatable(name)
-        whole |= (has > 0) & (room.free(name) >= has)
-    return whole
+        has = room.nodes.allocatable(name)[rows]
+        whole |= (has > 0) & (room.free(name)[rows] >= has)
+    return int(np.count_nonzero(whole))

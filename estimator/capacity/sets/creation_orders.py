@@ -6,17 +6,19 @@ with equally good nodes taken in several ways, and the least counts. Pods that a
 every order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
-from estimator.capacity.sets.best_fit import broken_up, sizes, whole_rows
+from estimator.capacity.sets.best_fit import sizes
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
+from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
+from fairway.resources import is_extended
 
 # Pods, and shapes times nodes: some hundred milliseconds each.
 _MOST_PODS = 20_000
@@ -56,25 +58,39 @@ def spread_sets(
     return least
 
 
-def spread_breaks(
+def packs(
     room: Room, components: tuple[Component, ...], placement: Placement, sets: int, expired: Expired
-) -> int:
-    """How many nodes more so many sets break up that come in the order stated than the ``placement`` does.
+) -> bool:
+    """Whether the ``placement`` of so many sets leaves free devices more together than spreading them might.
 
-    Of a node that is broken up all devices of some kind were free. 0 where that is too much work, or not
-    known.
+    The more the squares of what is left on each node add up to, the more of it is together. False where that
+    is too much work, or not known.
     """
     needed = [component for component in components if component.replicas > 0]
-    shapes = tuple(dict.fromkeys(component.shape for component in needed))
     pods = sum(component.replicas for component in needed)
-    least = broken_up(room, shapes, (row for _, row in placement))
-    if pods * sets > _MOST_PODS or len(shapes) * room.nodes.node_count > _MOST_SCORES:
-        return 0
-    if pods * sets == least or not room.separable(shapes):
-        return 0
-    whole = whole_rows(room, shapes)
-    rows = PodByPod(room, shapes).rows(_in_turn(needed), sets, expired, whole)
-    return 0 if rows is None else max(0, broken_up(room, shapes, rows) - least)
+    devices = {one.shape: _devices(one.shape) for one in needed}
+    if not any(devices.values()) or pods * sets > _MOST_PODS:
+        return False
+    if len(devices) * room.nodes.node_count > _MOST_SCORES or not room.separable(devices):
+        return False
+    names = {name for shape in devices for name, _ in shape.requests if is_extended(name)}
+    free = np.sum([room.free(name) for name in names], axis=0)
+    spread = PodByPod(room, devices).taken(_in_turn(needed), sets, expired, devices, free)
+    if spread is None:
+        return False
+    packed: dict[int, int] = {}
+    for (index, row), count in placement.items():
+        packed[row] = packed.get(row, 0) + count * devices[components[index].shape]
+    return _together(free, packed) > _together(free, spread)
+
+
+def _devices(shape: PodShape) -> int:
+    return sum(amount for name, amount in shape.requests if is_extended(name))
+
+
+def _together(free: IntVector, taken: Mapping[int, int]) -> int:
+    """By how much the squares of what is free grow, below 0, if so much is taken by row."""
+    return sum(amount * (amount - 2 * int(free[row])) for row, amount in taken.items())
 
 
 def creation_orders(room: Room, needed: Sequence[Component]) -> Iterator[tuple[Order, Ties]]:

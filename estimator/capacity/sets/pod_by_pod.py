@@ -13,14 +13,14 @@ A heap for each shape holds every node by its score. A node that has changed is 
 shape's turn, so a pod costs the logarithm of the nodes. All nodes are scored once, whatever the orders asked.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room, demand
-from estimator.cluster.columns import BoolVector
+from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
 from fairway.resources import CPU, MEMORY
 
@@ -61,30 +61,34 @@ class PodByPod:
         }
 
     def sets(
-        self,
-        order: Sequence[PodShape],
-        limit_sets: int,
-        expired: Expired,
-        *,
-        ties: Ties = Ties.FIRST,
+        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, *, ties: Ties = Ties.FIRST
     ) -> int | None:
         """How many whole sets are placed, ``limit_sets`` at the most; None where the time is up.
 
         ``order``: the pods of one set in the order in which they come.
         """
-        found = self._placed(order, limit_sets, expired, ties)
-        return None if found is None else found[0]
+        return self._placed(order, limit_sets, expired, ties)
 
-    def rows(
-        self, order: Sequence[PodShape], limit_sets: int, expired: Expired, first: BoolVector
-    ) -> set[int] | None:
-        """On which nodes pods of so many sets come, up to the first that finds none; None out of time.
+    def taken(
+        self,
+        order: Sequence[PodShape],
+        sets: int,
+        expired: Expired,
+        devices: Mapping[PodShape, int],
+        free: IntVector,
+    ) -> Mapping[int, int] | None:
+        """By row, how many devices so many sets take; None where not all are placed, or the time is up.
 
-        Of equally good ones those marked in ``first`` are taken before the others.
+        ``devices``: of a pod, ``free``: by row. Of equally good nodes that with most devices free is taken.
         """
-        took = [0 if first[row] else 1 for row in self._rows]
-        found = self._placed(order, limit_sets, expired, Ties.EVENLY, took)
-        return None if found is None else {self._rows[position] for position in found[1]}
+        most = int(free.max(initial=0))
+        took = [most - int(free[row]) for row in self._rows]
+        before = list(took)
+        if self._placed(order, sets, expired, Ties.EVENLY, took, devices) != sets:
+            return None
+        return {
+            row: now - then for row, now, then in zip(self._rows, took, before, strict=True) if now > then
+        }
 
     def _placed(
         self,
@@ -93,16 +97,19 @@ class PodByPod:
         expired: Expired,
         ties: Ties,
         took: list[int] | None = None,
-    ) -> tuple[int, set[int]] | None:
-        """How many whole sets are placed, and on which positions; ``took``: what evenly begins with."""
-        used: set[int] = set()
+        weights: Mapping[PodShape, int] | None = None,
+    ) -> int | None:
+        """How many whole sets are placed; evenly, by what nodes ``took`` before, and 1 a pod if not said."""
         if expired():
             return None
         last = ties is Ties.LAST
-        if ties is Ties.EVENLY:
-            took = took or [0] * self._nodes.size
+        if ties is Ties.EVENLY and took is None:
+            took = [0] * self._nodes.size
         nodes = self._nodes.copy(backwards=last, took=took)
-        seekers = {shape: self._seeker(shape, nodes, backwards=last) for shape in dict.fromkeys(order)}
+        seekers = {
+            shape: self._seeker(shape, nodes, 1 if weights is None else weights[shape], backwards=last)
+            for shape in dict.fromkeys(order)
+        }
         pods = 0
         for sets in range(limit_sets):
             for shape in order:
@@ -111,13 +118,12 @@ class PodByPod:
                     return None
                 position = seekers[shape].place()
                 if position is None:
-                    return sets, used
-                used.add(position)
+                    return sets
                 for other in seekers.values():
                     other.changed.add(position)
-        return limit_sets, used
+        return limit_sets
 
-    def _seeker(self, shape: PodShape, nodes: "_Nodes", *, backwards: bool) -> "_Seeker":
+    def _seeker(self, shape: PodShape, nodes: "_Nodes", weight: int, *, backwards: bool) -> "_Seeker":
         left, keys, size = self._left[shape], self._keys[shape], nodes.size
         if backwards:
             left = left[::-1]
@@ -126,7 +132,7 @@ class PodByPod:
         took = nodes.took
         if took is not None:
             keys = [key if key < 0 else key + took[position] * size for position, key in enumerate(keys)]
-        return _Seeker(self._asks[shape], nodes, list(left), list(keys))
+        return _Seeker(self._asks[shape], nodes, list(left), list(keys), weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,7 @@ class _Nodes:
     """Nodes by their position in an order: what is free, what scores look at, and how even it is.
 
     ``seen_cpu``, ``seen_memory``: what is free in the eyes of scores, for which pods may count for more than
-    they ask. ``took``: how many pods each has got; None where that does not matter.
+    they ask. ``took``: of equally good ones that with the least is taken; None where that does not matter.
     """
 
     free: dict[str, list[int]]
@@ -199,7 +205,7 @@ class _Nodes:
         return int((1 - abs((used_cpu - used_memory) / 2)) * 100)
 
     def key(self, ask: _Ask, position: int) -> int:
-        """The smallest is chosen: by score, then by the pods that it has got, then by the order of nodes."""
+        """The smallest is chosen: by score, then by what it took, then by the order of nodes."""
         has_cpu, has_memory = self.has_cpu[position], self.has_memory[position]
         score = 0
         if has_cpu:
@@ -223,8 +229,6 @@ class _Nodes:
         self.seen_cpu[position] -= ask.counted_cpu
         self.seen_memory[position] -= ask.counted_memory
         self.balance[position] = self.balance_with(position, 0, 0)
-        if self.took is not None:
-            self.took[position] += 1
 
 
 class _Seeker:
@@ -234,9 +238,10 @@ class _Seeker:
     that take none.
     """
 
-    def __init__(self, ask: _Ask, nodes: _Nodes, left: list[int], keys: list[int]) -> None:
+    def __init__(self, ask: _Ask, nodes: _Nodes, left: list[int], keys: list[int], weight: int) -> None:
         self._ask = ask
         self._nodes = nodes
+        self._weight = weight
         self._takes = [(nodes.free[name], amount) for name, amount in ask.takes]
         self._left = left
         self._keys = keys
@@ -255,6 +260,8 @@ class _Seeker:
             position = heap[0] % size
             if heap[0] == keys[position]:
                 self._nodes.take(self._ask, position)
+                if self._nodes.took is not None:
+                    self._nodes.took[position] += self._weight
                 self._left[position] -= 1
                 return position
             heappop(heap)

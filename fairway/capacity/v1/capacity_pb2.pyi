@@ -78,7 +78,7 @@ class PlaceResponse(_message.Message):
     def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterPlacement, _Mapping]]] = ...) -> None: ...
 
 class ClusterPlacement(_message.Message):
-    __slots__ = ("cluster", "fits", "upper_bound", "proven", "spread_fits", "level", "reasons", "placement", "age_s", "empty_bound", "ranks_by_size", "spread_breaks")
+    __slots__ = ("cluster", "fits", "upper_bound", "proven", "spread_fits", "level", "reasons", "placement", "age_s", "empty_bound", "ranks_by_size", "packs")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     FITS_FIELD_NUMBER: _ClassVar[int]
     UPPER_BOUND_FIELD_NUMBER: _ClassVar[int]
@@ -90,7 +90,7 @@ class ClusterPlacement(_message.Message):
     AGE_S_FIELD_NUMBER: _ClassVar[int]
     EMPTY_BOUND_FIELD_NUMBER: _ClassVar[int]
     RANKS_BY_SIZE_FIELD_NUMBER: _ClassVar[int]
-    SPREAD_BREAKS_FIELD_NUMBER: _ClassVar[int]
+    PACKS_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     fits: int
     upper_bound: int
@@ -102,8 +102,8 @@ class ClusterPlacement(_message.Message):
     age_s: float
     empty_bound: int
     ranks_by_size: bool
-    spread_breaks: int
-    def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., spread_breaks: _Optional[int] = ...) -> None: ...
+    packs: bool
+    def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., packs: _Optional[bool] = ...) -> None: ...
 
 class Assignment(_message.Message):
     __slots__ = ("pod_set", "node", "pods")
