@@ -15,6 +15,7 @@ from benchmarks.cluster import node_name
 
 _PODS = "/api/v1/namespaces/team-1/pods"
 _KEPT = 25
+_OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "events", "uid": "1", "controller": True}
 
 
 def make(url: str, nodes: int, rate: float) -> None:
@@ -39,7 +40,7 @@ def _pod(number: int, nodes: int) -> object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"event-{number}"},
+        "metadata": {"name": f"event-{number}", "ownerReferences": [_OWNER]},
         "spec": {
             "nodeName": node_name(number * 7 % nodes),
             "containers": [{"name": "main", "resources": resources}],

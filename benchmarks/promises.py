@@ -1,8 +1,8 @@
 """What do promises cost a question of Karmada's? MaxAvailableReplicas with 0 and with 200 of them.
 
 50 events of pods a second make what is held worked out anew all the time. Rounds without and with promises
-take turns on one estimator, so that whatever else the machine does weighs on both; the ratio is of the medians
-of their p50. Promised are pods of eight kinds, and then of 200.
+take turns on one estimator, so that whatever else the machine does weighs on both; the ratio is of the
+medians of their p50. Promised are pods of eight kinds, and then of 200.
 """
 
 import asyncio

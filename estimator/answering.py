@@ -353,7 +353,7 @@ class _Work:
         promised: tuple[Reason, ...] = ()
         if self.held is not None:
             promised = self.held.reasons
-            on_their_way = beyond(on_their_way, self.held.lacking)
+            on_their_way = beyond(on_their_way, self.held.lacking) if on_their_way else ()
         # A quota counts pods from their creation, so this may charge one that is not bound yet twice for the
         # moment until it is: too little is promised then, never too much.
         quotas = None

@@ -3,12 +3,12 @@
 Their pods are held on the nodes that the promise names, as far as there is room on them, else first fit, and
 as many as there is room for, since they will come either way.
 
-What was worked out holds until the promises change, or the pods of what is promised do. When other pods come
-and go, all that is held stays where it is, as long as there is room for it there.
+When the promises change, or the nodes do, all is placed anew. When pods come and go, what is held stays where
+it is as long as there is room for it there, but for the kinds of which more or fewer pods have nodes now.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.local import Localizer
 from estimator.capacity.promised_pods import Group, Kinds, Lacking
-from estimator.capacity.promises import NOTHING, Promised, key_of
+from estimator.capacity.promises import Promised, key_of
 from estimator.capacity.request import AssumedWorkload, WorkloadReference
-from estimator.capacity.room import Room
+from estimator.capacity.room import Room, demand
 from estimator.cluster.columns import IntVector
 from estimator.cluster.mirror import ClusterMirror
 from estimator.fit.eligibility import EligibilityCache
@@ -66,18 +66,15 @@ class Holding:
     def __init__(self, mirror: ClusterMirror, eligible: EligibilityCache, localizer: Localizer) -> None:
         self._mirror = mirror
         self._eligible = eligible
-        self._localizer = localizer
         self._kinds = Kinds(localizer)
-        self._promised = NOTHING
-        self._version: tuple[int, ...] = ()
-        self._bound: tuple[int, ...] = ()
-        self._everything: Held | None = None
-        self._amounts: dict[str, IntVector] | None = None
+        self._known: _Known | None = None
 
     def held(self, promised: Promised, asking: WorkloadReference | None) -> Held | None:
         """What is held for others than the workload that is ``asking``; None for nothing."""
+        if not promised.promises:
+            return None
+        everything = self._everything(promised)
         key = None if asking is None else key_of(asking)
-        everything = self._held(promised)
         if key not in promised.keys:
             return everything if everything.groups else None
         others = tuple(one for one in everything.lacking if one.promise.key != key)
@@ -85,67 +82,102 @@ class Holding:
             return everything if others else None
         return self._of(others) if others else None
 
-    def _held(self, promised: Promised) -> Held:
-        """All that is held now, from what was worked out before where that still holds."""
-        columns = self._mirror.columns
-        version = (
-            columns.version,
-            self._mirror.controllers.version,
-            self._mirror.admission.version,
-            sum(table.version for table in columns.devices),
-        )
-        if promised is self._promised and version == self._version and self._everything is not None:
-            return self._everything
-        is_prepared = self._kinds.prepare(
-            promised, (columns.eligibility_version, self._mirror.admission.version)
-        )
-        bound = self._holding_pods(promised)
-        is_same = is_prepared and bound == self._bound
-        before = self._everything if is_same else None
-        self._promised, self._version, self._bound = promised, version, bound
-        self._everything = self._worked_out(promised, bound, before)
-        return self._everything
+    def _everything(self, promised: Promised) -> Held:
+        """All that is held now, from what was worked out before as far as that still holds."""
+        mirror = self._mirror
+        columns = mirror.columns
+        rooms = columns.version, sum(table.version for table in columns.devices)
+        pods, dra = mirror.controllers.version, columns.dra
+        nodes = columns.eligibility_version, mirror.admission.version, dra.version, int(dra.is_used)
+        known = self._known
+        if known is not None and known.promised is promised and known.nodes == nodes:
+            if known.rooms == rooms and known.pods == pods:
+                return known.held
+            held = known.held if known.pods == pods else self._counted(known.held, promised)
+            self._known = _Known(promised, nodes, rooms, pods, *self._laid(held, known.layout))
+        else:
+            self._kinds.prepare(promised, nodes)
+            held = self._counted(None, promised)
+            self._known = _Known(promised, nodes, rooms, pods, *self._laid(held, None))
+        return self._known.held
 
-    def _holding_pods(self, promised: Promised) -> tuple[int, ...]:
+    def _counted(self, before: Held | None, promised: Promised) -> Held:
+        """What lacks nodes now; ``before`` if that is the same."""
         pods_of = self._mirror.controllers.pods_of
-        counts = (
-            pods_of(one.namespace, one.name, one.kind, one.group or "")
-            for one in (promise.workload for promise in promised.promises)
-        )
-        return tuple(0 if count is None else count.holding for count in counts)
+        lacking = []
+        for promise in promised.promises:
+            of = promise.workload
+            count = pods_of(of.namespace, of.name, of.kind, of.group or "")
+            left = promise.pods if count is None else promise.pods - count.holding
+            if left > 0:
+                lacking.append(Lacking(promise, left))
+        found = tuple(lacking)
+        return before if before is not None and before.lacking == found else self._of(found)
 
     def _of(self, lacking: tuple[Lacking, ...]) -> Held:
         reason = held_for_promised(sum(one.pods for one in lacking), len(lacking))
         return Held(self._kinds.groups(lacking), lacking, (reason,) if lacking else ())
 
-    def _worked_out(self, promised: Promised, bound: tuple[int, ...], before: Held | None) -> Held:
+    def _laid(self, held: Held, before: "_Layout | None") -> "tuple[Held, _Layout | None]":
+        """What is held with its room: as it was ``before`` where that is still possible, else all anew.
+
+        What is held of devices that pods share or claim has no layout that would be of use later.
+        """
         columns = self._mirror.columns
-        if before is not None and self._amounts is not None:
-            room = Room(columns, self._eligible)
-            if room.take_amounts(self._amounts):
-                return replace(before, room=room)
-        if before is None:
-            lacking = tuple(
-                Lacking(promise, promise.pods - count)
-                for promise, count in zip(promised.promises, bound, strict=True)
-                if promise.pods > count
-            )
-            before = self._of(lacking)
-        self._amounts = None
-        if not before.groups or any(draws(columns.dra, group.shape) for group in before.groups):
+        if not held.groups or any(draws(columns.dra, group.shape) for group in held.groups):
             # Whether claims can be had takes long to find out: that is up to whoever answers.
-            return replace(before, room=None)
+            return replace(held, room=None), None
         room = Room(columns, self._eligible)
+        layout = _Layout() if before is None else before.without_what_changed(held.groups)
+        if not room.take_amounts(layout.amounts):
+            layout = _Layout()
         order = columns.first_fit_order()
-        for group in before.groups:
-            _hold(room, group, order)
-        if not room.has_devices:
-            self._amounts = room.taken
-        return replace(before, room=room)
+        for group in held.groups:
+            if id(group.shape) not in layout.places:
+                layout.put(group, _hold(room, group, order))
+        return replace(held, room=room), None if room.has_devices else layout
 
 
-def _hold(room: Room, group: Group, order: IntVector) -> None:
-    """Take the room of the group's pods, of as many as there is room for."""
+@dataclass(slots=True)
+class _Layout:
+    """Where groups are held, by their shapes, and how much of each resource that is by row."""
+
+    places: dict[int, tuple[Group, IntVector]] = field(default_factory=dict)
+    amounts: dict[str, IntVector] = field(default_factory=dict)
+
+    def put(self, group: Group, placed: IntVector) -> None:
+        """The group is held there."""
+        self.places[id(group.shape)] = group, placed
+        for resource, amount in demand(group.shape):
+            taken = placed * amount
+            self.amounts[resource] = self.amounts[resource] + taken if resource in self.amounts else taken
+
+    def without_what_changed(self, groups: Iterable[Group]) -> "_Layout":
+        """As much of it as is about groups that are as they were; a copy."""
+        now = {id(group.shape): group for group in groups}
+        layout = _Layout(dict(self.places), dict(self.amounts))
+        for key, (group, placed) in self.places.items():
+            if now.get(key) != group:
+                del layout.places[key]
+                for resource, amount in demand(group.shape):
+                    layout.amounts[resource] = layout.amounts[resource] - placed * amount
+        return layout
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is held, and of which state: versions of ``nodes``, of the ``rooms`` on them, and of ``pods``."""
+
+    promised: Promised
+    nodes: tuple[int, ...]
+    rooms: tuple[int, ...]
+    pods: int
+    held: Held
+    layout: _Layout | None
+
+
+def _hold(room: Room, group: Group, order: IntVector) -> IntVector:
+    """Take the room of the group's pods, of as many as there is room for; how many that are by row."""
     fits = room.fits(group.shape)
     placed = np.zeros_like(fits)
     left = group.count
@@ -161,3 +193,4 @@ def _hold(room: Room, group: Group, order: IntVector) -> None:
         before = np.cumsum(in_order) - in_order
         placed[order] += np.clip(left - before, 0, in_order)
     room.take(group.shape, placed)
+    return placed

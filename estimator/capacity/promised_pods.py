@@ -48,16 +48,13 @@ class Kinds:
 
     def __init__(self, localizer: Localizer) -> None:
         self._localizer = localizer
-        self._promised: Promised | None = None
         self._version: tuple[int, ...] = ()
         # By the promise, which is kept as long as it is known here: the kind of each component, and where.
         self._parts: dict[int, tuple[Promise, tuple[tuple[PodShape, Where], ...]]] = {}
         self._shapes: dict[PodShape, PodShape] = {}
 
-    def prepare(self, promised: Promised, version: tuple[int, ...]) -> bool:
-        """Know what is promised; whether it was known already, in the same cluster."""
-        if promised is self._promised and version == self._version:
-            return True
+    def prepare(self, promised: Promised, version: tuple[int, ...]) -> None:
+        """Know what is promised, in a cluster whose API server and nodes are as of this version."""
         if version != self._version:
             self._parts, self._shapes = {}, {}
         known = self._parts
@@ -67,8 +64,7 @@ class Kinds:
         }
         if len(self._shapes) > 2 * sum(len(parts) for _, parts in self._parts.values()):
             self._shapes = {shape: shape for _, parts in self._parts.values() for shape, _ in parts}
-        self._promised, self._version = promised, version
-        return False
+        self._version = version
 
     def groups(self, lacking: Iterable[Lacking]) -> tuple[Group, ...]:
         """Pods of one kind together: first those of which it is known where, then the largest."""

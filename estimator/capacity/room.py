@@ -259,11 +259,6 @@ class Room:
         """Whether devices that pods share have been looked at."""
         return bool(self._devices)
 
-    @property
-    def taken(self) -> dict[str, IntVector]:
-        """By resource, how much has been taken of each row."""
-        return {resource: self._untouched(resource) - left for resource, left in self._taken.items()}
-
     def take_amounts(self, amounts: Mapping[str, IntVector]) -> bool:
         """Take so much of each row of a room that is untouched; False, and nothing, where there is less."""
         left = {resource: self._untouched(resource) - taken for resource, taken in amounts.items()}
