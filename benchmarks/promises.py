@@ -21,7 +21,7 @@ from benchmarks.sides import Setting, await_right_answer
 from fairway.capacity.v1 import capacity_pb2 as pb
 
 _SIZES = (100, 1000)
-_EVENTS_PER_S, _PROMISED, _ROUNDS = 50, 200, 5
+_EVENTS_PER_S, _PROMISED, _ROUNDS = 50, 200, 15
 _RATIO = Target(1.1)
 _METHOD = "/fairway.capacity.v1.Capacity/Promise"
 

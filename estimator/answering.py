@@ -159,7 +159,7 @@ class Answering:
         point: ExtensionPoint = "estimate_replicas"
         asked = (Component("", 1, question.shape),) if gang is None else gang.components
 
-        def work() -> _Work:
+        def work(held: Held | None) -> _Work:
             here = member.local(asked)
             if gang is None or len(here.components) != 1:
                 counted: tuple[Component, ...] = (Component("", 1, question.shape),)
@@ -169,13 +169,13 @@ class Answering:
             if gang is not None:
                 bound = _bound_pods(member, question.workload)
                 fit = partial(_fit_gang, question, replace(gang, components=here.components), bound)
-            return self._work(member, question, counted, fit, here, gang, unknown)
+            return self._work(member, question, counted, fit, here, gang, unknown, held)
 
         is_alone = _is_alone(member, gang, asked)
         held = self._held(member, question)
         is_held = held is None or held.room is not None
         if is_alone and is_held and not question.assumed and not _is_apart(gang, asked):
-            known = work()
+            known = work(held)
             done = next(known.solve(member.room(known.around), member.topology(), _AT_ONCE))
             return self._told(done, point)
         return await self._solve(member, question, work, point, len(asked), deadline_s, may_be_now=is_alone)
@@ -188,7 +188,7 @@ class Answering:
         unknown: tuple[str, ...],
         deadline_s: float,
     ) -> Answer:
-        def work() -> _Work:
+        def work(held: Held | None) -> _Work:
             here = member.local(question.components if gang is None else gang.components)
             if gang is None:
                 counted, known = here.components, None
@@ -196,7 +196,7 @@ class Answering:
                 known = replace(gang, components=here.components)
                 counted = of_template(question.components, known)
             return self._work(
-                member, question, counted, partial(_fit_sets, counted, known), here, gang, unknown
+                member, question, counted, partial(_fit_sets, counted, known), here, gang, unknown, held
             )
 
         may_be_now = gang is None and not _draws(member, question.components)
@@ -219,6 +219,7 @@ class Answering:
         here: Local,
         gang: WorkloadGang | None,
         unknown: tuple[str, ...],
+        held: Held | None,
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
@@ -232,7 +233,7 @@ class Answering:
             tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else None,
             components,
             question.namespace,
-            self._held(member, question),
+            held,
             self._clock,
         )
 
@@ -245,7 +246,7 @@ class Answering:
         self,
         member: MemberCluster,
         question: ReplicasQuestion | SetsQuestion,
-        work: "Callable[[], _Work]",
+        work: "Callable[[Held | None], _Work]",
         point: ExtensionPoint,
         shapes: int,
         deadline_s: float,
@@ -254,11 +255,11 @@ class Answering:
     ) -> Answer:
         # What the cluster makes of a gang is worked out in the same moment as the copy of its nodes.
         def now(terms: Terms) -> Iterator[_Done]:
-            known = work()
+            known = work(self._held(member, question))
             return known.solve(member.room(known.around), member.topology(), terms)
 
         def later() -> Solver[_Done]:
-            known = work()
+            known = work(self._held(member, question))
             return partial(known.solve, member.snapshot(known.around), member.topology_of_snapshot())
 
         held = self._held(member, question)

@@ -87,39 +87,47 @@ class Holding:
         mirror = self._mirror
         columns = mirror.columns
         rooms = columns.version, sum(table.version for table in columns.devices)
-        pods, dra = mirror.controllers.version, columns.dra
+        pods, dra = mirror.controllers.watched_version, columns.dra
         nodes = columns.eligibility_version, mirror.admission.version, dra.version, int(dra.is_used)
         known = self._known
         if known is not None and known.promised is promised and known.nodes == nodes:
             if known.rooms == rooms and known.pods == pods:
                 return known.held
-            held = known.held if known.pods == pods else self._counted(known.held, promised)
-            self._known = _Known(promised, nodes, rooms, pods, *self._laid(held, known.layout))
+            counts = known.counts if known.pods == pods else self._lacking(promised)
+            held, layout = known.held, known.layout
+            if counts != known.counts:
+                held = self._of(_with_some(promised, counts))
+                layout = None if layout is None else layout.without_what_changed(held.groups)
         else:
+            if known is None or known.promised is not promised:
+                mirror.controllers.watch(
+                    (one.workload.namespace, one.workload.name, one.workload.kind)
+                    for one in promised.promises
+                )
+                pods = mirror.controllers.watched_version
             self._kinds.prepare(promised, nodes)
-            held = self._counted(None, promised)
-            self._known = _Known(promised, nodes, rooms, pods, *self._laid(held, None))
-        return self._known.held
+            counts = self._lacking(promised)
+            held, layout = self._of(_with_some(promised, counts)), None
+        held, layout = self._laid(held, layout)
+        self._known = _Known(promised, nodes, rooms, pods, counts, held, layout)
+        return held
 
-    def _counted(self, before: Held | None, promised: Promised) -> Held:
-        """What lacks nodes now; ``before`` if that is the same."""
+    def _lacking(self, promised: Promised) -> list[int]:
+        """Of each promise, how many of its pods hold no room yet."""
         pods_of = self._mirror.controllers.pods_of
-        lacking = []
+        counts = []
         for promise in promised.promises:
             of = promise.workload
             count = pods_of(of.namespace, of.name, of.kind, of.group or "")
-            left = promise.pods if count is None else promise.pods - count.holding
-            if left > 0:
-                lacking.append(Lacking(promise, left))
-        found = tuple(lacking)
-        return before if before is not None and before.lacking == found else self._of(found)
+            counts.append(promise.pods if count is None else max(0, promise.pods - count.holding))
+        return counts
 
     def _of(self, lacking: tuple[Lacking, ...]) -> Held:
         reason = held_for_promised(sum(one.pods for one in lacking), len(lacking))
         return Held(self._kinds.groups(lacking), lacking, (reason,) if lacking else ())
 
-    def _laid(self, held: Held, before: "_Layout | None") -> "tuple[Held, _Layout | None]":
-        """What is held with its room: as it was ``before`` where that is still possible, else all anew.
+    def _laid(self, held: Held, layout: "_Layout | None") -> "tuple[Held, _Layout | None]":
+        """What is held with its room: the ``layout`` stays where that is still possible, else all goes anew.
 
         What is held of devices that pods share or claim has no layout that would be of use later.
         """
@@ -128,7 +136,8 @@ class Holding:
             # Whether claims can be had takes long to find out: that is up to whoever answers.
             return replace(held, room=None), None
         room = Room(columns, self._eligible)
-        layout = _Layout() if before is None else before.without_what_changed(held.groups)
+        if layout is None:
+            layout = _Layout()
         if not room.take_amounts(layout.amounts):
             layout = _Layout()
         order = columns.first_fit_order()
@@ -172,8 +181,16 @@ class _Known:
     nodes: tuple[int, ...]
     rooms: tuple[int, ...]
     pods: int
+    counts: list[int]
     held: Held
     layout: _Layout | None
+
+
+def _with_some(promised: Promised, counts: Iterable[int]) -> tuple[Lacking, ...]:
+    """Those of which pods are lacking."""
+    return tuple(
+        Lacking(promise, count) for promise, count in zip(promised.promises, counts, strict=True) if count
+    )
 
 
 def _hold(room: Room, group: Group, order: IntVector) -> IntVector:

@@ -4,7 +4,7 @@ Pods of a Deployment belong to its ReplicaSets, so those are mirrored too, reduc
 pod template: the Deployment's current ReplicaSet is the oldest with its template.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -17,6 +17,9 @@ from fairway.workloads.members import CONTROLLING, LABELS
 
 ControllerKey = tuple[str, str, str, str]
 """Namespace, name, kind and API group of a controller."""
+
+WatchedWorkload = tuple[str, str, str]
+"""Namespace, name and kind."""
 
 _HASH_LABEL = "pod-template-hash"
 
@@ -49,14 +52,23 @@ class Controllers:
     def __init__(self, report: Report) -> None:
         self._by_name: dict[tuple[str, str], dict[tuple[str, str], _Pods]] = {}
         self._by_label: dict[MemberKey, PodCounts] = {}
+        self._watched: frozenset[tuple[str, str]] = frozenset()
+        self._watches_replica_sets = False
         self._version = 0
         self.deployments = DeploymentMirror(report)
         self.replica_sets = ReplicaSetMirror(report)
 
+    def watch(self, workloads: Iterable[WatchedWorkload]) -> None:
+        """From now on `watched_version` tells of changes to the pods of these, and may tell of others."""
+        watched = tuple(workloads)
+        self._watched = frozenset((namespace, name) for namespace, name, _ in watched)
+        self._watches_replica_sets = any(kind == "Deployment" for _, _, kind in watched)
+        self._version += 1
+
     @property
-    def version(self) -> int:
-        """Changes with every count of pods."""
-        return self._version + self.replica_sets.version
+    def watched_version(self) -> int:
+        """Changes whenever the number of pods of a workload does that is watched."""
+        return self._version + (self.replica_sets.version if self._watches_replica_sets else 0)
 
     def count(
         self, key: ControllerKey | None, member: MemberKey | None, *, holds: bool, is_bound: bool, sign: int
@@ -64,7 +76,7 @@ class Controllers:
         """A pod of the controller, and of the workload that its label names, is there (``sign`` 1), or is so
         no more (-1). ``holds``: room on a node; ``is_bound``: to it, not only nominated.
         """
-        if key is not None or member is not None:
+        if self._watched and (self._is_watched(key) or (member is not None and member[:2] in self._watched)):
             self._version += 1
         if key is not None:
             _count(self._pods(key).counts, sign, holds=holds, is_bound=is_bound)
@@ -74,6 +86,11 @@ class Controllers:
             _count(counts, sign, holds=holds, is_bound=is_bound)
             if not (counts.bound or counts.waiting):
                 del self._by_label[member]
+
+    def _is_watched(self, key: ControllerKey | None) -> bool:
+        if key is None:
+            return False
+        return key[:2] in self._watched or (self._watches_replica_sets and key[2] == "ReplicaSet")
 
     def pods_of(self, namespace: str, name: str, kind: str, group: str) -> PodCounts | None:
         """The pods of a workload, bound and not; None where pods of that kind are not known by it."""
