@@ -155,7 +155,9 @@ class _Layout:
     amounts: dict[str, IntVector] = field(default_factory=dict)
 
     def put(self, group: Group, placed: IntVector) -> None:
-        """The group is held there."""
+        """The group is held there. One that lacks room is not noted: there may be more for it next time."""
+        if int(placed.sum()) < group.count:
+            return
         self.places[id(group.shape)] = group, placed
         for resource, amount in demand(group.shape):
             taken = placed * amount
