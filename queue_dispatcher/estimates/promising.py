@@ -1,7 +1,11 @@
-"""Tells the estimators each second what is on its way, so that they keep its room for it."""
+"""Tells the estimators each second what is on its way, and sooner what is new, so that they keep room for it.
+
+Until an estimator knows of a release, others may be told that its room is free.
+"""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from fairway.kube.errors import KubeError
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 EVERY_S: Final = 1.0
+SOON_S: Final = 0.25
+"""What is released is told after so long at the latest."""
 MOST_ADOPTED: Final = 100
 """Workloads of a leader before whose templates are read at once."""
 
@@ -54,6 +60,8 @@ class Promising:
         self._tell = tell
         self._sleep = sleep
         self._told: frozenset[str] = frozenset()
+        # Workloads of leaders before of which nothing can be asked, and so nothing promised.
+        self._left_out: set[str] = set()
         self._counted: frozenset[tuple[str, str]] = frozenset()
 
     def is_counted(self, cluster: str, uid: str) -> bool:
@@ -63,9 +71,14 @@ class Promising:
     async def run(self) -> None:
         """Promise until cancelled, as one who leads from now on."""
         since_ms, self._told = self._now_ms(), frozenset()
+        self._left_out.clear()
+        waited_s, released = 0.0, self._estimates.releases
         while True:
-            await self._sleep(EVERY_S)
-            await self.promise(since_ms)
+            await self._sleep(SOON_S)
+            waited_s += SOON_S
+            if waited_s >= EVERY_S or released != self._estimates.releases:
+                waited_s, released = 0.0, self._estimates.releases
+                await self.promise(since_ms)
 
     async def promise(self, since_ms: int) -> None:
         """Promise once what is on its way; nothing is sent while nothing is, nor was before."""
@@ -86,7 +99,8 @@ class Promising:
         self._counted = frozenset(counted)
 
     async def _adopt(self) -> None:
-        for uid in unknown(self._estimates, self._cache)[:MOST_ADOPTED]:
+        uids = (uid for uid in unknown(self._estimates, self._cache) if uid not in self._left_out)
+        for uid in tuple(islice(uids, MOST_ADOPTED)):
             binding = self._cache.entries[uid].binding
             try:
                 source = await self._source.template(binding)
@@ -95,7 +109,9 @@ class Promising:
                 return
             clusters = frozenset(share.cluster for share in binding.placed)
             question = question_of(binding, clusters, len(clusters), source)
-            if question is not None:
+            if question is None:
+                self._left_out.add(uid)
+            else:
                 self._estimates.adopt(
                     uid, binding.workload.name, question, binding.placed, self._elapsed_ms()
                 )
