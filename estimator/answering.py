@@ -18,7 +18,10 @@ from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.doubt import OnDoubt, doubtful
 from estimator.capacity.gangs.gang_replicas import Topology, gang_replicas, gang_sets, of_template
 from estimator.capacity.gangs.workload_gang import WorkloadGang
+from estimator.capacity.holding import Held
 from estimator.capacity.local import Local, left_out
+from estimator.capacity.promised_pods import beyond
+from estimator.capacity.promises import Promises
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import (
@@ -71,7 +74,8 @@ class Answering:
     """Answers questions about the member clusters of this process.
 
     ``clock`` is monotonic and ``wall_clock`` counts from the epoch, both in seconds. ``templates`` finds what
-    the workload's template says beyond the request; None where nobody reads templates.
+    the workload's template says beyond the request; None where nobody reads templates. ``promises``: what
+    others are promised is left out of the answers; None where nobody promises anything.
     """
 
     def __init__(
@@ -84,8 +88,10 @@ class Answering:
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         templates: Lookup | None = None,
+        promises: Promises | None = None,
     ) -> None:
         self._templates = templates
+        self._promises = promises
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
         self._policy = policy
         self._metrics = metrics
@@ -153,7 +159,7 @@ class Answering:
         point: ExtensionPoint = "estimate_replicas"
         asked = (Component("", 1, question.shape),) if gang is None else gang.components
 
-        def work() -> _Work:
+        def work(held: Held | None) -> _Work:
             here = member.local(asked)
             if gang is None or len(here.components) != 1:
                 counted: tuple[Component, ...] = (Component("", 1, question.shape),)
@@ -163,11 +169,13 @@ class Answering:
             if gang is not None:
                 bound = _bound_pods(member, question.workload)
                 fit = partial(_fit_gang, question, replace(gang, components=here.components), bound)
-            return self._work(member, question, counted, fit, here, gang, unknown)
+            return self._work(member, question, counted, fit, here, gang, unknown, held)
 
         is_alone = _is_alone(member, gang, asked)
-        if is_alone and not question.assumed and not _is_apart(gang, asked):
-            known = work()
+        held = self._held(member, question)
+        is_held = held is None or held.room is not None
+        if is_alone and is_held and not question.assumed and not _is_apart(gang, asked):
+            known = work(held)
             done = next(known.solve(member.room(known.around), member.topology(), _AT_ONCE))
             return self._told(done, point)
         return await self._solve(member, question, work, point, len(asked), deadline_s, may_be_now=is_alone)
@@ -180,7 +188,7 @@ class Answering:
         unknown: tuple[str, ...],
         deadline_s: float,
     ) -> Answer:
-        def work() -> _Work:
+        def work(held: Held | None) -> _Work:
             here = member.local(question.components if gang is None else gang.components)
             if gang is None:
                 counted, known = here.components, None
@@ -188,7 +196,7 @@ class Answering:
                 known = replace(gang, components=here.components)
                 counted = of_template(question.components, known)
             return self._work(
-                member, question, counted, partial(_fit_sets, counted, known), here, gang, unknown
+                member, question, counted, partial(_fit_sets, counted, known), here, gang, unknown, held
             )
 
         may_be_now = gang is None and not _draws(member, question.components)
@@ -211,6 +219,7 @@ class Answering:
         here: Local,
         gang: WorkloadGang | None,
         unknown: tuple[str, ...],
+        held: Held | None,
     ) -> "_Work":
         heeds_quotas = self._heeds_quotas(question)
         assumed = question.assumed if self._policy.gates.scheduling_overcommit_protection else ()
@@ -224,14 +233,20 @@ class Answering:
             tuple(member.mirror.quotas.of(question.namespace)) if heeds_quotas else None,
             components,
             question.namespace,
+            held,
             self._clock,
         )
+
+    def _held(self, member: MemberCluster, question: ReplicasQuestion | SetsQuestion) -> Held | None:
+        if self._promises is None:
+            return None
+        return member.held(self._promises.of(member.name, self._clock()), question.workload)
 
     async def _solve(
         self,
         member: MemberCluster,
         question: ReplicasQuestion | SetsQuestion,
-        work: "Callable[[], _Work]",
+        work: "Callable[[Held | None], _Work]",
         point: ExtensionPoint,
         shapes: int,
         deadline_s: float,
@@ -240,14 +255,16 @@ class Answering:
     ) -> Answer:
         # What the cluster makes of a gang is worked out in the same moment as the copy of its nodes.
         def now(terms: Terms) -> Iterator[_Done]:
-            known = work()
+            known = work(self._held(member, question))
             return known.solve(member.room(known.around), member.topology(), terms)
 
         def later() -> Solver[_Done]:
-            known = work()
+            known = work(self._held(member, question))
             return partial(known.solve, member.snapshot(known.around), member.topology_of_snapshot())
 
+        held = self._held(member, question)
         laid = sum(len(workload.components) for workload in question.assumed)
+        laid += len(held.groups) if held is not None and held.room is None else 0
         size = member.mirror.columns.node_count * (shapes + laid)
         problem = Problem(member.name, point, size, now if may_be_now else None, later, _better, _is_final)
         done = await self._anytime.best(problem, deadline_s)
@@ -315,6 +332,7 @@ class _Work:
     """An answer to be worked out from a room, on whatever thread. ``quotas`` None: they are not asked.
 
     ``around``: what running pods leave to the shapes in question; ``left_out``: what the answer leaves out.
+    ``held``: what others are promised; the room is as it was when that was found.
     """
 
     fit: _Fit
@@ -326,19 +344,27 @@ class _Work:
     quotas: tuple[Quota, ...] | None
     components: tuple[Component, ...]
     namespace: str
+    held: Held | None
     clock: Callable[[], float]
 
     def solve(self, room: Room, topology: Topology, terms: Terms) -> Iterator[_Done]:
         """Better and better answers; what has been placed elsewhere is taken from the room first."""
         started_s = self.clock()
         on_their_way = outstanding(self.assumed, self.now_bound, self.asking)
+        promised: tuple[Reason, ...] = ()
+        if self.held is not None:
+            promised = self.held.reasons
+            on_their_way = beyond(on_their_way, self.held.lacking) if on_their_way else ()
         # A quota counts pods from their creation, so this may charge one that is not bound yet twice for the
         # moment until it is: too little is promised then, never too much.
         quotas = None
         if self.quotas is not None:
-            quotas = quota_sets(self.quotas, self.components, self.namespace, on_their_way)
+            charged = on_their_way if self.held is None else (*on_their_way, *self.held.workloads)
+            quotas = quota_sets(self.quotas, self.components, self.namespace, charged)
         allowed_s = self.clock()
-        held = hold(room, on_their_way, terms.expired)
+        if self.held is not None:
+            self.held.take_from(room, terms.expired)
+        held = (*promised, *hold(room, on_their_way, terms.expired))
         for number, nodes in enumerate(self.fit(room, topology, terms)):
             is_late = not (nodes.value or nodes.proven or _is_zero(quotas)) and terms.expired()
             told = replace(nodes, reasons=(*nodes.reasons, *held)) if held else nodes

@@ -33,13 +33,14 @@ from estimator.capacity.gangs.placements import (
 )
 from estimator.capacity.gangs.placing import place
 from estimator.capacity.local import Local, left_out
+from estimator.capacity.promises import Promises
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets import integer_program
 from estimator.capacity.summary import Summary
 from estimator.capacity.survey.stock import overdrawn
 from estimator.capacity.survey.survey import survey
-from estimator.capacity_requests import CapacityQuestion, ClusterWorkloads
+from estimator.capacity_requests import CapacityQuestion, ClusterWorkloads, WorkloadName
 from estimator.cluster.quotas import Quota
 from estimator.cluster.users import Users
 from estimator.fair_queue import FairQueue
@@ -54,6 +55,7 @@ from estimator.member import (
     out_of_date,
     unknown_cluster,
 )
+from estimator.promise_requests import PromiseQuestion
 from estimator.reasons import Reason, in_doubt
 from estimator.shared_usage import SharedUsage
 from estimator.usage_wire import encode_pages
@@ -79,6 +81,8 @@ class CapacityAnswering:
 
     ``wall_clock``: seconds since the epoch.
 
+    ``promises`` is where to note what is promised, None where nobody heeds it.
+
     ``with_claims`` adds what pods claim of devices to their components; None where nobody knows.
     Two threads of ``executor`` are used at most, but for what nobody waits for any more, which ends soon.
     """
@@ -94,7 +98,9 @@ class CapacityAnswering:
         clock: Callable[[], float],
         with_claims: WithClaims | None = None,
         wall_clock: Callable[[], float] = time.time,
+        promises: Promises | None = None,
     ) -> None:
+        self._promises = Promises() if promises is None else promises
         self._with_claims = with_claims
         self._heeds_quotas = heeds_quotas
         self._members: Mapping[str, MemberCluster] = {member.name: member for member in members}
@@ -160,8 +166,36 @@ class CapacityAnswering:
 
     async def bound(self, asked: tuple[ClusterWorkloads, ...], within_s: float) -> list[ClusterBound]:
         """How many pods of each workload have nodes, cluster by cluster, in the order asked."""
-        workloads = {of.cluster: of.workloads for of in asked}
+        return await self._bound({of.cluster: of.workloads for of in asked}, within_s)
 
+    async def promise(self, question: PromiseQuestion, within_s: float) -> list[ClusterBound]:
+        """Note what is promised, and count its pods, cluster by cluster, in the order told.
+
+        Raises Outranked. What is promised in clusters that this process does not serve is not noted.
+        """
+        lists = {name: promises for name, promises in question.lists.items() if name in self._members}
+        if self._with_claims is not None:
+            of = self._with_claims
+            lists = {
+                name: tuple(replace(one, components=of(one.components)) for one in promises)
+                for name, promises in lists.items()
+            }
+        self._promises.put(question.holder, question.ttl_s, lists, self._clock())
+        for name, promises in lists.items():
+            # What the cluster makes of such pods is read from now on; nobody waits for it here.
+            self._members[name].prepare(component for one in promises for component in one.components)
+        workloads = {
+            name: tuple(
+                WorkloadName(named.namespace, named.name, named.kind, named.group or "")
+                for named in (one.workload for one in promises)
+            )
+            for name, promises in question.lists.items()
+        }
+        return await self._bound(workloads, within_s)
+
+    async def _bound(
+        self, workloads: Mapping[str, tuple[WorkloadName, ...]], within_s: float
+    ) -> list[ClusterBound]:
         async def count(call: _Call, name: str) -> ClusterBound:
             member = self._members.get(name)
             if member is None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from estimator.capacity.gangs.workload_gang import gang_components
-from estimator.capacity.request import AssumedWorkload, GangQuestion
+from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.workloads.fields import TemplateFields, Unreadable, decode, template_at
 from fairway.workloads.gang import Gang, PodSet, TopologyMode, TopologyRequest
@@ -151,17 +151,22 @@ def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWork
         raise RequestError(f"assumed: expected at most {MAX_ASSUMED} gangs and pod sets of them")
     found: list[AssumedWorkload] = []
     for index, message in enumerate(gangs):
-        gang = _gang(message, f"assumed[{index}]")
-        components, unused = gang_components(gang)
-        problems += [f"assumed[{index}]: {problem}" for problem in (*gang.problems, *unused)]
-        copies = message.copies or gang.copies
-        held = tuple(replace(one, replicas=one.replicas * copies, topology=None) for one in components)
+        gang, held = gang_on_its_way(message, f"assumed[{index}]", problems)
         if len(held) == 1:
             # Under its own name, by which `outstanding` finds the pods of it that are bound; or under none.
             held = (replace(held[0], name=gang.name),)
         if held:
             found.append(AssumedWorkload(gang.namespace, held))
     return tuple(found)
+
+
+def gang_on_its_way(message: pb.Gang, field: str, problems: list[str]) -> tuple[Gang, tuple[Component, ...]]:
+    """A gang with all of its pods, of all copies, by pod set. Raises RequestError."""
+    gang = _gang(message, field)
+    components, unused = gang_components(gang)
+    problems += [f"{field}: {problem}" for problem in (*gang.problems, *unused)]
+    copies = message.copies or gang.copies
+    return gang, tuple(replace(one, replicas=one.replicas * copies, topology=None) for one in components)
 
 
 def _gang(message: pb.Gang, field: str) -> Gang:

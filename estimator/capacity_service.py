@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, TypeVar
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from estimator.capacity.promises import Outranked
 from estimator.capacity_answering import CapacityAnswering
 from estimator.capacity_requests import RequestError, read_bound, read_clusters, read_explain, read_place
 from estimator.capacity_wire import encode_bound, encode_explanation, encode_placement, encode_summary
 from estimator.metrics import CapacityRpc, EstimatorMetrics
+from estimator.promise_requests import PromiseReader
 from estimator.shared_usage import CrowdedError
 from fairway.capacity.v1 import capacity_pb2 as pb
 
@@ -67,9 +69,12 @@ class CapacityService:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         """What to register with a ``grpc.aio`` server."""
-        ask, by = self._asked, self._answering
+        ask, by, reader = self._asked, self._answering, PromiseReader()
         methods: dict[CapacityRpc, _Method] = {
             "Bound": partial(ask, pb.BoundRequest, read_bound, by.bound, encode_bound, pb.BoundResponse),
+            "Promise": partial(
+                ask, pb.PromiseRequest, reader.read, by.promise, encode_bound, pb.PromiseResponse
+            ),
             "Place": partial(ask, pb.PlaceRequest, read_place, by.place, encode_placement, pb.PlaceResponse),
             "Explain": partial(
                 ask, pb.ExplainRequest, read_explain, by.explain, encode_explanation, pb.ExplainResponse
@@ -138,6 +143,10 @@ class CapacityService:
         except RequestError as error:
             logger.debug("%s refused: %s", rpc, error)
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _short(str(error)))
+        except Outranked as error:
+            self._metrics.promises_refused("outranked")
+            logger.warning("promises refused: %s", error)
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, _short(str(error)))
         finally:
             self._in_hand[host] -= 1
             if not self._in_hand[host]:

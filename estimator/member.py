@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from estimator.capacity.gangs.gang_replicas import Topology
+from estimator.capacity.holding import Held, Holding
 from estimator.capacity.local import Local, Localizer
-from estimator.capacity.request import Component
+from estimator.capacity.promises import Promised
+from estimator.capacity.request import Component, WorkloadReference
 from estimator.capacity.room import NOBODY, Around, Room
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels, topology_levels
@@ -73,6 +75,7 @@ class MemberCluster:
         self.mirror = mirror
         self._eligible = EligibilityCache()
         self._localizer = Localizer(mirror, self._eligible, self._mode)
+        self._holding = Holding(mirror, self._eligible, self._localizer)
         self._domains = DomainCache()
         self._detected: tuple[tuple[int, int], Levels] | None = None
 
@@ -131,6 +134,10 @@ class MemberCluster:
         stale = await self.settle((PRIORITY_CLASSES,), _STALE_S, min(within_s, _MOST_TO_LEARN_S))
         return stale is None and self.mirror.priority_classes.ranks_by_size
 
+    def prepare(self, components: Iterable[Component]) -> None:
+        """Have the source follow what decides about these, for questions to come."""
+        self.need(*self._deciding(components))
+
     def _deciding(self, components: Iterable[Component]) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for component in components:
@@ -164,6 +171,10 @@ class MemberCluster:
     def snapshot(self, around: Around = NOBODY) -> Room:
         """The free room as it is now, for work on another thread."""
         return Room(self.mirror.columns.copy(), EligibilityCache(), around)
+
+    def held(self, promised: Promised, asking: WorkloadReference | None) -> Held | None:
+        """What is held now of the room for others than the workload that is ``asking``; None for nothing."""
+        return self._holding.held(promised, asking)
 
     def topology(self) -> Topology:
         """The topology now; valid until the event loop runs on."""

@@ -24,7 +24,7 @@ from fairway.service.metrics import Declared, WatchCounters, stall_metrics
 
 Rpc = Literal["MaxAvailableReplicas", "MaxAvailableComponentSets", "GetUnschedulableReplicas"]
 ExtensionPoint = Literal["estimate_replicas", "estimate_components"]
-CapacityRpc = Literal["Place", "Explain", "Summary", "Usage", "Bound"]
+CapacityRpc = Literal["Place", "Explain", "Summary", "Usage", "Bound", "Promise"]
 
 UNKNOWN_CLUSTER: Final = "(unknown)"
 
@@ -130,6 +130,9 @@ class EstimatorMetrics:
             CAPACITY_BUCKETS_S,
             *("result", "rpc"),
         )
+        self._promises_refused = declared.counter(
+            f"{_OWN}promises_refused_total", "Promises that were refused, by why", "cause"
+        )
         self._watches = WatchCounters(declared, _OWN, "cluster")
         for rpc in get_args(Rpc):
             for result in ("success", "error"):
@@ -144,6 +147,10 @@ class EstimatorMetrics:
     def capacity_request(self, rpc: CapacityRpc, *, ok: bool, duration_s: float) -> None:
         """One call of Fairway's own service was answered, ``ok`` unless with a gRPC error."""
         self._capacity("success" if ok else "error", rpc).observe(duration_s)
+
+    def promises_refused(self, cause: str) -> None:
+        """Promises were refused; ``outranked``: somebody promises who leads since later."""
+        self._promises_refused(cause).inc()
 
     def extension_point(self, point: ExtensionPoint, duration_s: float) -> None:
         """The whole estimation behind a call took this long."""
@@ -181,6 +188,10 @@ class EstimatorMetrics:
         """Ask ``read`` about the event loop at each scrape."""
         self._readings.stalls = read
 
+    def watch_promises(self, read: Callable[[str], int]) -> None:
+        """Ask ``read`` at each scrape how many workloads are promised a cluster."""
+        self._readings.promises = read
+
     def watch_certificates(self, read: Callable[[], CertificateReading]) -> None:
         """Ask ``read`` about the server's certificates at each scrape."""
         self._readings.certificates = read
@@ -194,6 +205,7 @@ class _Readings(Collector):
 
     def __init__(self) -> None:
         self.clusters: dict[str, Callable[[], ClusterReading]] = {}
+        self.promises: Callable[[str], int] | None = None
         self.stalls: Callable[[], StallReading] | None = None
         self.certificates: Callable[[], CertificateReading] | None = None
 
@@ -220,6 +232,9 @@ class _Readings(Collector):
             gauge("prometheus_nodes", "Nodes of whose devices Prometheus tells"),
             gauge("prometheus_broken_devices", "Devices that do not work, as Prometheus tells"),
         )
+        promises = gauge(
+            "promises", "Workloads on their way to the cluster whose room is left out of answers"
+        )
         lag = gauge("watch_lag_seconds", "Time since the watch of a resource was last heard of", "resource")
         for cluster, read in self.clusters.items():
             now = read()
@@ -230,9 +245,11 @@ class _Readings(Collector):
                 said = (now.prometheus.staleness_s, now.prometheus.nodes, now.prometheus.broken)
                 for family, value in zip(told, said, strict=True):
                     family.add_metric([cluster], value)
+            if self.promises is not None:
+                promises.add_metric([cluster], self.promises(cluster))
             for resource, lag_s in now.watch_lag_s.items():
                 lag.add_metric([cluster, resource], lag_s)
-        yield from (*families, *told, lag)
+        yield from (*families, *told, promises, lag)
 
 
 def _certificate_metrics(now: CertificateReading) -> Iterator[Metric]:

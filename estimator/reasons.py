@@ -134,6 +134,12 @@ def held_for_assumed(pods: int, workloads: int) -> Reason:
     return Reason("assumed", f"room held for {counted(pods, 'pod')} of {whose}")
 
 
+def held_for_promised(pods: int, workloads: int) -> Reason:
+    """Room left out for workloads that a dispatcher has sent here and whose pods are not bound yet."""
+    whose = f"{counted(workloads, 'workload')} that {'is' if workloads == 1 else 'are'} promised it"
+    return Reason("promised", f"room held for {counted(pods, 'pod')} of {whose}")
+
+
 def quota_limit(quota: str, resource: str, free: int, needs: int) -> Reason:
     """A ResourceQuota leaves this much of a resource."""
     left, each = format_amount(resource, free), format_amount(resource, needs)

@@ -21,6 +21,7 @@ from grpc_reflection.v1alpha import reflection
 from estimator.answering import Answering, Policy
 from estimator.anytime import BETTER_AT_ONCE, FIRST_AT_ONCE
 from estimator.capacity.doubt import OnDoubt
+from estimator.capacity.promises import Promises
 from estimator.capacity.request import Component
 from estimator.capacity.sets import integer_program
 from estimator.capacity.topology.levels import Levels, levels_of
@@ -301,6 +302,7 @@ async def _listen(
     templates: _Templates | None,
 ) -> tuple[grpc.aio.Server, int, _SayStopping]:
     policy = Policy(settings.gates, OnDoubt(settings.on_doubt), settings.stale_after_s)
+    promises = Promises()
     answering = Answering(
         [member.member for member in members],
         policy,
@@ -309,7 +311,9 @@ async def _listen(
         clock=time.monotonic,
         wall_clock=time.time,
         templates=templates,
+        promises=promises,
     )
+    metrics.watch_promises(lambda cluster: len(promises.of(cluster, time.monotonic()).promises))
     capacity = CapacityAnswering(
         [member.member for member in members],
         _catalogue(settings.accelerators.catalogue),
@@ -318,6 +322,7 @@ async def _listen(
         heeds_quotas=settings.gates.resource_quota_estimate,
         clock=time.monotonic,
         with_claims=None if templates is None else templates.with_claims,
+        promises=promises,
     )
     server = grpc.aio.server(options=_OPTIONS)
     server.add_generic_rpc_handlers(

@@ -27,6 +27,8 @@ from queue_dispatcher.controller import Controller
 from queue_dispatcher.estimates.asking import Ask, Asking, Source
 from queue_dispatcher.estimates.counting import Count, Counting, nobody_counts, unbound
 from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.promised import Lists
+from queue_dispatcher.estimates.promising import Counts, Promising
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.observing import Observing
 from queue_dispatcher.release.executor import Api, Executor
@@ -45,6 +47,10 @@ from queue_dispatcher.turn.writes import Companion
 from queue_dispatcher.workloads.choice import Choice
 
 logger = logging.getLogger(__name__)
+
+
+_ALONE = "dispatcher"
+"""As whom promises are made where nobody is elected."""
 
 
 class Teller(Protocol):
@@ -95,16 +101,27 @@ class BindingApi:
             await self._client.patch(path, body, _Answer, content_type="application/merge-patch+json")
 
 
+PromiseAs = Callable[[str, int, Lists], Awaitable[Counts]]
+"""As `Estimators.promise`."""
+
+
+async def nobody_keeps(holder: str, since_ms: int, lists: Lists) -> Counts:
+    """Where no estimator keeps promises."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Estimation:
-    """How estimators are asked, also to ``count`` pods; ``wait_s`` is how long a workload waits for those
-    that do not answer.
+    """How estimators are asked, also to ``count`` pods, and told what they are promised.
+
+    ``wait_s`` is how long a workload waits for those that do not answer.
     """
 
     ask: Ask
     source: Source
     wait_s: float
     count: Count = nobody_counts
+    promise: PromiseAs = nobody_keeps
 
 
 class Dispatcher:
@@ -161,6 +178,7 @@ class Dispatcher:
         )
         self._asking: Asking | None = None
         self._counting: Counting | None = None
+        self._promising: Promising | None = None
         if estimation is not None and self.state.estimates is not None:
             self._asking = Asking(
                 self.state.estimates,
@@ -171,8 +189,19 @@ class Dispatcher:
                 sleep=sleep,
             )
             self.controller.questions = self._asking
+            estimates, promise = self.state.estimates, estimation.promise
+            self._promising = promising = Promising(
+                estimates,
+                self.cache,
+                estimation.source,
+                lambda since_ms, lists: promise(self.state.leader or _ALONE, since_ms, lists),
+                clock.elapsed_ms,
+                clock.now_ms,
+                lambda cluster, bound: self.controller.hear(Counted(cluster, bound)),
+                sleep=sleep,
+            )
             self._counting = Counting(
-                lambda: unbound(self.cache),
+                lambda: unbound(self.cache, estimates.settling(), promising.is_counted),
                 estimation.count,
                 lambda cluster, bound: self.controller.hear(Counted(cluster, bound)),
                 sleep=sleep,
@@ -203,6 +232,8 @@ class Dispatcher:
                     group.create_task(self._asking.run(), name="questions")
                 if self._counting is not None:
                     group.create_task(self._counting.run(), name="counting")
+                if self._promising is not None:
+                    group.create_task(self._promising.run(), name="promising")
         finally:
             self.executor = None
             self.controller.lead(None)

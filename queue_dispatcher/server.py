@@ -132,7 +132,9 @@ class _Parts:
         self._events = events
         estimation = None
         if estimators is not None:
-            estimation = Estimation(estimators.place, self, settings.estimators.wait_s, estimators.bound)
+            estimation = Estimation(
+                estimators.place, self, settings.estimators.wait_s, estimators.bound, estimators.promise
+            )
         self.dispatcher = Dispatcher(
             BindingApi(client),
             read_scope(settings.scope),

@@ -92,6 +92,10 @@ class Localizer:
             found.append(component if shapes[shape] is shape else replace(component, shape=shapes[shape]))
         return Local(tuple(found), around, tuple(unknown), tuple(unsettled), tuple(refused))
 
+    def admitted(self, component: Component) -> PodShape:
+        """The pods of the component as the cluster's API server stores them, whatever runs there."""
+        return self._admitted(component, {}, {})
+
     def _admitted(self, component: Component, unknown: dict[str, None], refused: dict[str, None]) -> PodShape:
         """The pods as the cluster's API server stores them."""
         shape, template = component.shape, component.template

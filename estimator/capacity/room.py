@@ -87,6 +87,8 @@ class Room:
         self.eligible_nodes = eligible
         self._around = around
         self._taken: dict[str, IntVector] = {}
+        # Of those the ones that another room has as well, and that are copied before they are written.
+        self._shared_with: frozenset[str] = frozenset()
         self._devices: dict[str, DeviceRoom] = {}
         self._dra = DraRoom(nodes)
         self._shared = tuple(table for table in nodes.devices if table.is_used)
@@ -240,7 +242,30 @@ class Room:
     def restore(self, earlier: "Room") -> None:
         """Give back all that was taken since ``earlier`` was forked off; that one must not be used again."""
         self._taken, self._devices, self._dra = earlier._taken, earlier._devices, earlier._dra
+        self._shared_with = earlier._shared_with
         self._placed = earlier._placed
+
+    def start_from(self, other: "Room") -> None:
+        """Have taken, to begin with, what has been taken of another room; of the same nodes, at one moment.
+
+        Nothing is copied before it is written, and the other must not be written any more. Claims that are
+        drawn from devices are not carried over.
+        """
+        self._taken, self._shared_with = dict(other._taken), frozenset(other._taken)
+        self._devices = {name: devices.fork() for name, devices in other._devices.items()}
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether devices that pods share have been looked at."""
+        return bool(self._devices)
+
+    def take_amounts(self, amounts: Mapping[str, IntVector]) -> bool:
+        """Take so much of each row of a room that is untouched; False, and nothing, where there is less."""
+        left = {resource: self._untouched(resource) - taken for resource, taken in amounts.items()}
+        if any(len(column) and column.min() < 0 for column in left.values()):
+            return False
+        self._taken = left
+        return True
 
     def within(self, rows: BoolVector) -> "Room":
         """A copy in which no pod may use any other than these rows."""
@@ -252,6 +277,9 @@ class Room:
         column = self._taken.get(resource)
         if column is None:
             column = self._taken[resource] = self._untouched(resource).copy()
+        elif resource in self._shared_with:
+            column = self._taken[resource] = column.copy()
+            self._shared_with -= {resource}
         return column
 
     def _untouched(self, resource: str) -> IntVector:

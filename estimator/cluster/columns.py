@@ -81,6 +81,8 @@ class NodeColumns:
         self.dra = DraState(compile_selector or cel_when_needed())
         self.eligibility_version = 0
         """Changes whenever a row is added, or a node comes, goes or changes its labels or taints."""
+        self.version = 0
+        """Changes with `eligibility_version`, and whenever a free amount does."""
         # Vectors have room to spare; readers see as much of them as there are rows.
         self._present: BoolVector = np.zeros(_INITIAL_ROWS, dtype=np.bool_)
         self._taints: _Coded[tuple[Taint, ...]] = _Coded((), _INITIAL_ROWS)
@@ -288,7 +290,7 @@ class NodeColumns:
         twin.occupancy = Occupancy(0)
         twin.devices = tuple(table.copy() for table in self.devices)
         twin.dra = self.dra.copy()
-        twin.eligibility_version = self.eligibility_version
+        twin.eligibility_version, twin.version = self.eligibility_version, self.version
         twin._free, twin._allocatable, twin._unhealthy, twin._exclusive = (
             {name: column.copy() for name, column in columns.items()}
             for columns in (self._free, self._allocatable, self._unhealthy, self._exclusive)
@@ -375,7 +377,10 @@ class NodeColumns:
         if row.broken and resource in row.broken:
             has, used = has - row.broken[resource].short, row.in_use(resource)
         self._allocatable[resource][index] = max(0, has)
-        column[index] = min(MAX_INT64, max(0, has - used))
+        free = min(MAX_INT64, max(0, has - used))
+        if column[index] != free:
+            column[index] = free
+            self.version += 1
 
     def _add_column(self, resource: str) -> IntVector:
         # Rows that lack the resource have none of it free, whatever their pods hold: zero is right for them.
@@ -405,6 +410,7 @@ class NodeColumns:
 
     def _touch(self) -> None:
         self.eligibility_version += 1
+        self.version += 1
 
     def _zone_order(self) -> IntVector:
         if self._by_name is None:

@@ -57,6 +57,8 @@ class DraState:
         self.judgement = Judgement.by(compile_selector)
         self.is_complete = True
         """Whether all that there is has been read; until then devices would look free that are not."""
+        self.version = 0
+        """Changes with every device, class and holding."""
         self.classes: dict[str, DeviceClass] = {}
         self.templates: dict[str, Stated] = {}
         """By namespace and name what claims made from each template ask for."""
@@ -91,12 +93,14 @@ class DraState:
         else:
             self.classes[name] = device_class
         self._served = None
+        self.version += 1
 
     def publish(self, part: Published) -> None:
         """A slice appeared, or took the place of one of the same name and pool."""
         parts = self._pools.setdefault(part.pool, _Pool()).parts
         parts[part.name] = part
         self._changed.add(part.pool)
+        self.version += 1
         if len(parts) == part.slices:
             # Most pools are one slice: what is done now need not be done when somebody waits for an answer.
             self._rebuild(part.pool)
@@ -105,12 +109,14 @@ class DraState:
         """A slice is gone."""
         self._pools[part.pool].parts.pop(part.name, None)
         self._changed.add(part.pool)
+        self.version += 1
 
     def hold(self, holding: Holding) -> None:
         """A claim holds this, whether or not anybody has published the device."""
         pool = PoolId(*holding.device[:2])
         self._pools.setdefault(pool, _Pool()).held.setdefault(holding.device, []).append(holding)
         self._forget(pool)
+        self.version += 1
 
     def release(self, holding: Holding) -> None:
         """A claim gives back exactly what `hold` took."""
@@ -120,6 +126,7 @@ class DraState:
         if not held:
             del self._pools[pool].held[holding.device]
         self._forget(pool)
+        self.version += 1
 
     def set_broken(self, node: str, ids: frozenset[str]) -> None:
         """The node's own devices of these ids (`hardware_ids`) do not work, and all others of it do."""
@@ -130,6 +137,7 @@ class DraState:
         else:
             del self._broken[node]
         self._stocks.pop(node, None)
+        self.version += 1
 
     def knows(self, node: str, ids: frozenset[str]) -> bool:
         """Whether one of these is a device of the node's own here, or may be once all has been read."""

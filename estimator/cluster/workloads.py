@@ -4,7 +4,7 @@ Pods of a Deployment belong to its ReplicaSets, so those are mirrored too, reduc
 pod template: the Deployment's current ReplicaSet is the oldest with its template.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
@@ -18,6 +18,9 @@ from fairway.workloads.members import CONTROLLING, LABELS
 ControllerKey = tuple[str, str, str, str]
 """Namespace, name, kind and API group of a controller."""
 
+WatchedWorkload = tuple[str, str, str]
+"""Namespace, name and kind."""
+
 _HASH_LABEL = "pod-template-hash"
 
 
@@ -27,20 +30,18 @@ MemberKey = tuple[str, str, str]
 
 @dataclass(slots=True)
 class PodCounts:
-    """Pods of one workload: bound to a node, and not yet."""
+    """Pods of one workload: bound to a node, and not yet; ``holding`` room: also those nominated to one."""
 
     bound: int = 0
     waiting: int = 0
+    holding: int = 0
 
     def __add__(self, other: "PodCounts") -> "PodCounts":
-        return PodCounts(self.bound + other.bound, self.waiting + other.waiting)
+        return PodCounts(self.bound + other.bound, self.waiting + other.waiting, self.holding + other.holding)
 
 
 @dataclass(slots=True)
 class _Pods:
-    """``holding``: hold room, being bound or nominated to a node."""
-
-    holding: int = 0
     counts: PodCounts = field(default_factory=PodCounts)
     unschedulable_since_s: dict[str, float] = field(default_factory=dict)
 
@@ -51,8 +52,23 @@ class Controllers:
     def __init__(self, report: Report) -> None:
         self._by_name: dict[tuple[str, str], dict[tuple[str, str], _Pods]] = {}
         self._by_label: dict[MemberKey, PodCounts] = {}
+        self._watched: frozenset[tuple[str, str]] = frozenset()
+        self._watches_replica_sets = False
+        self._version = 0
         self.deployments = DeploymentMirror(report)
         self.replica_sets = ReplicaSetMirror(report)
+
+    def watch(self, workloads: Iterable[WatchedWorkload]) -> None:
+        """From now on `watched_version` tells of changes to the pods of these, and may tell of others."""
+        watched = tuple(workloads)
+        self._watched = frozenset((namespace, name) for namespace, name, _ in watched)
+        self._watches_replica_sets = any(kind == "Deployment" for _, _, kind in watched)
+        self._version += 1
+
+    @property
+    def watched_version(self) -> int:
+        """Changes whenever the number of pods of a workload does that is watched."""
+        return self._version + (self.replica_sets.version if self._watches_replica_sets else 0)
 
     def count(
         self, key: ControllerKey | None, member: MemberKey | None, *, holds: bool, is_bound: bool, sign: int
@@ -60,16 +76,21 @@ class Controllers:
         """A pod of the controller, and of the workload that its label names, is there (``sign`` 1), or is so
         no more (-1). ``holds``: room on a node; ``is_bound``: to it, not only nominated.
         """
+        if self._watched and (self._is_watched(key) or (member is not None and member[:2] in self._watched)):
+            self._version += 1
         if key is not None:
-            pods = self._pods(key)
-            pods.holding += sign if holds else 0
-            _count(pods.counts, sign, is_bound=is_bound)
+            _count(self._pods(key).counts, sign, holds=holds, is_bound=is_bound)
             self._drop_if_empty(key)
         if member is not None:
             counts = self._by_label.setdefault(member, PodCounts())
-            _count(counts, sign, is_bound=is_bound)
+            _count(counts, sign, holds=holds, is_bound=is_bound)
             if not (counts.bound or counts.waiting):
                 del self._by_label[member]
+
+    def _is_watched(self, key: ControllerKey | None) -> bool:
+        if key is None:
+            return False
+        return key[:2] in self._watched or (self._watches_replica_sets and key[2] == "ReplicaSet")
 
     def pods_of(self, namespace: str, name: str, kind: str, group: str) -> PodCounts | None:
         """The pods of a workload, bound and not; None where pods of that kind are not known by it."""
@@ -96,7 +117,7 @@ class Controllers:
         """Pods holding room, by kind of the controller of this name; a Deployment's are its ReplicaSets'."""
         found: dict[str, int] = {}
         for (kind, _), pods in self._by_name.get((namespace, name), {}).items():
-            found[kind] = found.get(kind, 0) + pods.holding
+            found[kind] = found.get(kind, 0) + pods.counts.holding
         replica_sets = self.replica_sets.of(namespace, name)
         if replica_sets:
             found["Deployment"] = sum(self._bound_of(namespace, replica_set) for replica_set in replica_sets)
@@ -127,7 +148,7 @@ class Controllers:
 
     def _bound_of(self, namespace: str, replica_set: str) -> int:
         pods = self._by_name.get((namespace, replica_set), {}).get(("ReplicaSet", "apps"))
-        return pods.holding if pods else 0
+        return pods.counts.holding if pods else 0
 
     def _pods(self, key: ControllerKey) -> _Pods:
         namespace, name, kind, group = key
@@ -137,11 +158,12 @@ class Controllers:
         namespace, name, kind, group = key
         pods = self._by_name[namespace, name][kind, group]
         counts = pods.counts
-        if not (pods.holding or counts.bound or counts.waiting or pods.unschedulable_since_s):
+        if not (counts.bound or counts.waiting or pods.unschedulable_since_s):
             discard(self._by_name, (namespace, name), (kind, group))
 
 
-def _count(counts: PodCounts, sign: int, *, is_bound: bool) -> None:
+def _count(counts: PodCounts, sign: int, *, holds: bool, is_bound: bool) -> None:
+    counts.holding += sign if holds else 0
     if is_bound:
         counts.bound += sign
     else:

@@ -28,6 +28,15 @@ def is_half_bound(binding: Binding, unbound: int | None, gang_pods: int) -> bool
     return pods - unbound < min(pods, gang_pods * copies)
 
 
+def is_counted(binding: Binding, counts: Counts) -> bool:
+    """Whether all clusters where it is have said how many of its pods have nodes."""
+    return all(
+        counts.get(share.cluster) is not None
+        for share in binding.placed
+        if share.cluster not in binding.finished and pods_at(binding.demand, share)
+    )
+
+
 def lacking_nodes(binding: Binding, counts: Counts) -> int | None:
     """How many pods of what is placed have no node; None where that is not known yet.
 

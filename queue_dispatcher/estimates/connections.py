@@ -57,10 +57,14 @@ class Connections:
         self._open: dict[str, _Connection] = {}
         self._old: set[_Connection] = set()
 
-    async def ask(self, address: str, method: str, question: bytes, timeout_s: float) -> bytes:
-        """The answer to one question. Raises grpc.aio.AioRpcError."""
+    async def ask(
+        self, address: str, method: str, question: bytes, timeout_s: float, *, named: str = ""
+    ) -> bytes:
+        """The answer to one question; ``named``: whose the certificate has to be, where the address does not
+        say. Raises grpc.aio.AioRpcError.
+        """
         await self._follow()
-        connection = self._connection(address)
+        connection = self._connection(address, named)
         call: Method = connection.channel.unary_unary(method)
         connection.asked += 1
         try:
@@ -92,20 +96,21 @@ class Connections:
             if not connection.asked:
                 await self._let_go(connection)
 
-    def _connection(self, address: str) -> _Connection:
+    def _connection(self, address: str, named: str) -> _Connection:
         connection = self._open.get(address)
         if connection is None:
-            connection = self._open[address] = _Connection(self._channel(address))
+            connection = self._open[address] = _Connection(self._channel(address, named))
         return connection
 
-    def _channel(self, address: str) -> grpc.aio.Channel:
+    def _channel(self, address: str, named: str) -> grpc.aio.Channel:
         shown = self._shown
         if shown is None:
             return grpc.aio.insecure_channel(address, _OPTIONS)
         credentials: grpc.ChannelCredentials = grpc.ssl_channel_credentials(
             shown.authorities_pem, shown.key_pem, shown.certificate_pem
         )
-        return grpc.aio.secure_channel(address, credentials, _OPTIONS)
+        name = (("grpc.ssl_target_name_override", named),) if named else ()
+        return grpc.aio.secure_channel(address, credentials, (*_OPTIONS, *name))
 
     async def _let_go(self, connection: _Connection) -> None:
         self._old.discard(connection)

@@ -28,12 +28,15 @@ class Unbound(NamedTuple):
     clusters: tuple[str, ...]
 
 
-def unbound(cache: Cache) -> Iterator[Unbound]:
-    """Whose pods are to be counted."""
+def unbound(
+    cache: Cache, settling: Iterable[str] = (), is_counted: Callable[[str, str], bool] = lambda *_: False
+) -> Iterator[Unbound]:
+    """Whose pods are to be counted, ``settling`` among them; but for clusters that have just told of them."""
     running = cache.running
-    for uid in sorted(running.unbound | running.uncounted):
+    for uid in sorted(running.unbound | running.uncounted | cache.entries.keys() & set(settling)):
         binding = cache.entries[uid].binding
-        yield Unbound(uid, binding.workload, tuple(share.cluster for share in binding.placed))
+        clusters = (share.cluster for share in binding.placed if not is_counted(share.cluster, uid))
+        yield Unbound(uid, binding.workload, tuple(clusters))
 
 
 class Counting:

@@ -2,7 +2,8 @@
 
 What we have released and the estimators cannot see yet is told them as on its way: where it goes, or where
 Karmada chooses to every cluster that it may go to, but no longer than that takes; and once it is placed until
-its pods are reported there, or for a few times as long as that takes others. What Karmada has put aside,
+its pods have nodes there, as the estimators count them. Where nobody counts, that is until pods are reported
+there, or for a few times as long as that takes others. What Karmada has put aside,
 or does not look at, is not on its way anywhere.
 
 An estimator that does not answer is no reason to release, nor to wait for ever. While others say there is
@@ -10,7 +11,7 @@ room, that counts. If none does, the workload waits, and after ``wait_s`` it goe
 then, as it does where there are no estimators.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fairway.capacity.v1 import capacity_pb2 as pb
@@ -87,8 +88,8 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class _OnItsWay:
-    """``gangs``: by cluster, what of it may come there."""
+class OnItsWay:
+    """One released workload. ``gangs``: by cluster, what of it may come there; ``name``: empty for growth."""
 
     probe: str
     name: str
@@ -96,6 +97,11 @@ class _OnItsWay:
     gangs: Mapping[str, pb.Gang]
     until_ms: int
     placed_ms: int | None = None
+
+    @property
+    def is_growth(self) -> bool:
+        """Whether part of it runs already, and the rest is on its way."""
+        return not self.name
 
 
 class Estimates:
@@ -110,7 +116,7 @@ class Estimates:
         # By workload, since when nobody knows an answer about it, and which questions that are.
         self._unanswered: dict[str, tuple[int, frozenset[str]]] = {}
         self._questions: dict[str, tuple[Question, ...]] = {}
-        self._on_its_way: dict[str, _OnItsWay] = {}
+        self._on_its_way: dict[str, OnItsWay] = {}
         self._reported_ms = 0.0
 
     def ask(self, probe: str, subjects: Iterable[Subject]) -> Probing | None:
@@ -189,7 +195,7 @@ class Estimates:
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = _gangs(question, name, places.get(uid, anywhere))
-            self._on_its_way[uid] = _OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
+            self._on_its_way[uid] = OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
 
     def placed(self, uid: str, places: Sequence[Placed] | None, elapsed_ms: int) -> None:
         """It is placed, with None for ``places`` as it was released; soon its pods show."""
@@ -201,19 +207,55 @@ class Estimates:
 
     @property
     def settles_ms(self) -> int:
-        """How long the pods of what is placed may take to be reported."""
+        """How long the pods of what is placed may take to be reported, where nobody counts them."""
         if not self._reported_ms:
             return SETTLES_MS
         return min(MOST_SETTLES_MS, max(LEAST_SETTLES_MS, 4 * int(self._reported_ms)))
 
     def settling(self) -> list[str]:
-        """The uids of what is placed and whose pods have not been reported; not of growth, see `released`."""
-        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None and way.name]
+        """The uids of what is placed, and whose pods are not known to have nodes."""
+        return [uid for uid, way in self._on_its_way.items() if way.placed_ms is not None]
+
+    def counted_pods(self, uid: str, lacking: int) -> None:
+        """Of what is placed so many pods lack nodes, as its clusters count: on its way until none does."""
+        if not lacking:
+            self.called_off(uid)
+            return
+        way = self._on_its_way[uid]
+        gangs = way.gangs
+        if way.is_growth:
+            # Nobody can tell its pods from those before; but no more of it can be on its way than lack nodes.
+            gangs = {cluster: _at_most(gang, lacking) for cluster, gang in gangs.items()}
+        self._on_its_way[uid] = replace(way, gangs=gangs, until_ms=_NEVER)
+
+    def called_off(self, uid: str) -> None:
+        """It is placed no more, or has arrived."""
+        self._on_its_way.pop(uid, None)
+
+    def is_on_its_way(self, uid: str) -> bool:
+        """Whether it has been released and may not have arrived."""
+        return uid in self._on_its_way
+
+    def on_their_way(self, elapsed_ms: int) -> Iterator[tuple[str, OnItsWay]]:
+        """By uid, what the estimators do not see yet."""
+        return ((uid, way) for uid, way in self._on_its_way.items() if way.until_ms > elapsed_ms)
+
+    def adopt(
+        self, uid: str, name: str, question: Question, places: Sequence[Placed], elapsed_ms: int
+    ) -> None:
+        """It was released and placed by another leader, and lacks nodes."""
+        if uid not in self._on_its_way:
+            gangs = _gangs(question, name, places)
+            until_ms = elapsed_ms + self.settles_ms
+            self._on_its_way[uid] = OnItsWay("", name, question, gangs, until_ms, elapsed_ms)
 
     def reported(self, uid: str, unseen: frozenset[str], elapsed_ms: int) -> None:
-        """Of what is placed, all clusters but the ``unseen`` report pods."""
+        """Of what is placed, all clusters but the ``unseen`` report pods.
+
+        For clusters whose estimators do not count pods; of growth it says nothing, see `released`.
+        """
         way = self._on_its_way[uid]
-        if way.placed_ms is None:
+        if way.placed_ms is None or way.is_growth:
             return
         left = {cluster: gang for cluster, gang in way.gangs.items() if cluster in unseen}
         if left:
@@ -248,10 +290,9 @@ class Estimates:
     def assumed(self, elapsed_ms: int) -> dict[str, list[pb.Gang]]:
         """By cluster, what the estimators do not see yet."""
         assumed: dict[str, list[pb.Gang]] = {}
-        for way in self._on_its_way.values():
-            if way.until_ms > elapsed_ms:
-                for cluster, gang in way.gangs.items():
-                    assumed.setdefault(cluster, []).append(gang)
+        for _, way in self.on_their_way(elapsed_ms):
+            for cluster, gang in way.gangs.items():
+                assumed.setdefault(cluster, []).append(gang)
         return assumed
 
     def counted(self, clusters: Collection[str], elapsed_ms: int) -> tuple[str, ...]:
@@ -314,8 +355,16 @@ def _gangs(question: Question, name: str, places: Iterable[Placed]) -> dict[str,
     gangs = {}
     for place in places:
         gangs[place.cluster] = whole
-        if question.adds_up and 0 < place.replicas < whole.copies:
-            gangs[place.cluster] = part = pb.Gang()
-            part.CopyFrom(whole)
-            part.copies = place.replicas
+        if question.adds_up and place.replicas > 0:
+            gangs[place.cluster] = _at_most(whole, place.replicas)
     return gangs
+
+
+def _at_most(gang: pb.Gang, copies: int) -> pb.Gang:
+    """The gang, or one of so many copies where it has more."""
+    if gang.copies <= copies:
+        return gang
+    part = pb.Gang()
+    part.CopyFrom(gang)
+    part.copies = copies
+    return part

@@ -21,6 +21,8 @@ from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
+from queue_dispatcher.estimates.endpoints import Endpoints
+from queue_dispatcher.estimates.promised import HOLDS_S, Lists
 from queue_dispatcher.settings import EstimatorSettings
 
 logger = logging.getLogger(__name__)
@@ -28,6 +30,7 @@ logger = logging.getLogger(__name__)
 _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
 _DOUBT: Final = "doubt"
+_KEEPS_NONE_S: Final = 60.0
 _REMEDIES: Final = {
     grpc.StatusCode.UNAVAILABLE: "is it running there, and are the TLS flags as it needs them?",
     grpc.StatusCode.UNIMPLEMENTED: "expected fairway.capacity.v1: it is no Fairway estimator, or an old one",
@@ -63,6 +66,10 @@ class Estimators:
         """Nothing is sent yet; ``clock`` gives seconds and paces the looks at the files. Raises TlsError."""
         self._settings = settings
         self._connections = Connections(settings.tls, clock=clock)
+        self._endpoints = Endpoints(clock)
+        self._clock = clock
+        # Addresses of estimators that keep no promises, and when they are told again.
+        self._keep_none: dict[str, float] = {}
         # By address, what was wrong when it was asked last, which is logged when it changes.
         self._troubles: dict[str, str] = {}
 
@@ -141,11 +148,69 @@ class Estimators:
         except (grpc.aio.AioRpcError, DecodeError) as error:
             logger.debug("estimator %s: does not count pods: %s", address, error)
             return {}
-        return {
-            one.cluster: tuple(pods.bound if pods.known else None for pods in one.workloads)
-            for one in response.clusters
-            if not one.doubt and len(one.workloads) == len(asked.get(one.cluster, ()))
-        }
+        return _counts(response.clusters, {cluster: len(of) for cluster, of in asked.items()})
+
+    async def promise(self, holder: str, since_ms: int, lists: Lists) -> dict[str, tuple[int | None, ...]]:
+        """Tell every replica of the clusters' estimators what is on its way there, as ``holder``.
+
+        By cluster that keeps it: how many pods of each workload are bound there, None where it cannot tell.
+        Never raises for what an estimator does.
+        """
+        by_address: dict[str, Lists] = {}
+        for cluster, promised in lists.items():
+            address = self._settings.address(cluster)
+            if address is not None:
+                by_address[address] = {**by_address.get(address, {}), cluster: promised}
+        calls = [
+            self._promise(address, endpoint, holder, since_ms, of)
+            for address, of in by_address.items()
+            for endpoint in await self._endpoints.of(address)
+        ]
+        found: dict[str, tuple[int | None, ...]] = {}
+        for counted in await asyncio.gather(*calls):
+            found.update(counted)
+        return found
+
+    async def _promise(
+        self, address: str, endpoint: str, holder: str, since_ms: int, lists: Lists
+    ) -> dict[str, tuple[int | None, ...]]:
+        if self._keep_none.get(endpoint, 0.0) > self._clock():
+            return {}
+        request = pb.PromiseRequest(
+            holder=holder,
+            since_ms=since_ms,
+            ttl_ms=int(1000 * HOLDS_S),
+            clusters=[
+                pb.ClusterPromises(
+                    cluster=cluster,
+                    promised=[pb.Promised(workload=_named(one.workload), gang=one.gang) for one in of],
+                )
+                for cluster, of in lists.items()
+            ],
+        )
+        name = "" if endpoint == address else address.rpartition(":")[0]
+        try:
+            data = await self._connections.ask(
+                endpoint,
+                f"/{SERVICE}/Promise",
+                request.SerializeToString(),
+                self._settings.timeout_s,
+                named=name,
+            )
+            response = pb.PromiseResponse.FromString(data)
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                # An older one: what is on its way is told it with each question.
+                self._keep_none[endpoint] = self._clock() + _KEEPS_NONE_S
+            elif error.code() is grpc.StatusCode.FAILED_PRECONDITION:
+                logger.warning("estimator %s: refuses promises: %s", endpoint, _short(error.details()))
+            else:
+                logger.debug("estimator %s: keeps no promises: %s", endpoint, error)
+            return {}
+        except DecodeError as error:
+            logger.debug("estimator %s: an answer that is no PromiseResponse: %s", endpoint, error)
+            return {}
+        return _counts(response.clusters, {cluster: len(of) for cluster, of in lists.items()})
 
     async def counts(self, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
         """By cluster that answers: how many devices of each resource there are, healthy and not cordoned."""
@@ -209,6 +274,15 @@ class Estimators:
         if self._troubles.get(address) != what:
             self._troubles[address] = what
             logger.warning("estimator %s of %s: %s", address, ", ".join(clusters[:8]), what)
+
+
+def _counts(told: Iterable[pb.ClusterBound], asked: Mapping[str, int]) -> dict[str, tuple[int | None, ...]]:
+    """By cluster that counts all that were asked about: bound pods, None where they cannot be told."""
+    return {
+        one.cluster: tuple(pods.bound if pods.known else None for pods in one.workloads)
+        for one in told
+        if not one.doubt and len(one.workloads) == asked.get(one.cluster)
+    }
 
 
 def _named(workload: WorkloadReference) -> pb.WorkloadName:

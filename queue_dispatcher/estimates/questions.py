@@ -45,6 +45,11 @@ class Question:
     clusters_needed: int = 1
     is_guided: bool = False
 
+    @property
+    def is_of_alike_pods(self) -> bool:
+        """Whether each copy is one pod."""
+        return len(self.gang.pod_sets) == 1 and self.gang.pod_sets[0].count == 1
+
 
 class _NodeClaim(KubeStruct, frozen=True):
     hard_node_affinity: NodeSelector | None = None

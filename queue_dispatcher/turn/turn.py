@@ -19,13 +19,14 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue
+from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
-from queue_dispatcher.cache.entry import PlacedNotice, Reached, ReachedNotice
+from queue_dispatcher.cache.entry import Entry, PlacedNotice, Reached, ReachedNotice
 from queue_dispatcher.cycle.actions import Admit, Decision
 from queue_dispatcher.cycle.reasons import Reason, queue_stopped
 from queue_dispatcher.cycle.snapshot import QueueState, Snapshot, Verdict
 from queue_dispatcher.cycle.steps import to_the_end
-from queue_dispatcher.estimates.estimates import Probing
+from queue_dispatcher.estimates.estimates import Estimates, Probing
 from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
@@ -210,6 +211,16 @@ def _verdicts(state: TurnState, now: Moment) -> Mapping[str, Verdict]:
     return estimates.verdicts.current(now.elapsed_ms) if estimates is not None else {}
 
 
+def _settle(estimates: Estimates, uid: str, entry: Entry | None, now: Moment) -> None:
+    """Of what is placed, find out whether it has arrived."""
+    if entry is None or not entry.binding.placed:
+        estimates.called_off(uid)
+    elif is_counted(entry.binding, entry.counts):
+        estimates.counted_pods(uid, lacking_nodes(entry.binding, entry.counts) or 0)
+    else:
+        estimates.reported(uid, entry.binding.progress.unseen, now.elapsed_ms)
+
+
 def _stopped(state: TurnState, queue: ClusterQueue) -> Reason | None:
     """Why a queue admits nothing, if so."""
     why = state.cache.resolved.refusal(queue.name)
@@ -236,9 +247,7 @@ def _take_notices(state: TurnState, now: Moment) -> None:
             estimates.placed(notice.uid, places, now.elapsed_ms)
     if estimates is not None:
         for uid in estimates.settling():
-            if uid in cache.entries:
-                unseen = cache.entries[uid].binding.progress.unseen
-                estimates.reported(uid, unseen, now.elapsed_ms)
+            _settle(estimates, uid, cache.entries.get(uid), now)
         running = cache.running
         under_way, put_aside = running.in_flight | running.preplaced, running.parked | running.unobserved
         estimates.retain(under_way, put_aside, now.elapsed_ms)

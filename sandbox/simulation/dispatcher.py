@@ -33,8 +33,10 @@ from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.controller import DEBOUNCE_S
 from queue_dispatcher.estimates.asking import Asking
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
-from queue_dispatcher.estimates.counting import Counting, unbound
+from queue_dispatcher.estimates.counting import Counting, Unbound, unbound
 from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.promised import Lists
+from queue_dispatcher.estimates.promising import Promising
 from queue_dispatcher.estimates.questions import StatedBinding, is_readable
 from queue_dispatcher.release.executor import Executor
 from queue_dispatcher.turn.events import Counted
@@ -74,6 +76,11 @@ class Estimators(Protocol):
     def bound(self, asked: Mapping[str, Sequence[WorkloadReference]]) -> Mapping[str, tuple[int | None, ...]]:
         """By cluster that answers, how many pods of each workload have nodes there, as of now."""
 
+    def promise(
+        self, holder: str, since_ms: int, lists: Lists, now_ms: int
+    ) -> Mapping[str, tuple[int | None, ...]]:
+        """As `queue_dispatcher.estimates.estimators.Estimators.promise`, as of now."""
+
     def delay_ms(self, clusters: Sequence[str]) -> int:
         """How long the answer about these clusters takes from now."""
 
@@ -109,8 +116,20 @@ class Run:
         if state.estimates is not None:
             self._asking = Asking(state.estimates, self._ask, self, clock.elapsed_ms, self.turns.hear)
             self.turns.questions = self._asking
+        self._promising: Promising | None = None
+        if state.estimates is not None:
+            self._promising = Promising(
+                state.estimates,
+                self.cache,
+                self,
+                self._promise,
+                clock.elapsed_ms,
+                clock.now_ms,
+                lambda cluster, bound: self.turns.hear(Counted(cluster, bound)),
+                sleep=process.sleep,
+            )
         self._counting = Counting(
-            lambda: unbound(self.cache),
+            self._uncounted,
             self._count,
             lambda cluster, bound: self.turns.hear(Counted(cluster, bound)),
             sleep=process.sleep,
@@ -240,6 +259,8 @@ class Run:
             self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
             self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]
             self._working.append(Started(self._counting.run()))
+        if self._promising is not None:
+            self._working.append(Started(self._promising.run()))
         self.turns.lead(executor)
 
     def _lost(self) -> None:
@@ -282,6 +303,25 @@ class Run:
             self.process.act(lambda: later.set(rooms))
 
         self.process.host.timeline.after(estimators.delay_ms(clusters), answer)
+        return await later
+
+    def _uncounted(self) -> Iterator[Unbound]:
+        estimates, promising = self.turns.state.estimates, self._promising
+        if estimates is None or promising is None:
+            return unbound(self.cache)
+        return unbound(self.cache, estimates.settling(), promising.is_counted)
+
+    async def _promise(self, since_ms: int, lists: Lists) -> Mapping[str, tuple[int | None, ...]]:
+        estimators = self._replica.estimators
+        assert estimators is not None
+        later = Later[Mapping[str, tuple[int | None, ...]]]()
+
+        def answer() -> None:
+            now_ms = self.process.host.timeline.now_ms
+            found = estimators.promise(self._replica.name, since_ms, lists, now_ms)
+            self.process.act(lambda: later.set(found))
+
+        self.process.host.timeline.after(estimators.delay_ms(tuple(lists)), answer)
         return await later
 
     async def _count(

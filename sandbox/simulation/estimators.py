@@ -17,6 +17,7 @@ from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
+from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from sandbox.simulation.member import Member
 from sandbox.simulation.nodes import Node
 from sandbox.simulation.objects import Obj
@@ -59,6 +60,10 @@ class Estimators:
     def __init__(self, members: Mapping[str, Member], rng: random.Random) -> None:
         self.failing: dict[str, Failing] = {}
         self.asked = 0
+        # By cluster, what is promised and until when; and by whom, as of `estimator.capacity.promises`.
+        self._promised: dict[str, tuple[int, Sequence[Promised]]] = {}
+        self._holder: tuple[int, str] | None = None
+        self._held_until_ms = 0
         self._members, self._rng = members, rng
 
     def freeze(self, cluster: str) -> None:
@@ -103,6 +108,34 @@ class Estimators:
                 )
         return found
 
+    def promise(
+        self, holder: str, since_ms: int, lists: Lists, now_ms: int
+    ) -> dict[str, tuple[int | None, ...]]:
+        """As `Promise` of the estimators: of each cluster the list takes the place of the one before."""
+        if self._holder is not None and self._holder > (since_ms, holder) and now_ms < self._held_until_ms:
+            return {}
+        until_ms = now_ms + int(1000 * HOLDS_S)
+        self._holder, self._held_until_ms = (since_ms, holder), until_ms
+        heard = {name: of for name, of in lists.items() if self._free(name) is not None}
+        self._promised.update((name, (until_ms, tuple(of))) for name, of in heard.items())
+        return self.bound({name: [one.workload for one in of] for name, of in heard.items()})
+
+    def _hold(self, cluster: str, nodes: list[Node], asking: str) -> None:
+        """Take what is promised to others, as far as there is room for it."""
+        member = self._members[cluster]
+        until_ms, promised = self._promised.get(cluster, (0, ()))
+        if member.timeline.now_ms >= until_ms:
+            return
+        for one in promised:
+            key = f"{one.workload.kind}/{one.workload.namespace}/{one.workload.name}"
+            if key == asking:
+                continue
+            pods = _pods_of_gang(one.gang)
+            copies = max(1, one.gang.copies)
+            lacking = sum(part.count for part in pods) * copies - _bound(member.owners.get(key))
+            for part in pods:
+                _fill(Pods(max(0, min(part.count * copies, lacking)), part.request, part.spec), nodes)
+
     def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
         free = self._free(cluster)
         if free is None:
@@ -145,25 +178,26 @@ class Estimators:
 
     # As karmada-scheduler asks: see karmada.estimation.Accurate.
 
-    def replicas(self, cluster: str, requirements: Obj) -> int | None:
+    def replicas(self, cluster: str, requirements: Obj, asking: str = "") -> int | None:
         """How many more pods of these replicaRequirements fit; None: no answer in time."""
-        return self._answer(cluster, [_pods_of_requirements(requirements, 1)])
+        return self._answer(cluster, [_pods_of_requirements(requirements, 1)], asking)
 
-    def sets(self, cluster: str, components: Iterable[Obj]) -> int | None:
+    def sets(self, cluster: str, components: Iterable[Obj], asking: str = "") -> int | None:
         """How many whole sets of these components fit; None: no answer in time."""
         pods = [
             _pods_of_requirements(one.get("replicaRequirements") or {}, one.get("replicas") or 0)
             for one in components
         ]
-        return self._answer(cluster, pods)
+        return self._answer(cluster, pods, asking)
 
-    def _answer(self, cluster: str, pods: Sequence[Pods]) -> int | None:
+    def _answer(self, cluster: str, pods: Sequence[Pods], asking: str) -> int | None:
         failing = self.failing.get(cluster)
         if failing is not None and (failing.is_gone or failing.delay_ms >= 3_000):
             return None
         free = self._free(cluster)
         if free is None:
             return 0 if any("/" in name for one in pods for name, _ in one.request) else SKIP
+        self._hold(cluster, free, asking)
         fits = copies_that_fit(pods, free, MOST_COPIES)
         return fits if failing is None else max(0, fits + failing.extra)
 

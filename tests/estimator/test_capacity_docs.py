@@ -26,6 +26,7 @@ REQUESTS: dict[str, type[Message]] = {
     "Summary": pb.SummaryRequest,
     "Usage": pb.UsageRequest,
     "Bound": pb.BoundRequest,
+    "Promise": pb.PromiseRequest,
 }
 KINDS = sorted(
     {
@@ -69,7 +70,7 @@ def test_a_call_on_the_page_is_a_request(body: str, rpc: str) -> None:
 
 
 def test_the_page_is_compared_with_all_kinds() -> None:
-    assert len(KINDS) == 37
+    assert len(KINDS) == 38
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,7 +79,17 @@ def test_the_page_has_every_kind_of_reason(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [pb.PlaceRequest, pb.ExplainRequest, pb.Gang, pb.PodSet, pb.Topology, pb.ClusterPlacement]
+    "message",
+    [
+        pb.PlaceRequest,
+        pb.ExplainRequest,
+        pb.PromiseRequest,
+        pb.Promised,
+        pb.Gang,
+        pb.PodSet,
+        pb.Topology,
+        pb.ClusterPlacement,
+    ],
 )
 def test_the_page_has_every_field_of_requests_and_verdicts(message: type[Message]) -> None:
     told = re.findall(r"`(?:pod_sets\[\]\.)?(\w+)(?:\[\])?`", PAGE)

@@ -565,7 +565,7 @@ class TestProcess:
             async with running(settings) as (port, _):
                 return await asyncio.to_thread(describe, port)
 
-        assert asyncio.run(scenario()) == {"Place", "Explain", "Summary", "Usage", "Bound"}
+        assert asyncio.run(scenario()) == {"Place", "Explain", "Summary", "Usage", "Bound", "Promise"}
 
 
 @pytest.fixture(scope="module")

@@ -112,10 +112,10 @@ class Saying:
     def __init__(self, **answers: int | None) -> None:
         self._answers = answers
 
-    def replicas(self, cluster: str, requirements: Obj) -> int | None:
+    def replicas(self, cluster: str, requirements: Obj, asking: str) -> int | None:
         return self._answers[cluster]
 
-    def sets(self, cluster: str, components: object) -> int | None:
+    def sets(self, cluster: str, components: object, asking: str) -> int | None:
         return self._answers[cluster]
 
 

@@ -191,9 +191,9 @@ class _Recording(Estimators):
         super().__init__(world.members, random.Random(1))
         self._world, self._asked_at = world, asked
 
-    def replicas(self, cluster: str, requirements: Obj) -> int | None:
+    def replicas(self, cluster: str, requirements: Obj, asking: str = "") -> int | None:
         self._asked_at.append(self._world.now_ms)
-        return super().replicas(cluster, requirements)
+        return super().replicas(cluster, requirements, asking)
 
 
 @pytest.mark.parametrize(("grace_ms", "held_ms"), [(0, 200), (3_000, 3_200)])

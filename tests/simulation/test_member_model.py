@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.estimates.promised import Promised
 from sandbox.simulation.errors import Unavailable
 from sandbox.simulation.estimators import Estimators, Failing
 from sandbox.simulation.member import POD_GC_MS, UNREACHABLE_MS, Member
@@ -218,6 +220,40 @@ def test_what_is_on_its_way_takes_room_unless_its_pods_are_there() -> None:
     world.apply(gang("x", 2, 3))
     world.wait()
     assert (fits(), fits(coming)) == (2, 2)
+
+
+def test_what_is_promised_takes_room_from_others_until_its_pods_have_nodes_or_its_time_is_up() -> None:
+    world = World(8)
+    estimators = Estimators({"a": world.member}, random.Random(1))
+    coming = Promised("uid", WorkloadReference("batch/v1", "Job", "team", "x"), asked((2, 3)))
+
+    def promise(since_ms: int, *promised: Promised) -> dict[str, tuple[int | None, ...]]:
+        return estimators.promise(f"since {since_ms}", since_ms, {"a": promised}, world.timeline.now_ms)
+
+    def fits() -> list[int | None]:
+        one = {"resourceRequest": {GPU: "1"}}
+        return [estimators.replicas("a", one, f"Job/team/{who}") for who in ("other", "x")]
+
+    assert fits() == [8, 8]
+    assert promise(5, coming) == {"a": (0,)}
+    assert fits() == [2, 8]
+    # One that leads no more says nothing.
+    assert promise(4) == {}
+    assert fits() == [2, 8]
+    world.apply(gang("x", 2, 3))
+    world.wait()
+    assert promise(5, coming) == {"a": (2,)}
+    assert fits() == [2, 2]
+    world.member.delete("Job/team/x")
+    world.wait()
+    assert fits() == [2, 8]
+    assert promise(5) == {"a": ()}
+    assert fits() == [8, 8]
+    promise(5, coming)
+    world.wait(9_999)
+    assert fits() == [2, 8]
+    world.wait(1)
+    assert fits() == [8, 8]
 
 
 @pytest.mark.parametrize(

@@ -423,6 +423,42 @@ class WorkloadPods(_message.Message):
     waiting: int
     def __init__(self, known: _Optional[bool] = ..., bound: _Optional[int] = ..., waiting: _Optional[int] = ...) -> None: ...
 
+class PromiseRequest(_message.Message):
+    __slots__ = ("holder", "since_ms", "ttl_ms", "clusters")
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    TTL_MS_FIELD_NUMBER: _ClassVar[int]
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    holder: str
+    since_ms: int
+    ttl_ms: int
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterPromises]
+    def __init__(self, holder: _Optional[str] = ..., since_ms: _Optional[int] = ..., ttl_ms: _Optional[int] = ..., clusters: _Optional[_Iterable[_Union[ClusterPromises, _Mapping]]] = ...) -> None: ...
+
+class ClusterPromises(_message.Message):
+    __slots__ = ("cluster", "promised")
+    CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    PROMISED_FIELD_NUMBER: _ClassVar[int]
+    cluster: str
+    promised: _containers.RepeatedCompositeFieldContainer[Promised]
+    def __init__(self, cluster: _Optional[str] = ..., promised: _Optional[_Iterable[_Union[Promised, _Mapping]]] = ...) -> None: ...
+
+class Promised(_message.Message):
+    __slots__ = ("workload", "gang", "where")
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    GANG_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    workload: WorkloadName
+    gang: Gang
+    where: _containers.RepeatedCompositeFieldContainer[Assignment]
+    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
+
+class PromiseResponse(_message.Message):
+    __slots__ = ("clusters",)
+    CLUSTERS_FIELD_NUMBER: _ClassVar[int]
+    clusters: _containers.RepeatedCompositeFieldContainer[ClusterBound]
+    def __init__(self, clusters: _Optional[_Iterable[_Union[ClusterBound, _Mapping]]] = ...) -> None: ...
+
 class UsageRequest(_message.Message):
     __slots__ = ("clusters",)
     CLUSTERS_FIELD_NUMBER: _ClassVar[int]

@@ -17,10 +17,13 @@ SKIP = -1
 class Accurate(Protocol):
     """The accurate estimators, as the scheduler asks them."""
 
-    def replicas(self, cluster: str, requirements: Obj) -> int | None:
-        """How many more pods of these replicaRequirements fit; `SKIP`; None: an error, or too late."""
+    def replicas(self, cluster: str, requirements: Obj, asking: str) -> int | None:
+        """How many more pods of these replicaRequirements fit; `SKIP`; None: an error, or too late.
 
-    def sets(self, cluster: str, components: Iterable[Obj]) -> int | None:
+        ``asking``: kind, namespace and name of the workload that it is about, with slashes between.
+        """
+
+    def sets(self, cluster: str, components: Iterable[Obj], asking: str) -> int | None:
         """How many whole sets of these components fit; otherwise as `replicas`."""
 
 
@@ -38,8 +41,12 @@ def room(spec: Obj, clusters: Iterable[Obj], accurate: Accurate | None) -> dict[
     if accurate is None:
         return general
     answers: dict[str, int] = {}
+    asking = _workload(spec.get("resource") or {})
     for name in general:
-        answer = accurate.sets(name, components) if components else accurate.replicas(name, requirements)
+        if components:
+            answer = accurate.sets(name, components, asking)
+        else:
+            answer = accurate.replicas(name, requirements, asking)
         if answer is None:
             return general
         answers[name] = answer
@@ -69,6 +76,10 @@ def general_estimate(cluster: Obj, request: Mapping[str, int]) -> int:
             default=1_000,
         ),
     )
+
+
+def _workload(resource: Obj) -> str:
+    return "/".join(str(resource.get(field, "")) for field in ("kind", "namespace", "name"))
 
 
 def request_of(requirements: Obj) -> dict[str, int]:

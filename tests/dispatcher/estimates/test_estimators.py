@@ -35,6 +35,23 @@ class Canned:
     address: str = ""
     fails: grpc.StatusCode | None = None
     garbage: bytes = b""
+    promised: list[pb.PromiseRequest] = field(default_factory=list)
+
+    async def promise(self, data: bytes, context: "Context") -> bytes:
+        """One pod of each workload has a node."""
+        self.promised.append(pb.PromiseRequest.FromString(data))
+        if self.fails is not None:
+            await context.abort(self.fails, "so it was scripted")
+        if self.garbage:
+            return self.garbage
+        return pb.PromiseResponse(
+            clusters=[
+                pb.ClusterBound(
+                    cluster=of.cluster, workloads=[pb.WorkloadPods(known=True, bound=1) for _ in of.promised]
+                )
+                for of in self.promised[-1].clusters
+            ]
+        ).SerializeToString()
 
     async def place(self, data: bytes, context: "Context") -> bytes:
         request = pb.PlaceRequest.FromString(data)
@@ -79,7 +96,7 @@ async def serving(
     estimator: Canned, credentials: grpc.ServerCredentials | None = None
 ) -> AsyncIterator[Canned]:
     server = grpc.aio.server()
-    methods = {"Place": estimator.place, "Bound": estimator.bound}
+    methods = {"Place": estimator.place, "Bound": estimator.bound, "Promise": estimator.promise}
     handlers = {rpc: grpc.unary_unary_rpc_method_handler(method) for rpc, method in methods.items()}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     if credentials is None:

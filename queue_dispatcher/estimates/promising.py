@@ -1,0 +1,117 @@
+"""Tells the estimators each second what is on its way, and sooner what is new, so that they keep room for it.
+
+Until an estimator knows of a release, others may be told that its room is free.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from fairway.kube.errors import KubeError
+from queue_dispatcher.cache.cache import Cache
+from queue_dispatcher.estimates.estimates import Estimates
+from queue_dispatcher.estimates.promised import Lists, promised, unknown
+from queue_dispatcher.estimates.questions import question_of
+
+if TYPE_CHECKING:
+    from queue_dispatcher.estimates.asking import Source
+
+logger = logging.getLogger(__name__)
+
+EVERY_S: Final = 1.0
+SOON_S: Final = 0.25
+"""What is released is told after so long at the latest."""
+MOST_ADOPTED: Final = 100
+"""Workloads of a leader before whose templates are read at once."""
+
+
+Counts = Mapping[str, tuple[int | None, ...]]
+
+
+Promise = Callable[[int, Lists], Awaitable[Counts]]
+"""Promises this to the estimators, as one who leads since then, in epoch milliseconds.
+
+By cluster of which the promises are kept: how many pods of each workload have nodes.
+"""
+
+
+class Promising:
+    """``source`` has the templates of what others released, ``tell`` hears what a cluster has counted."""
+
+    def __init__(
+        self,
+        estimates: Estimates,
+        cache: Cache,
+        source: "Source",
+        promise: Promise,
+        elapsed_ms: Callable[[], int],
+        now_ms: Callable[[], int],
+        tell: Callable[[str, Mapping[str, int | None]], None],
+        *,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._estimates = estimates
+        self._cache = cache
+        self._source = source
+        self._promise = promise
+        self._elapsed_ms = elapsed_ms
+        self._now_ms = now_ms
+        self._tell = tell
+        self._sleep = sleep
+        self._told: frozenset[str] = frozenset()
+        # Workloads of leaders before of which nothing can be asked, and so nothing promised.
+        self._left_out: set[str] = set()
+        self._counted: frozenset[tuple[str, str]] = frozenset()
+
+    def is_counted(self, cluster: str, uid: str) -> bool:
+        """Whether the cluster has just told how many pods of the binding have nodes."""
+        return (cluster, uid) in self._counted
+
+    async def run(self) -> None:
+        """Promise until cancelled, as one who leads from now on."""
+        since_ms, self._told = self._now_ms(), frozenset()
+        self._left_out.clear()
+        waited_s, released = 0.0, self._estimates.releases
+        while True:
+            await self._sleep(SOON_S)
+            waited_s += SOON_S
+            if waited_s >= EVERY_S or released != self._estimates.releases:
+                waited_s, released = 0.0, self._estimates.releases
+                await self.promise(since_ms)
+
+    async def promise(self, since_ms: int) -> None:
+        """Promise once what is on its way; nothing is sent while nothing is, nor was before."""
+        await self._adopt()
+        lists = promised(self._estimates, self._cache, self._elapsed_ms())
+        withdrawn = self._told - lists.keys()
+        self._told = frozenset(lists)
+        self._counted = frozenset()
+        if not lists and not withdrawn:
+            return
+        found = await self._promise(since_ms, {**lists, **dict.fromkeys(sorted(withdrawn), ())})
+        counted: set[tuple[str, str]] = set()
+        for cluster, counts in found.items():
+            of = lists.get(cluster, ())
+            counted.update((cluster, one.uid) for one in of)
+            if of:
+                self._tell(cluster, {one.uid: count for one, count in zip(of, counts, strict=True)})
+        self._counted = frozenset(counted)
+
+    async def _adopt(self) -> None:
+        uids = (uid for uid in unknown(self._estimates, self._cache) if uid not in self._left_out)
+        for uid in tuple(islice(uids, MOST_ADOPTED)):
+            binding = self._cache.entries[uid].binding
+            try:
+                source = await self._source.template(binding)
+            except KubeError as error:
+                logger.warning("%s lacks nodes, and its template cannot be read: %s", binding.key, error)
+                return
+            clusters = frozenset(share.cluster for share in binding.placed)
+            question = question_of(binding, clusters, len(clusters), source)
+            if question is None:
+                self._left_out.add(uid)
+            else:
+                self._estimates.adopt(
+                    uid, binding.workload.name, question, binding.placed, self._elapsed_ms()
+                )

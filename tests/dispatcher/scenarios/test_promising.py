@@ -1,0 +1,184 @@
+"""What the estimators are promised, second by second, while workloads are released, placed and get nodes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.dispatcher import Estimation
+from queue_dispatcher.estimates.promised import Lists
+from tests.dispatcher.scenarios.test_estimates import Estimators
+from tests.dispatcher.scenarios.test_growth import scaled
+from tests.dispatcher.scenarios.world import World, run
+
+Said = dict[str, dict[str, int]]
+"""By cluster and name of the workload, how many copies of its gang."""
+
+
+@dataclass
+class Keeping(Estimators):
+    """``bound``: by name of the workload, how many of its pods have nodes; ``told``: what was promised."""
+
+    keeps: bool = True
+    counts: bool = True
+    bound: dict[str, int] = field(default_factory=dict)
+    told: list[tuple[int, Said]] = field(default_factory=list)
+    polled: list[str] = field(default_factory=list)
+
+    async def promise(self, holder: str, since_ms: int, lists: Lists) -> Mapping[str, tuple[int | None, ...]]:
+        assert holder
+        if not self.keeps:
+            return {}
+        said = {name: {one.workload.name: one.gang.copies or 1 for one in of} for name, of in lists.items()}
+        self.told.append((since_ms, said))
+        return {name: tuple(self.bound.get(one.workload.name, 0) for one in of) for name, of in lists.items()}
+
+    async def count(
+        self, asked: Mapping[str, Sequence[WorkloadReference]]
+    ) -> Mapping[str, tuple[int | None, ...]]:
+        self.polled += [one.name for of in asked.values() for one in of]
+        if not self.counts:
+            return {}
+        return {name: tuple(self.bound.get(one.name, 0) for one in of) for name, of in asked.items()}
+
+    def estimation(self, wait_s: float = 60.0) -> Estimation:
+        return Estimation(self.ask, self, wait_s, self.count, self.promise)
+
+    @property
+    def last(self) -> Said:
+        return self.told[-1][1]
+
+
+def started(world: World, *, keeps: bool = True, counts: bool = True) -> Keeping:
+    world.fleet(m1=100)
+    world.queue("main", {"m1": 100})
+    return Keeping(world, {"m1": 50}, keeps=keeps, counts=counts)
+
+
+def test_it_is_promised_until_all_of_its_pods_have_nodes_and_then_nothing_is_said() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        await world.start(estimation=estimators.estimation())
+        await world.passes(3)
+        assert estimators.told == []
+        key = world.submit("train", gpus=2, replicas=4)
+        await world.until(lambda: world.is_placed(key))
+        estimators.bound["train"] = 3
+        # However long that takes.
+        await world.passes(100)
+        assert estimators.last == {"m1": {"train": 4}}
+        estimators.bound["train"] = 4
+        await world.passes(3)
+        assert estimators.last == {"m1": {}}
+        said = len(estimators.told)
+        await world.passes(20)
+        assert len(estimators.told) == said
+        # Its pods were counted with the promises.
+        assert estimators.polled == []
+
+    run(scenario)
+
+
+def test_what_waits_to_be_placed_is_promised_soon_and_every_second() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        world.karmada.is_stopped = True
+        await world.start(estimation=estimators.estimation())
+        await world.passes(1)
+        key = world.submit("train", gpus=2, replicas=4)
+        await world.until(lambda: not world.is_held(key))
+        await world.passes(0.3)
+        assert estimators.last == {"m1": {"train": 4}}
+        said = len(estimators.told)
+        await world.passes(5)
+        assert estimators.last == {"m1": {"train": 4}}
+        assert 4 <= len(estimators.told) - said <= 5
+
+    run(scenario)
+
+
+def test_a_new_leader_promises_what_the_one_before_has_placed() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        first = await world.start(estimation=estimators.estimation())
+        keys = [world.submit(name, gpus=2, replicas=4) for name in ("train", "ready")]
+        await world.until(lambda: all(map(world.is_placed, keys)))
+        estimators.bound.update(train=1, ready=4)
+        await world.passes(5)
+        await first.kill()
+        before_ms = estimators.told[-1][0]
+        estimators.told.clear()
+        await world.start(estimation=estimators.estimation())
+        await world.passes(10)
+        since_ms, said = estimators.told[-1]
+        assert since_ms > before_ms
+        assert said == {"m1": {"train": 4}}
+
+    run(scenario)
+
+
+def test_of_growth_all_pods_are_promised_that_it_will_have() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("web", gpus=1, replicas=2)
+        await world.until(lambda: world.is_placed(key))
+        estimators.bound["web"] = 2
+        await world.passes(5)
+        assert estimators.last == {"m1": {}}
+        scaled(world, key, 5, held=True)
+        await world.passes(5)
+        assert estimators.last == {"m1": {"web": 5}}
+        estimators.bound["web"] = 5
+        await world.passes(5)
+        assert estimators.last == {"m1": {}}
+
+    run(scenario)
+
+
+def test_what_is_gone_is_withdrawn() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world)
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("train", gpus=2, replicas=4)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(3)
+        assert estimators.last == {"m1": {"train": 4}}
+        world.delete(key)
+        await world.passes(3)
+        assert estimators.last == {"m1": {}}
+
+    run(scenario)
+
+
+def test_estimators_that_keep_none_are_told_with_each_question_as_long_as_pods_lack_nodes() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world, keeps=False)
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("train", gpus=2, replicas=4)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(100)
+        assert "train" in estimators.polled
+        world.submit("next", gpus=1)
+        await world.passes(3)
+        assert [gang.name for gang in estimators.assumed[-1]["m1"]] == ["train"]
+        estimators.bound.update(train=4, next=1)
+        await world.passes(5)
+        world.submit("last", gpus=4)
+        await world.passes(1)
+        assert estimators.assumed[-1] == {}
+
+    run(scenario)
+
+
+def test_where_nobody_counts_it_is_on_its_way_for_a_while() -> None:
+    async def scenario(world: World) -> None:
+        estimators = started(world, keeps=False, counts=False)
+        await world.start(estimation=estimators.estimation())
+        key = world.submit("train", gpus=2, replicas=4)
+        await world.until(lambda: world.is_placed(key))
+        await world.passes(100)
+        world.submit("next", gpus=1)
+        await world.passes(1)
+        assert estimators.assumed[-1] == {}
+
+    run(scenario)
