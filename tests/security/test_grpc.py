@@ -210,7 +210,7 @@ class _Waits:
         await self.go.wait()
         return []
 
-    place = explain = bound = summaries
+    place = explain = bound = promise = summaries
 
 
 class TestBounds:
