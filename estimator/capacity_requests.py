@@ -149,15 +149,30 @@ def read_bound(message: pb.BoundRequest) -> tuple[ClusterWorkloads, ...]:
 def _assumed(gangs: Sequence[pb.Gang], problems: list[str]) -> tuple[AssumedWorkload, ...]:
     if len(gangs) > MAX_ASSUMED or sum(len(gang.pod_sets) for gang in gangs) > MAX_ASSUMED:
         raise RequestError(f"assumed: expected at most {MAX_ASSUMED} gangs and pod sets of them")
+    if sum(len(gang.where) for gang in gangs) > MAX_ASSUMED:
+        raise RequestError(f"assumed.where: expected at most {MAX_ASSUMED} places of all gangs")
     found: list[AssumedWorkload] = []
     for index, message in enumerate(gangs):
         gang, held = gang_on_its_way(message, f"assumed[{index}]", problems)
+        where = places(message, f"assumed[{index}].where")
         if len(held) == 1:
             # Under its own name, by which `outstanding` finds the pods of it that are bound; or under none.
             held = (replace(held[0], name=gang.name),)
+            where = tuple((gang.name, node, pods) for _, node, pods in where)
         if held:
-            found.append(AssumedWorkload(gang.namespace, held))
+            found.append(AssumedWorkload(gang.namespace, held, where))
     return tuple(found)
+
+
+def places(message: pb.Gang, field: str) -> tuple[tuple[str, str, int], ...]:
+    """Where pods of a gang are said to go: pod set, node and pods. Raises RequestError."""
+    return tuple(_place(one, field) for one in message.where)
+
+
+def _place(message: pb.Assignment, field: str) -> tuple[str, str, int]:
+    if message.pods < 0 or max(len(message.node), len(message.pod_set)) > MAX_NAME:
+        raise RequestError(f"{field}: expected a number of pods, and names of at most {MAX_NAME} characters")
+    return message.pod_set, message.node, message.pods
 
 
 def gang_on_its_way(message: pb.Gang, field: str, problems: list[str]) -> tuple[Gang, tuple[Component, ...]]:

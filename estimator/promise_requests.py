@@ -16,6 +16,7 @@ from estimator.capacity_requests import (
     MAX_NAME,
     RequestError,
     gang_on_its_way,
+    places,
 )
 from fairway.capacity.v1 import capacity_pb2 as pb
 
@@ -67,7 +68,7 @@ def _bound(message: pb.PromiseRequest) -> None:
     for what, count in (
         ("promised", len(promised)),
         ("gang.pod_sets", sum(len(one.gang.pod_sets) for one in promised)),
-        ("where", sum(len(one.where) for one in promised)),
+        ("gang.where", sum(len(one.gang.where) for one in promised)),
     ):
         if count > MAX_PROMISED:
             raise RequestError(
@@ -88,13 +89,12 @@ def _promises(
         workload = _workload(message.workload, f"{where}.workload")
         if workload in found:
             raise RequestError(f"{where}.workload: is there twice: expected each workload once")
-        data = message.gang.SerializeToString()
+        data = _bare(message.gang)
         components = known.get(data)
         if components is None:
             components = gang_on_its_way(message.gang, f"{where}.gang", [])[1]
         gangs[data] = components
-        places = tuple(_place(one, f"{where}.where") for one in message.where)
-        found[workload] = Promise(workload, components, places)
+        found[workload] = Promise(workload, components, places(message.gang, f"{where}.gang.where"))
     return tuple(found.values())
 
 
@@ -107,7 +107,11 @@ def _workload(message: pb.WorkloadName, field: str) -> WorkloadReference:
     return WorkloadReference(message.kind, message.namespace, message.name, message.group)
 
 
-def _place(message: pb.Assignment, field: str) -> tuple[str, str, int]:
-    if message.pods < 0 or max(len(message.node), len(message.pod_set)) > MAX_NAME:
-        raise RequestError(f"{field}: expected a number of pods, and names of at most {MAX_NAME} characters")
-    return message.pod_set, message.node, message.pods
+def _bare(gang: pb.Gang) -> bytes:
+    """What many gangs have in common: all but where their pods go."""
+    if not gang.where:
+        return gang.SerializeToString()
+    bare = pb.Gang()
+    bare.CopyFrom(gang)
+    bare.ClearField("where")
+    return bare.SerializeToString()

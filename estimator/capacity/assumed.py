@@ -7,12 +7,16 @@ single template travels under its own name, so its bound pods are known and only
 of several components carries no name of its own: it is charged whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import AssumedWorkload, Component, WorkloadReference
 from estimator.capacity.room import Room
-from estimator.fit.pod_shape import NodeClaim
+from estimator.cluster.columns import IntVector
+from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import Reason, held_for_assumed
 from fairway.selectors import Requirement
 
@@ -54,7 +58,7 @@ def outstanding(
             rest = template.replicas - already
             components = (Component(template.name, rest, template.shape),) if rest else ()
         if components:
-            left.append(AssumedWorkload(workload.namespace, components))
+            left.append(replace(workload, components=components))
     return tuple(left)
 
 
@@ -74,8 +78,9 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
         for component in workload.components:
             if expired():
                 raise OutOfTime(f"{len(workloads)} workloads on their way could not all be placed in time")
-            placed = room.place(component.shape, room.fits(component.shape), component.replicas, order)
-            if placed is None:
+            where = [(node, pods) for name, node, pods in workload.where if name == component.name]
+            placed = laid(room, component.shape, component.replicas, where, order)
+            if int(placed.sum()) < component.replicas:
                 if before is not None:
                     room.restore(before)
                 break
@@ -84,6 +89,30 @@ def hold(room: Room, workloads: tuple[AssumedWorkload, ...], expired: Expired) -
             pods += sum(component.replicas for component in workload.components)
             held += 1
     return (held_for_assumed(pods, held),) if held else ()
+
+
+def laid(
+    room: Room, shape: PodShape, count: int, where: Iterable[tuple[str, int]], order: IntVector
+) -> IntVector:
+    """Pods by row when so many go where they are said to go, as far as there is room, else first fit.
+
+    As many as there is room for; nothing is taken.
+    """
+    fits = room.fits(shape)
+    placed = np.zeros_like(fits)
+    left = count
+    for node, pods in where:
+        row = room.nodes.row_of(node)
+        if row is not None:
+            here = min(left, pods, int(fits[row]))
+            placed[row] += here
+            fits[row] -= here
+            left -= here
+    if left:
+        in_order = fits[order]
+        before = np.cumsum(in_order) - in_order
+        placed[order] += np.clip(left - before, 0, in_order)
+    return placed
 
 
 def _content(workload: AssumedWorkload) -> tuple[object, ...]:

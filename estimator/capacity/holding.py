@@ -10,9 +10,7 @@ it is as long as there is room for it there, but for the kinds of which more or 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from estimator.capacity.assumed import OutOfTime
+from estimator.capacity.assumed import OutOfTime, laid
 from estimator.capacity.budget import Expired
 from estimator.capacity.devices.dra_demand import draws
 from estimator.capacity.local import Localizer
@@ -197,19 +195,6 @@ def _with_some(promised: Promised, counts: Iterable[int]) -> tuple[Lacking, ...]
 
 def _hold(room: Room, group: Group, order: IntVector) -> IntVector:
     """Take the room of the group's pods, of as many as there is room for; how many that are by row."""
-    fits = room.fits(group.shape)
-    placed = np.zeros_like(fits)
-    left = group.count
-    for node, pods in group.where:
-        row = room.nodes.row_of(node)
-        if row is not None:
-            here = min(left, pods, int(fits[row]))
-            placed[row] += here
-            fits[row] -= here
-            left -= here
-    if left:
-        in_order = fits[order]
-        before = np.cumsum(in_order) - in_order
-        placed[order] += np.clip(left - before, 0, in_order)
+    placed = laid(room, group.shape, group.count, group.where, order)
     room.take(group.shape, placed)
     return placed

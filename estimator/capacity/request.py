@@ -27,10 +27,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class AssumedWorkload:
-    """A workload that Karmada has placed on this cluster and whose pods may not be bound yet."""
+    """A workload that Karmada has placed on this cluster and whose pods may not be bound yet.
+
+    ``where``: pods by component and node, as far as it is known where they are going to be.
+    """
 
     namespace: str
     components: tuple[Component, ...]
+    where: tuple[tuple[str, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

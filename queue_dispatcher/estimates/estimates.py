@@ -13,6 +13,7 @@ then, as it does where there are no estimators.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
@@ -30,6 +31,9 @@ LEAST_SETTLES_MS, MOST_SETTLES_MS = 5_000, 60_000
 """Bounds of the same, after it has been."""
 MAX_QUESTIONS = 4_096
 _NEVER = 1 << 62
+Where = Mapping[str, tuple[tuple[str, str, int], ...]]
+"""By cluster: pod set, node, and how many pods."""
+NOWHERE: Where = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +187,20 @@ class Estimates:
         until_ms: int,
         places: Mapping[str, Sequence[Placed]],
         taken: Mapping[str, int],
+        where: Mapping[str, Where] = MappingProxyType({}),
     ) -> None:
         """A workload that was asked about is released; its pods are on their way, until then at the latest.
 
         ``members``: names of the workloads by the uid of their bindings. By these the estimators know which
         of the pods they see already; empty for growth, of which nobody can tell the pods from those before.
         ``places``: by uid, where to, and ``taken``: as of `Verdicts.admitted`; empty where Karmada chooses.
+        ``where``: by uid, on which nodes its pods are going to be, as far as they are told.
         What says where is on its way there until it is placed or called off, however long the write takes.
         """
         self.verdicts.admitted(probe, taken if places else None)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
-            gangs = _gangs(question, name, places.get(uid, anywhere))
+            gangs = _gangs(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))
             self._on_its_way[uid] = OnItsWay(probe, name, question, gangs, _NEVER if places else until_ms)
 
     def placed(self, uid: str, places: Sequence[Placed] | None, elapsed_ms: int) -> None:
@@ -347,7 +353,9 @@ def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
     return Verdict(1, frozenset().union(*(verdict.clusters for verdict in verdicts)), members=verdicts)
 
 
-def _gangs(question: Question, name: str, places: Iterable[Placed]) -> dict[str, pb.Gang]:
+def _gangs(
+    question: Question, name: str, places: Iterable[Placed], where: Where = NOWHERE
+) -> dict[str, pb.Gang]:
     """By cluster, what of a workload comes there: its share, if that is known and one of alike pods."""
     whole = pb.Gang()
     whole.CopyFrom(question.gang)
@@ -357,6 +365,14 @@ def _gangs(question: Question, name: str, places: Iterable[Placed]) -> dict[str,
         gangs[place.cluster] = whole
         if question.adds_up and place.replicas > 0:
             gangs[place.cluster] = _at_most(whole, place.replicas)
+        if place.cluster in where:
+            part = pb.Gang()
+            part.CopyFrom(gangs[place.cluster])
+            part.where.extend(
+                pb.Assignment(pod_set=pod_set, node=node, pods=pods)
+                for pod_set, node, pods in where[place.cluster]
+            )
+            gangs[place.cluster] = part
     return gangs
 
 

@@ -65,7 +65,8 @@ def tell_released(
     for one in chosen.values():
         taken.update(one.taken)
     places = {uid: one.more for uid, one in chosen.items()}
-    estimates.released(probe, names, until_ms, places, taken)
+    where = {uid: {of.cluster: of.where for of in one.guidance} for uid, one in chosen.items()}
+    estimates.released(probe, names, until_ms, places, taken, where)
 
 
 def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[Subject]:

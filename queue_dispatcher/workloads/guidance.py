@@ -31,10 +31,11 @@ class Guided:
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """What is said of the pods in one cluster."""
+    """What is said of the pods in one cluster; ``where``: how many of which pod set go to which node."""
 
     cluster: str
     pods: tuple[Guided, ...]
+    where: tuple[tuple[str, str, int], ...] = ()
 
 
 def guidance(
@@ -56,20 +57,23 @@ def guidance(
         ranks = _ranks(demand) if witness.ranks and not priority_class else {}
         if any(one.names_priority for one in templates):
             ranks = {}
-        pods = tuple(_guided(templates, witness, place.replicas, ranks))
+        told = dict(witness.nodes)
+        if len(templates) == 1 and len(told) == 1:
+            told = {pod_set: _first(nodes, place.replicas) for pod_set, nodes in told.items()}
+        pods = tuple(_guided(templates, told, ranks))
         if pods:
-            found.append(Guidance(place.cluster, pods))
+            where = ((pod_set, node, count) for pod_set, nodes in told.items() for node, count in nodes)
+            found.append(Guidance(place.cluster, pods, tuple(where)))
     return tuple(found)
 
 
 def _guided(
-    templates: Sequence[PodTemplateFacts], witness: Witness, replicas: int, ranks: Mapping[str, int]
+    templates: Sequence[PodTemplateFacts], told: Mapping[str, Nodes], ranks: Mapping[str, int]
 ) -> Iterator[Guided]:
-    told = dict(witness.nodes)
     if len(templates) == 1 and len(told) == 1:
         # A workload that is divided is asked about pod by pod, under a name of that question's own.
         (nodes,) = told.values()
-        told = {templates[0].pod_set: _first(nodes, replicas)}
+        told = {templates[0].pod_set: nodes}
     by_pointer: dict[str, list[PodTemplateFacts]] = {}
     for template in templates:
         by_pointer.setdefault(template.pointer, []).append(template)

@@ -9,6 +9,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
 
@@ -134,7 +135,8 @@ class Estimators:
             copies = max(1, one.gang.copies)
             lacking = sum(part.count for part in pods) * copies - _bound(member.owners.get(key))
             for part in pods:
-                _fill(Pods(max(0, min(part.count * copies, lacking)), part.request, part.spec), nodes)
+                left = replace(part, count=max(0, min(part.count * copies, lacking)))
+                _fill(left, nodes, _told(one.gang, part))
 
     def _room(self, cluster: str, gang: pb.Gang, assumed: Sequence[pb.Gang]) -> ClusterRoom:
         free = self._free(cluster)
@@ -172,9 +174,9 @@ class Estimators:
                 for pod in owner.pods
             )
         copies = max(1, gang.copies)
-        left = [Pods(max(0, one.count * copies - bound), one.request, one.spec) for one in pods]
-        for one in left:
-            _fill(one, free)
+        for one in pods:
+            left = replace(one, count=max(0, one.count * copies - bound))
+            _fill(left, free, _told(gang, one))
 
     # As karmada-scheduler asks: see karmada.estimation.Accurate.
 
@@ -293,10 +295,23 @@ def witness_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> Witn
     return Witness(tuple((name, tuple(where.items())) for name, where in told.items()), ranks=True)
 
 
-def _fill(pods: Pods, nodes: list[Node]) -> list[tuple[Pods, Node]]:
-    """Put as many of the pods as fit on the fullest nodes; which went where."""
+def _told(gang: pb.Gang, pods: Pods) -> Mapping[str, int]:
+    """By node, how many of the pods are said to go there."""
+    return {one.node: one.pods for one in gang.where if one.pod_set == pods.name}
+
+
+def _fill(
+    pods: Pods, nodes: list[Node], told: Mapping[str, int] = MappingProxyType({})
+) -> list[tuple[Pods, Node]]:
+    """Put as many of the pods as fit where they are ``told``, then on the fullest nodes; which went where."""
     left = pods.count
     went = []
+    for node in nodes:
+        for _ in range(min(left, told.get(node.name, 0))):
+            if node.fits(pods.request) > 0 and node.takes(pods.spec):
+                node.hold(pods.request)
+                went.append((pods, node))
+                left -= 1
     for node in sorted(nodes, key=lambda node: [node.free.get(name, 0) for name, _ in pods.request]):
         while left and node.fits(pods.request) > 0 and node.takes(pods.spec):
             node.hold(pods.request)

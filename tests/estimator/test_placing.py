@@ -1,6 +1,7 @@
 """One gang in one cluster: what is told beside the number, and what is left of the room."""
 
 import math
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -172,3 +173,13 @@ def test_whether_spreading_would_leave_less_together(
     question = GangQuestion("m", (asked,), wanted=1)
     assert place(room_of(mirror), question, NOWHERE, never, search, tight=True).packs is packs
     assert not place(room_of(mirror), question, NOWHERE, never, search).packs
+
+
+def test_what_is_on_its_way_is_held_where_it_goes() -> None:
+    """Else the two of it would be on the first node, and the four that come fit on the other alone."""
+    room = room_of(cluster(USED, FREE))
+    assumed = AssumedWorkload("d", (component("a", 2, gpu=1),), where=(("a", "a", 1), ("a", "b", 1)))
+    found = placed(room, component("w", 1, gpu=7), assumed=(assumed,))
+    assert found.answer.value == 2
+    gone = replace(assumed, where=(("a", "gone", 1), ("other", "a", 1)))
+    assert placed(room_of(cluster(USED, FREE)), component("w", 1, gpu=8), assumed=(gone,)).answer.value == 1

@@ -19,10 +19,11 @@ GPU = "nvidia.com/gpu"
 ONE_GPU = {GPU: "1"}
 
 
-def promised(name: str, pods: int, each: int = 1, **more: object) -> pb.Promised:
+def promised(name: str, pods: int, each: int = 1, where: Sequence[pb.Assignment] = ()) -> pb.Promised:
     wanted = gang(pod_set("pod", 1, template({GPU: each})), copies=pods)
     named = pb.WorkloadName(namespace="team", group="batch", kind="Job", name=name)
-    return pb.Promised(workload=named, gang=wanted, **more)  # type: ignore[arg-type]  # fields of Promised
+    wanted.where.extend(where)
+    return pb.Promised(workload=named, gang=wanted)
 
 
 def request(
@@ -154,7 +155,7 @@ def test_of_two_leaders_the_earlier_is_refused_and_told_why(tmp_path: Path) -> N
         (request({"m": [pb.Promised()] * (MAX_PROMISED + 1)}), "clusters.promised: 20001: expected at most"),
         (
             request({"m": [promised("a", 1, where=[pb.Assignment()] * 20_001)]}),
-            "clusters.promised.where: 20001: expected",
+            "clusters.promised.gang.where: 20001: expected",
         ),
         (request({"m": [promised("a", 1)] * 2}), r"promised\[1\].workload: is there twice"),
         (request({"m": [pb.Promised()]}), r"promised\[0\].workload: expected the kind and name"),

@@ -42,20 +42,22 @@ class Topology(_message.Message):
     def __init__(self, mode: _Optional[_Union[Topology.Mode, str]] = ..., level: _Optional[str] = ..., slice_size: _Optional[int] = ...) -> None: ...
 
 class Gang(_message.Message):
-    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies", "name")
+    __slots__ = ("namespace", "pod_sets", "topology", "workload_json", "copies", "name", "where")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     POD_SETS_FIELD_NUMBER: _ClassVar[int]
     TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
     WORKLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
     COPIES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     pod_sets: _containers.RepeatedCompositeFieldContainer[PodSet]
     topology: Topology
     workload_json: bytes
     copies: int
     name: str
-    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
+    where: _containers.RepeatedCompositeFieldContainer[Assignment]
+    def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
     __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement")
@@ -444,14 +446,12 @@ class ClusterPromises(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., promised: _Optional[_Iterable[_Union[Promised, _Mapping]]] = ...) -> None: ...
 
 class Promised(_message.Message):
-    __slots__ = ("workload", "gang", "where")
+    __slots__ = ("workload", "gang")
     WORKLOAD_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
-    WHERE_FIELD_NUMBER: _ClassVar[int]
     workload: WorkloadName
     gang: Gang
-    where: _containers.RepeatedCompositeFieldContainer[Assignment]
-    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
+    def __init__(self, workload: _Optional[_Union[WorkloadName, _Mapping]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ...) -> None: ...
 
 class PromiseResponse(_message.Message):
     __slots__ = ("clusters",)

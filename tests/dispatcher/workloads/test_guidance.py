@@ -38,8 +38,8 @@ def test_each_cluster_has_its_own() -> None:
     alike = Demand((Component("", 6, ((GPU, 1),)),))
     found = guidance([MAIN], alike, witnesses, places, "")
     assert found == (
-        Guidance("a", (Guided(MAIN, ("n1",)),)),
-        Guidance("b", (Guided(MAIN, ("m0",)),)),
+        Guidance("a", (Guided(MAIN, ("n1",)),), (("pod", "n1", 3),)),
+        Guidance("b", (Guided(MAIN, ("m0",)),), (("pod", "m0", 2),)),
     )
 
 
