@@ -14,6 +14,7 @@ from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.errors import KubeError
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.answers import Plan
 from queue_dispatcher.estimates.budget import Budget
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
@@ -223,13 +224,22 @@ def _taking(
     needed = max(1, question.needed)
     enough = [room for room in there if room.fits >= needed]
     if not question.adds_up:
-        yield from ((room.cluster, question.gang) for room in enough[: question.clusters_needed])
+        for room in enough[: question.clusters_needed]:
+            yield room.cluster, _going(question.gang, room.witness, question.gang.copies)
         return
     left = needed
     for room in enough[:1] or there:
-        part = pb.Gang()
-        part.CopyFrom(question.gang)
-        part.copies = min(room.fits, left)
+        part = _going(question.gang, room.witness, min(room.fits, left))
         left -= part.copies
         if part.copies:
             yield room.cluster, part
+
+
+def _going(gang: pb.Gang, witness: Witness | None, copies: int) -> pb.Gang:
+    """So many copies of the gang, and which nodes their pods are going to be told."""
+    going = pb.Gang()
+    going.CopyFrom(gang)
+    going.copies = copies
+    for pod_set, nodes in witness.nodes if witness is not None else ():
+        going.where.extend(pb.Assignment(pod_set=pod_set, node=node, pods=pods) for node, pods in nodes)
+    return going
