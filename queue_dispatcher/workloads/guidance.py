@@ -22,11 +22,15 @@ MAX_NODES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Guided:
-    """The pods of one template: ``nodes`` that they prefer, by name; ``rank``: 1 to 8, 0 for none."""
+    """The pods of one template: ``nodes`` that they prefer, by name; ``rank``: 1 to 8, 0 for none.
+
+    ``spare``: those of the nodes that would take more of them than they are to, so that the others go first.
+    """
 
     template: PodTemplateFacts
     nodes: tuple[str, ...]
     rank: int = 0
+    spare: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,12 @@ def _guided(
     templates: Sequence[PodTemplateFacts], witness: Witness, replicas: int, ranks: Mapping[str, int]
 ) -> Iterator[Guided]:
     told = dict(witness.nodes)
+    spare = {pod_set: {node for of, node in witness.spare if of == pod_set} for pod_set in told}
     if len(templates) == 1 and len(told) == 1:
         # A workload that is divided is asked about pod by pod, under a name of that question's own.
         (nodes,) = told.values()
         told = {templates[0].pod_set: _first(nodes, replicas)}
+        spare = {templates[0].pod_set: {node for _, node in witness.spare}}
     by_pointer: dict[str, list[PodTemplateFacts]] = {}
     for template in templates:
         by_pointer.setdefault(template.pointer, []).append(template)
@@ -77,7 +83,8 @@ def _guided(
         preferred = {node for one in alike for node, _ in told.get(one.pod_set, ())}
         if 0 < len(preferred) <= MAX_NODES:
             rank = max(ranks.get(one.pod_set, 0) for one in alike)
-            yield Guided(alike[0], tuple(sorted(preferred)), rank)
+            last = preferred.intersection(*(spare.get(one.pod_set, set()) for one in alike))
+            yield Guided(alike[0], tuple(sorted(preferred)), rank, frozenset(last))
 
 
 def _first(nodes: Nodes, replicas: int) -> Nodes:
