@@ -21,6 +21,8 @@ from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
 API_VERSION: Final = "policy.karmada.io/v1alpha1"
 KIND: Final = "OverridePolicy"
 _WEIGHT: Final = 100
+# Less by as much as kube-scheduler adds for nodes that are emptier, and as much more than those not named.
+_SPARE_WEIGHT: Final = 50
 
 
 def policy_path(binding: Binding) -> str:
@@ -86,13 +88,17 @@ def _entries(pods: Guided) -> Iterator[Mapping[str, object]]:
 def _affinity(pods: Guided) -> Mapping[str, object]:
     """What the template says already, and that its pods prefer these nodes."""
     stated = pods.template.affinity
-    terms: list[object] = [*map(msgspec.json.decode, stated.preferred), *map(_term, pods.nodes)]
+    terms: list[object] = [
+        *map(msgspec.json.decode, stated.preferred),
+        *(_term(node, node in pods.spare) for node in pods.nodes),
+    ]
     on_nodes = {field: msgspec.json.decode(said) for field, said in stated.on_nodes}
     others = {field: msgspec.json.decode(said) for field, said in stated.others}
     return {**others, NODE_AFFINITY: {**on_nodes, PREFERRED: terms}}
 
 
-def _term(node: str) -> Mapping[str, object]:
+def _term(node: str, is_spare: bool) -> Mapping[str, object]:
     # By its name: the label kubernetes.io/hostname may say something else.
     expression = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return {"weight": _WEIGHT, "preference": {"matchFields": [expression]}}
+    weight = _SPARE_WEIGHT if is_spare else _WEIGHT
+    return {"weight": weight, "preference": {"matchFields": [expression]}}

@@ -10,12 +10,13 @@ Nodes = tuple[tuple[str, int], ...]
 class Witness:
     """Where one workload's pods would go in one cluster.
 
-    ``nodes``: by pod set. ``copies``: of how many it tells. ``ranks``: whether the cluster has the
-    PriorityClasses that put large pods first.
+    ``nodes``: by pod set. ``ranks``: whether the cluster has the PriorityClasses that put large pods first.
+    ``spare``: pod sets and nodes of theirs that would take more of them, and have to be filled last.
     """
 
     nodes: tuple[tuple[str, Nodes], ...]
     ranks: bool = False
+    spare: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def pods(self) -> int:

@@ -313,7 +313,8 @@ def _witness(placement: pb.ClusterPlacement, copies: int) -> Witness | None:
     for one in placement.placement:
         nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
     told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
-    return Witness(told, placement.ranks_by_size) if told else None
+    spare = frozenset((one.pod_set, one.node) for one in placement.placement if one.spare)
+    return Witness(told, placement.ranks_by_size, spare) if told else None
 
 
 def _why(placement: pb.ClusterPlacement) -> str:

@@ -7,7 +7,7 @@ whole without, and all of them with both (measured on kube-scheduler 1.36). It i
 is lost, or taken by others, costs nothing but the preference.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,11 +22,15 @@ MAX_NODES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Guided:
-    """The pods of one template: ``nodes`` that they prefer, by name; ``rank``: 1 to 8, 0 for none."""
+    """The pods of one template: ``nodes`` that they prefer, by name; ``rank``: 1 to 8, 0 for none.
+
+    ``spare``: those of the nodes that would take more of them than they are to, so that the others go first.
+    """
 
     template: PodTemplateFacts
     nodes: tuple[str, ...]
     rank: int = 0
+    spare: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ def guidance(
         told = dict(witness.nodes)
         if len(templates) == 1 and len(told) == 1:
             told = {pod_set: _first(nodes, place.replicas) for pod_set, nodes in told.items()}
-        pods = tuple(_guided(templates, told, ranks))
+        pods = tuple(_guided(templates, told, witness.spare, ranks))
         if pods:
             where = ((pod_set, node, count) for pod_set, nodes in told.items() for node, count in nodes)
             found.append(Guidance(place.cluster, pods, tuple(where)))
@@ -68,12 +72,17 @@ def guidance(
 
 
 def _guided(
-    templates: Sequence[PodTemplateFacts], told: Mapping[str, Nodes], ranks: Mapping[str, int]
+    templates: Sequence[PodTemplateFacts],
+    told: Mapping[str, Nodes],
+    spared: Collection[tuple[str, str]],
+    ranks: Mapping[str, int],
 ) -> Iterator[Guided]:
+    spare = {pod_set: {node for of, node in spared if of == pod_set} for pod_set in told}
     if len(templates) == 1 and len(told) == 1:
         # A workload that is divided is asked about pod by pod, under a name of that question's own.
         (nodes,) = told.values()
         told = {templates[0].pod_set: nodes}
+        spare = {templates[0].pod_set: {node for _, node in spared}}
     by_pointer: dict[str, list[PodTemplateFacts]] = {}
     for template in templates:
         by_pointer.setdefault(template.pointer, []).append(template)
@@ -81,7 +90,8 @@ def _guided(
         preferred = {node for one in alike for node, _ in told.get(one.pod_set, ())}
         if 0 < len(preferred) <= MAX_NODES:
             rank = max(ranks.get(one.pod_set, 0) for one in alike)
-            yield Guided(alike[0], tuple(sorted(preferred)), rank)
+            last = preferred.intersection(*(spare.get(one.pod_set, set()) for one in alike))
+            yield Guided(alike[0], tuple(sorted(preferred)), rank, frozenset(last))
 
 
 def _first(nodes: Nodes, replicas: int) -> Nodes:

@@ -116,7 +116,7 @@ placements = st.builds(
     empty_bound=st.none() | st.integers(0, 2**31 - 1),
     level=texts,
     reasons=some(causes),
-    placement=some(st.builds(Assignment, texts, texts, small)),
+    placement=some(st.builds(Assignment, texts, texts, small, st.booleans())),
     age_s=ages,
     ranks_by_size=st.booleans(),
 )

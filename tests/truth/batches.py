@@ -35,8 +35,8 @@ def _bound(programs: Path, batch: Sequence[tuple[Case, Truth]]) -> list[tuple[in
         for number, preferred in enumerate((None, *orders)):
             stages.append(Stage(case, f"c{case.seed}-{number}", preferred))
             first.append(truth.highest + _SPARE)
-    with tempfile.TemporaryDirectory() as state, scheduling(programs, Path(state)) as kubeconfig:
-        found = asyncio.run(floods(kubeconfig, stages, first))
+    with tempfile.TemporaryDirectory() as state, scheduling(programs, Path(state)) as scheduler:
+        found = asyncio.run(floods(scheduler.kubeconfig, stages, first))
     counts: dict[int, list[int]] = {}
     for stage, flood in zip(stages, found, strict=True):
         counts.setdefault(stage.case.seed, []).append(flood.bound)

@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import json
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,21 +14,10 @@ from fairway.kube.client import KubeClient
 from fairway.kube.errors import Refused
 from tests.envtest import ADMIN, real_api
 from tests.truth.fields import Json, labels_of, name_of, namespace_of, objects, strings, table, text, words
+from tests.truth.making import PATHS, is_at_end, make, merge
 from tests.truth.staging import CASE, PRIORITY, Stage
 
-_MERGE = "application/merge-patch+json"
-_PATHS = {
-    "Namespace": "/api/v1/namespaces",
-    "Node": "/api/v1/nodes",
-    "PersistentVolume": "/api/v1/persistentvolumes",
-    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
-    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
-    "LimitRange": "/api/v1/namespaces/{}/limitranges",
-    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
-    "Pod": "/api/v1/namespaces/{}/pods",
-}
-_ORDER = tuple(_PATHS)
+_ORDER = tuple(PATHS)
 _AT_ONCE, _MORE = 24, 6
 _ADMISSION_S, _LOOK_S, _QUIET_LOOKS, _PATIENCE_S = 2.0, 0.5, 7, 240.0
 _SELECTED = "volume.kubernetes.io/selected-node"
@@ -55,9 +45,26 @@ class Flood:
         return bool(self.refusal) or (self.left_over > 0 and self.bound + self.left_over == self.made)
 
 
+@dataclass(frozen=True)
+class Scheduler:
+    """A running one. ``kubeconfig``: of an administrator of its cluster."""
+
+    kubeconfig: Path
+    _process: "subprocess.Popen[bytes]"
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It does nothing until the end of the context, as if it were busy with others' pods."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
+
 @contextmanager
-def scheduling(programs: Path, state: Path) -> Iterator[Path]:
-    """The three programs until the end of the context; the kubeconfig of an administrator."""
+def scheduling(programs: Path, state: Path) -> Iterator[Scheduler]:
+    """The three programs until the end of the context."""
     with real_api(programs, state, "--disable-admission-plugins=TaintNodesByCondition") as api:
         config = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -72,7 +79,7 @@ def scheduling(programs: Path, state: Path) -> Iterator[Path]:
         with (state / "kube-scheduler.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
-            yield api.kubeconfig
+            yield Scheduler(api.kubeconfig, process)
         finally:
             process.kill()
             process.wait()
@@ -107,33 +114,15 @@ class _Cluster:
                 await asyncio.sleep(_ADMISSION_S)
             # Finished pods first: a scheduler that sees a pod end frees its host port, whoever else has it.
             for is_over in (True, False):
-                made = (item for item in items if item["kind"] == kind and _is_over(item) == is_over)
+                made = (item for item in items if item["kind"] == kind and is_at_end(item) == is_over)
                 await asyncio.gather(*map(self._make, made))
 
     async def _make(self, item: Json) -> None:
         async with self._slots:
-            path = _PATHS[text(item, "kind")].format(namespace_of(item))
-            metadata = table(item, "metadata")
-            ends = metadata.pop("deletionTimestamp", None)
-            metadata.pop("deletionGracePeriodSeconds", None)
-            status = table(item, "status")
-            await self._client.post(path, {**item, "status": {}}, dict)
-            path = f"{path}/{name_of(item)}"
-            match item["kind"]:
-                case "Node":
-                    ready = {"type": "Ready", "status": "True", "reason": "Made"}
-                    body = {"capacity": status["allocatable"], **status, "conditions": [ready]}
-                    await self._patch(f"{path}/status", {"status": body})
-                case "PersistentVolume" | "PersistentVolumeClaim":
-                    await self._patch(f"{path}/status", {"status": status})
-                case "Pod":
-                    if _is_over(item):
-                        await self._patch(f"{path}/status", {"status": status})
-            if ends:
-                await self._client.delete(path, dict)
+            await make(self._client, item)
 
     async def _patch(self, path: str, body: object) -> None:
-        await self._client.patch(path, body, dict, content_type=_MERGE)
+        await merge(self._client, path, body)
 
     async def flood(self, stages: Sequence[Stage], first: Sequence[int]) -> list[Flood]:
         """Make pods and look until nothing changes any more. Raises NotSettled."""
@@ -168,7 +157,7 @@ class _Cluster:
         for number in range(flood.made, flood.made + count):
             async with self._slots:
                 try:
-                    await self._client.post(_PATHS["Pod"].format(stage.namespace), stage.pod(number), dict)
+                    await self._client.post(PATHS["Pod"].format(stage.namespace), stage.pod(number), dict)
                 except Refused as error:
                     flood.refusal = str(error)
                     return
@@ -208,7 +197,7 @@ class _Cluster:
             if volume is None and node is not None:
                 volume = await self._provision(claim, node)
             if volume is not None:
-                path = f"{_PATHS['PersistentVolumeClaim'].format(namespace_of(claim))}/{name_of(claim)}"
+                path = f"{PATHS['PersistentVolumeClaim'].format(namespace_of(claim))}/{name_of(claim)}"
                 spec = {"volumeName": name_of(volume)}
                 await self._patch(path, {"metadata": {"annotations": _BOUND}, "spec": spec})
                 await self._patch(f"{path}/status", {"status": {"phase": "Bound"}})
@@ -216,9 +205,9 @@ class _Cluster:
     async def _provision(self, claim: Json, node: str) -> Json:
         """A volume that the nodes reach which are alike in the topology keys of the class's driver."""
         name = text(claim, "spec", "storageClassName")
-        driver = text(await self._client.get_json(f"{_PATHS['StorageClass']}/{name}", dict), "provisioner")
-        labels = labels_of(await self._client.get_json(f"{_PATHS['Node']}/{node}", dict))
-        drivers = objects(await self._client.get_json(f"{_PATHS['CSINode']}/{node}", dict), "spec", "drivers")
+        driver = text(await self._client.get_json(f"{PATHS['StorageClass']}/{name}", dict), "provisioner")
+        labels = labels_of(await self._client.get_json(f"{PATHS['Node']}/{node}", dict))
+        drivers = objects(await self._client.get_json(f"{PATHS['CSINode']}/{node}", dict), "spec", "drivers")
         keys = [
             key for each in drivers if text(each, "name") == driver for key in words(each, "topologyKeys")
         ]
@@ -238,8 +227,4 @@ class _Cluster:
         if segment:
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": segment}]}}
         made: Json = {"metadata": {"name": f"made-for-{namespace_of(claim)}"}, "spec": spec}
-        return await self._client.post(_PATHS["PersistentVolume"], made, dict)
-
-
-def _is_over(item: Json) -> bool:
-    return item["kind"] == "Pod" and text(item, "status", "phase") in ("Succeeded", "Failed")
+        return await self._client.post(PATHS["PersistentVolume"], made, dict)

@@ -17,9 +17,10 @@ class Placed:
     ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole at least,
     in whatever order they come; None where that was not worked out. ``level``: the label key of the topology
     level that each copy fits within, empty where none is asked for or the whole cluster is needed.
-    ``placement``: pod set, node and pods. ``empty_bound``: no more copies than this would fit if nothing ran;
-    None where that was not worked out. ``packs``: whether that scheduler might leave free devices less
-    together than the placement does; looked at only where a placement is wanted.
+    ``placement``: pod set, node and pods; ``spare``: of these, pod sets and nodes as of `with_spare`.
+    ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
+    ``packs``: whether that scheduler might leave free devices less together than the placement does. Both
+    are looked at only where a placement is wanted.
     """
 
     answer: Answer
@@ -28,15 +29,17 @@ class Placed:
     placement: tuple[tuple[str, str, int], ...] = ()
     empty_bound: int | None = None
     packs: bool = False
+    spare: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """So many pods of one pod set on one node."""
+    """So many pods of one pod set on one node. ``spare``: it would take more of them, see `with_spare`."""
 
     pod_set: str
     node: str
     pods: int
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def told(
         placed.spread_fits,
         placed.level,
         answer.reasons,
-        tuple(Assignment(*assignment) for assignment in placed.placement),
+        tuple(Assignment(*one, spare=one[:2] in placed.spare) for one in placed.placement),
         age_s,
         placed.empty_bound,
         ranks_by_size,

@@ -16,6 +16,7 @@ from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.sets.creation_orders import packs, spread_sets
 from estimator.capacity.sets.first_fit import Placement
+from estimator.capacity.sets.spare import with_spare
 from estimator.capacity.topology.gang_fit import place_gang
 from estimator.capacity.topology.slices import asks_tpu
 from estimator.capacity.topology.spreading import keeps_distance
@@ -24,6 +25,8 @@ from estimator.reasons import DOUBT, Reason, in_doubt, understated
 
 _SPREAD_S = 0.25
 """Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
+_SPARE_S = 0.25
+"""Time for which nodes of a placement are to be filled last."""
 
 
 def place(
@@ -58,6 +61,10 @@ def place(
         search,
         tight=tight,
     )
+    spare = Placement()
+    if tight and fit.placement:
+        side = Budget(search.clock, search.clock() + _SPARE_S)
+        spare = with_spare(room, question.components, fit.placement, lambda: expired() or side.spent)
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
     spread, is_packed = None, False
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
@@ -76,7 +83,8 @@ def place(
         lacking = short.empty_bound
         answer = replace(answer, reasons=_first(answer.reasons, short.reasons))
     placement = _named(room, question, fit.placement)
-    return Placed(answer, spread, fit.level, placement, lacking, is_packed)
+    last = frozenset((pod_set, node) for pod_set, node, _ in _named(room, question, spare))
+    return Placed(answer, spread, fit.level, placement, lacking, is_packed, last)
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:

@@ -108,14 +108,16 @@ class ClusterPlacement(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., packs: _Optional[bool] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("pod_set", "node", "pods")
+    __slots__ = ("pod_set", "node", "pods", "spare")
     POD_SET_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     PODS_FIELD_NUMBER: _ClassVar[int]
+    SPARE_FIELD_NUMBER: _ClassVar[int]
     pod_set: str
     node: str
     pods: int
-    def __init__(self, pod_set: _Optional[str] = ..., node: _Optional[str] = ..., pods: _Optional[int] = ...) -> None: ...
+    spare: bool
+    def __init__(self, pod_set: _Optional[str] = ..., node: _Optional[str] = ..., pods: _Optional[int] = ..., spare: _Optional[bool] = ...) -> None: ...
 
 class Reason(_message.Message):
     __slots__ = ("kind", "text")

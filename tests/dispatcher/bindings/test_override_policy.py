@@ -87,6 +87,20 @@ def affinity(*nodes: str) -> dict[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": prefers(*nodes)}}
 
 
+def test_nodes_that_are_to_be_filled_last_are_preferred_less() -> None:
+    guided = Guided(PodTemplateFacts("main", "/spec"), ("n0", "n1"), spare=frozenset({"n1"}))
+    policy: Any = override_policy(binding(), (Guidance("east", (guided,)),))
+    (entry,) = policy["spec"]["overrideRules"][0]["overriders"]["plaintext"]
+    assert entry["value"] == {
+        "nodeAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                *prefers("n0"),
+                {**prefers("n1")[0], "weight": 50},
+            ]
+        }
+    }
+
+
 def test_what_the_template_says_stands_beside_it() -> None:
     own = {"weight": 1, "preference": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}}
     stated = StatedAffinity(

@@ -43,6 +43,15 @@ def test_each_cluster_has_its_own() -> None:
     )
 
 
+def test_nodes_that_would_take_more_are_told_to_be_last() -> None:
+    witness = Witness(PROOF.nodes, spare=frozenset({("worker", "n2"), ("head", "n1")}))
+    found = guidance([HEAD, WORKER], SET, {"a": witness}, [Placed("a")], "")
+    assert [sorted(one.spare) for one in found[0].pods] == [[], ["n2"]]
+    divided = Witness(POD.nodes, spare=frozenset({("pod", "n1"), ("pod", "n2")}))
+    found = guidance([MAIN], Demand((Component("", 6, ((GPU, 1),)),)), {"a": divided}, [Placed("a", 3)], "")
+    assert [sorted(one.spare) for one in found[0].pods] == [["n1"]]
+
+
 @pytest.mark.parametrize(
     ("replicas", "nodes"), [(0, ("n0", "n1", "n2")), (3, ("n1",)), (4, ("n1", "n2")), (6, ("n0", "n1", "n2"))]
 )
