@@ -4,6 +4,9 @@ Guidance is an OverridePolicy too, and Karmada applies all that are about a work
 two that set one field the last wins. So where somebody else's may be about what guidance would set, there is
 none. Of which clusters and labels theirs are is not looked at: that can change without anybody noticing.
 
+Of our own it is known which there are: what was released before and taken back, or was about to be when its
+leader died, may have one that says something else.
+
 Mirrors the selectors and plaintext overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
 """
 
@@ -14,7 +17,8 @@ from typing import Final
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.resource import ResourceKind
 from fairway.names import GUIDANCE
-from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.binding import Binding, WorkloadReference
+from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
@@ -54,11 +58,7 @@ class OverridePolicyObject(KubeStruct, frozen=True):
 
 
 _POLICY: Final = "/apis/policy.karmada.io/v1alpha1"
-# What we write ourselves need not come back to us.
-_OTHERS: Final = {"labelSelector": f"!{GUIDANCE}"}
-OVERRIDE_POLICIES = ResourceKind(
-    "overridepolicies", f"{_POLICY}/overridepolicies", OverridePolicyObject, _OTHERS
-)
+OVERRIDE_POLICIES = ResourceKind("overridepolicies", f"{_POLICY}/overridepolicies", OverridePolicyObject)
 CLUSTER_OVERRIDE_POLICIES = ResourceKind(
     "clusteroverridepolicies", f"{_POLICY}/clusteroverridepolicies", OverridePolicyObject
 )
@@ -79,6 +79,9 @@ class Override:
         return any(_overlap(path, one) for path in self.paths for one in ours)
 
 
+_OURS: Final = Override((), frozenset())
+
+
 class Overrides:
     """Those of all namespaces; sinks of reflectors."""
 
@@ -91,6 +94,10 @@ class Overrides:
         templates = tuple(templates)
         return any(one.touches(workload, templates) for one in self._about(workload.namespace))
 
+    def has_ours(self, binding: Binding) -> bool:
+        """Whether there is a policy of ours for the binding."""
+        return f"{binding.namespace}/{policy_name(binding)}" in self.policies.values
+
     def _about(self, namespace: str) -> Iterator[Override]:
         yield from self.cluster_policies.values.values()
         for key, one in self.policies.values.items():
@@ -99,7 +106,9 @@ class Overrides:
 
 
 def read_override(obj: OverridePolicyObject) -> Override | None:
-    """What of a policy matters; None where it sets nothing that guidance could."""
+    """What of a policy matters; None where it sets nothing that guidance could, and is none of ours."""
+    if GUIDANCE in (obj.metadata.labels or {}):
+        return _OURS
     spec = obj.spec
     rules = [spec.overriders, *(rule.overriders for rule in spec.override_rules or ())]
     paths = {one.path for rule in rules if rule is not None for one in rule.plaintext or ()}

@@ -104,10 +104,11 @@ def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str
     return patches.take_back_growth(binding, placed)
 
 
-def companion_of(entry: Entry) -> Companion | None:
+def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     """The policy that has to be there, or gone, before the entry is released.
 
-    What was released before and taken back may have one of that time, which would guide it elsewhere.
+    What was released before and taken back may have one of that time, and so may what was about to be when
+    its leader died; it would guide it elsewhere.
     """
     binding, admission = entry.binding, entry.admission
     if not binding.namespace or binding.placed:
@@ -115,7 +116,8 @@ def companion_of(entry: Entry) -> Companion | None:
     choice = admission.choices.get(entry.uid) if admission is not None else None
     if choice is not None and choice.guidance:
         return Companion(policy_path(binding), override_policy(binding, choice.guidance))
-    return Companion(policy_path(binding), None) if binding.requeue is not None else None
+    is_there = binding.requeue is not None or cache.overrides.has_ours(binding)
+    return Companion(policy_path(binding), None) if is_there else None
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

@@ -50,3 +50,22 @@ def test_a_policy_goes_with_its_binding_and_is_of_no_others() -> None:
 def test_no_law_is_broken() -> None:
     played = play(crumbs())
     assert not played.broken
+
+
+def test_what_a_leader_left_that_died_before_the_release_is_taken_away() -> None:
+    story = Story(until_s=30, estimators=True).cluster("a", gpus=4, nodes=2).queue("main", gpus=0)
+    world = World(story.submit("first", runs_s=60).quota("main", gpus=8, at_s=5))
+    world.timeline.run_until(world.at_ms(3))
+    (binding,) = world.api.collection("resourcebindings").objects.values()
+    metadata = binding["metadata"]
+    owner = {"kind": "ResourceBinding", "name": metadata["name"], "uid": metadata["uid"]}
+    left = {
+        "name": f"fairway-{metadata['uid']}",
+        "namespace": metadata["namespace"],
+        "labels": {"fairway.dev/guidance": "true"},
+        "ownerReferences": [owner],
+    }
+    world.api.create(OVERRIDE_POLICIES, {"metadata": left, "spec": {"overrideRules": []}})
+    world.timeline.run_until(world.at_ms(10))
+    assert running(world, "first") == 1
+    assert not world.api.collection(OVERRIDE_POLICIES).objects

@@ -5,9 +5,12 @@ import json
 import msgspec
 import pytest
 
+from fairway.kube.objects import ObjectMeta
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.overrides import OverridePolicyObject, Overrides
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
+from tests.dispatcher.bindings.builders import binding
 
 TRAIN = WorkloadReference("batch/v1", "Job", "team", "train")
 POD = PodTemplateFacts("main", "/spec/template/spec")
@@ -77,3 +80,14 @@ def test_by_namespace_and_while_it_is_there() -> None:
     assert overrides.touch(TRAIN, [POD])
     overrides.policies.delete("team/p")
     assert not overrides.touch(TRAIN, [POD])
+
+
+def test_ours_are_known_and_touch_nobody() -> None:
+    overrides, of = Overrides(), binding()
+    ours = policy("/spec/template/spec/affinity", namespace=of.namespace)
+    named = ObjectMeta(name=policy_name(of), namespace=of.namespace, labels={"fairway.dev/guidance": "true"})
+    overrides.policies.upsert(msgspec.structs.replace(ours, metadata=named))
+    assert overrides.has_ours(of)
+    assert not overrides.touch(of.workload, [POD])
+    overrides.policies.delete(f"{of.namespace}/{policy_name(of)}")
+    assert not overrides.has_ours(of)
