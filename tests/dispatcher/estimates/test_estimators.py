@@ -14,6 +14,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
@@ -222,7 +223,7 @@ COMPONENT = ("component", "component main needs 1 pod a set, 0 fit at all")
 def test_of_the_reasons_those_are_told_that_people_act_on(
     placement: pb.ClusterPlacement, room: ClusterRoom
 ) -> None:
-    assert _room(placement, 1) == room
+    assert _room(placement, 1, is_busy=False) == room
 
 
 def test_the_address_that_karmada_would_use() -> None:
@@ -371,3 +372,21 @@ def test_a_file_that_is_no_authority_is_named(tmp_path: Path) -> None:
     (ca := tmp_path / "ca.pem").write_text("nothing of the kind")
     with pytest.raises(TlsError, match=f"{ca}: holds no certificate"):
         Estimators(EstimatorSettings(tls=EstimatorTls(ca)))
+
+
+@pytest.mark.parametrize(
+    ("spread_fits", "spread_breaks", "is_busy", "is_told"),
+    [(1, 0, False, False), (1, 0, True, True), (0, 0, False, True), (1, 1, False, True)],
+)
+def test_where_pods_go_is_told_unless_they_go_there_anyway(
+    spread_fits: int, spread_breaks: int, is_busy: bool, is_told: bool
+) -> None:
+    where = [
+        pb.Assignment(pod_set="head", node="n0", pods=1),
+        pb.Assignment(pod_set="head", node="n1", pods=2, spare=True),
+    ]
+    placement = pb.ClusterPlacement(
+        cluster="a", fits=1, spread_fits=spread_fits, spread_breaks=spread_breaks, placement=where
+    )
+    told = Witness((("head", (("n0", 1), ("n1", 2))),), spare=frozenset({("head", "n1")}))
+    assert _room(placement, 1, is_busy).witness == (told if is_told else None)
