@@ -263,7 +263,7 @@ class Estimators:
             self._trouble(address, clusters, f"an answer that is no PlaceResponse ({_short(str(error))})")
             return [_unanswered(cluster, "its answer cannot be read") for cluster in clusters]
         self._troubles.pop(address, None)
-        answered = {one.cluster: _room(one, max(1, gang.copies)) for one in response.clusters}
+        answered = {one.cluster: _room(one, max(1, gang.copies), bool(assumed)) for one in response.clusters}
         return [
             answered.get(cluster) or _unanswered(cluster, "it says nothing of that cluster")
             for cluster in clusters
@@ -295,26 +295,31 @@ def _unanswered(cluster: str, what: str) -> ClusterRoom:
     return ClusterRoom(cluster, 0, unknown=f"the estimator of {cluster} gives no answer: {what}")
 
 
-def _room(placement: pb.ClusterPlacement, copies: int) -> ClusterRoom:
+def _room(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> ClusterRoom:
     doubt = next((reason.text for reason in placement.reasons if reason.kind == _DOUBT), "")
     # A doubt beside room is about more than what was found.
     unknown = f"{placement.cluster}: {_discreet(_short(doubt))}" if doubt and not placement.fits else ""
     most = placement.empty_bound if placement.HasField("empty_bound") else None
-    witness = _witness(placement, copies)
+    witness = _witness(placement, copies, is_busy)
     return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most, witness)
 
 
-def _witness(placement: pb.ClusterPlacement, copies: int) -> Witness | None:
-    """Where so many copies go; None where a kube-scheduler places them as well by itself."""
+def _witness(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> Witness | None:
+    """Where so many copies go; None where a kube-scheduler places them as well by itself.
+
+    Nobody knows whether it does where something is on its way, ``is_busy``, that may go elsewhere than
+    thought: pods that are alike become whole all the same, others are told.
+    """
     wanted = min(copies, placement.fits)
-    if wanted <= 0 or (placement.spread_fits >= wanted and not placement.packs):
-        return None
     nodes: dict[str, list[tuple[str, int]]] = {}
     for one in placement.placement:
         nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
+    is_placed = placement.spread_fits >= wanted and not placement.packs
+    if wanted <= 0 or not nodes or (is_placed and not (is_busy and len(nodes) > 1)):
+        return None
     told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
     spare = frozenset((one.pod_set, one.node) for one in placement.placement if one.spare)
-    return Witness(told, placement.ranks_by_size, spare) if told else None
+    return Witness(told, placement.ranks_by_size, spare)
 
 
 def _why(placement: pb.ClusterPlacement) -> str:

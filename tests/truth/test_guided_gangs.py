@@ -28,19 +28,20 @@ def test_gangs_that_fit_exactly_once_become_whole() -> None:
         pytest.skip(_NO_PROGRAMS)
     fleets = [fleet for suite in "ABC" for fleet in tight(suite, EACH)]
     found = outcomes(programs, fleets, (Way.UNGUIDED, Way.GUIDED))
-    assert whole(found, Way.GUIDED) == (len(fleets), len(fleets)), [
-        one for one in found if one.waiting and one.way is Way.GUIDED
-    ]
+    guided, promised = whole(found, Way.GUIDED)
+    assert promised == len(fleets)
+    # The scheduler may take the first pods before it has seen the others.
+    assert guided >= promised - 1, [one for one in found if one.waiting and one.way is Way.GUIDED]
     # Else it would show nothing: by itself the scheduler makes one of ten whole.
     assert whole(found, Way.UNGUIDED)[0] <= len(fleets) // 2
 
 
-def test_of_sets_that_are_released_at_once_no_fewer_become_whole() -> None:
+def test_sets_that_are_released_at_once_become_whole() -> None:
     programs = assets("kube-scheduler")
     if programs is None:
         pytest.skip(_NO_PROGRAMS)
     found = outcomes(programs, list(crowded(KINDS, NODES)), (Way.UNGUIDED, Way.GUIDED), most=100)
     guided, promised = whole(found, Way.GUIDED)
     assert promised > len(KINDS)
-    assert guided >= 0.95 * promised, [one for one in found if one.waiting and one.way is Way.GUIDED]
-    assert guided >= whole(found, Way.UNGUIDED)[0]
+    assert guided >= 0.97 * promised, [one for one in found if one.waiting and one.way is Way.GUIDED]
+    assert whole(found, Way.UNGUIDED)[0] < guided

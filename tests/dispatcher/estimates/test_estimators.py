@@ -14,6 +14,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
@@ -239,7 +240,7 @@ COMPONENT = ("component", "component main needs 1 pod a set, 0 fit at all")
 def test_of_the_reasons_those_are_told_that_people_act_on(
     placement: pb.ClusterPlacement, room: ClusterRoom
 ) -> None:
-    assert _room(placement, 1) == room
+    assert _room(placement, 1, is_busy=False) == room
 
 
 def test_the_address_that_karmada_would_use() -> None:
@@ -388,3 +389,31 @@ def test_a_file_that_is_no_authority_is_named(tmp_path: Path) -> None:
     (ca := tmp_path / "ca.pem").write_text("nothing of the kind")
     with pytest.raises(TlsError, match=f"{ca}: holds no certificate"):
         Estimators(EstimatorSettings(tls=EstimatorTls(ca)))
+
+
+MIXED, ALIKE = ("head", "worker"), ("pod",)
+
+
+@pytest.mark.parametrize(
+    ("pod_sets", "spread_fits", "packs", "is_busy", "is_told"),
+    [
+        (MIXED, 1, False, False, False),
+        (MIXED, 1, False, True, True),
+        (MIXED, 0, False, False, True),
+        (MIXED, -1, False, False, True),
+        (MIXED, 1, True, False, True),
+        (ALIKE, 1, False, True, False),
+        (ALIKE, 1, True, True, True),
+    ],
+)
+def test_where_pods_go_is_told_unless_they_go_there_anyway(
+    pod_sets: tuple[str, ...], spread_fits: int, packs: bool, is_busy: bool, is_told: bool
+) -> None:
+    where = [pb.Assignment(pod_set=name, node="n", pods=2, spare=True) for name in pod_sets]
+    placement = pb.ClusterPlacement(
+        cluster="a", fits=1, spread_fits=spread_fits, packs=packs, placement=where
+    )
+    told = Witness(
+        tuple((name, (("n", 2),)) for name in pod_sets), spare=frozenset((name, "n") for name in pod_sets)
+    )
+    assert _room(placement, 1, is_busy).witness == (told if is_told else None)
