@@ -22,13 +22,15 @@ from fairway.kube.backoff import Backoff
 from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
+GUIDE = "guide"
+"""As what the companions of writes are observed."""
 WORKERS = 32
 PAUSE_S = 0.05
 ATTEMPTS = 8
@@ -78,7 +80,7 @@ class Executor(Generic[T]):
         reconciler: Reconciler[T],
         may_write: Callable[[], bool],
         *,
-        observe: Callable[[Purpose, str], None] = lambda purpose, outcome: None,
+        observe: Callable[[str, str], None] = lambda purpose, outcome: None,
         workers: int = WORKERS,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -208,15 +210,15 @@ class Executor(Generic[T]):
         try:
             await self._api.ensure(companion)
         except (Forbidden, Invalid) as error:
-            self._observe(Purpose.GUIDE, error.label)
+            self._observe(GUIDE, error.label)
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
-            logger.log(level, "%s: %s", Purpose.GUIDE, error)
+            logger.log(level, "%s: %s", GUIDE, error)
         except KubeError as error:
             self._slow_down(error)
-            self._observe(Purpose.GUIDE, error.label)
+            self._observe(GUIDE, error.label)
             return False
         else:
-            self._observe(Purpose.GUIDE, "applied" if companion.body is not None else "gone")
+            self._observe(GUIDE, "applied" if companion.body is not None else "gone")
         return True
 
     async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:

@@ -20,8 +20,6 @@ class Purpose(StrEnum):
     """Suspend what was released and did not start in time."""
     TAKE_BACK_GROWTH = "take_back_growth"
     """Hold again what grew, or lost a part, and found no place for the rest in time."""
-    GUIDE = "guide"
-    """Say where in the clusters the pods go of what is about to be released."""
     STARTED = "started"
     """Forget the tries in vain of what runs now."""
     KICK = "kick"
