@@ -311,7 +311,7 @@ def test_leadership_is_looked_at_again_after_a_pause() -> None:
         leads = [True]
         scene = Scene(leads=lambda: leads[0])
 
-        def lose(purpose: Purpose, outcome: str) -> None:
+        def lose(purpose: str, outcome: str) -> None:
             leads[0] = outcome != "unknown"
 
         scene.executor._observe = lose
