@@ -9,8 +9,8 @@ from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.evidence import Evidence, NotRead, Plane
-from admin.doctor.finding import Finding, Patch, Verdict, does_not_apply
-from admin.doctor.program import DISPATCHER, Program, programs
+from admin.doctor.finding import Finding, Patch, Verdict
+from admin.doctor.guiding import unguided
 from estimator.cluster.priorities import PriorityRules, default_value, expected_classes, priority_rules
 from fairway.kube.member_kinds import PRIORITY_CLASSES
 from fairway.names import GANG_CLASSES
@@ -20,8 +20,8 @@ _MEMBERS: Final = "add --member NAME=KUBECONFIG for each, or --members-from-host
 
 
 def _classes(evidence: Evidence) -> Iterable[Finding]:
-    if _nobody_is_guided(evidence):
-        yield does_not_apply(f"{DISPATCHER} tells no pods where to go")
+    if (nobody := unguided(evidence)) is not None:
+        yield nobody
         return
     if not evidence.members:
         raise NotRead(
@@ -31,19 +31,6 @@ def _classes(evidence: Evidence) -> Iterable[Finding]:
         )
     for member in evidence.members.values():
         yield from _of_member(member)
-
-
-def _nobody_is_guided(evidence: Evidence) -> bool:
-    try:
-        found = programs(evidence.on_host(), (DISPATCHER,))
-    except NotRead:
-        return False
-    return bool(found) and not any(_guides(program) for program in found)
-
-
-def _guides(program: Program) -> bool:
-    arguments = program.arguments
-    return arguments.switch("guidance", default=True) and arguments.text("placement") != "karmada"
 
 
 def _of_member(member: Plane) -> Iterator[Finding]:
