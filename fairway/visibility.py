@@ -24,14 +24,36 @@ class Waiting(View, frozen=True):
     unblock: str = ""
 
 
+class Start(View, frozen=True):
+    """How far what was released has come.
+
+    ``phase``: Placing until all of it has clusters, then Placed, Bound once all of its pods have had nodes,
+    Ready once all have run, as far as clusters report. ``pods``: how many are placed; ``bound``, ``running``:
+    how many of those have nodes, as estimators count them, and run or have ended, -1 where that is not known.
+    ``left_s``: how long it has until it is taken back for what it lacks now, in seconds rounded up; -1 where
+    it is not.
+
+    Told by the replica that released it alone: ``reason``, why it was released to its clusters, empty where
+    Karmada chose them; ``guided``: in which of them its pods were told which nodes to prefer.
+    """
+
+    phase: str
+    pods: int = 0
+    bound: int = -1
+    running: int = -1
+    left_s: int = -1
+    reason: str = ""
+    guided: list[str] = []
+
+
 class WorkloadView(View, frozen=True):
-    """One workload. ``state``: Held, Pending, Admitted, Placed, Growing, Finished, Adopted; Foreign
-    where Fairway leaves it alone, NotGated where nothing could hold it, DispatchingSuspended where it is
-    placed and a policy has Karmada send it nowhere.
+    """One workload. ``state``: Held, Pending, Admitted, Starting, Placed, Unobserved, Growing, Finished,
+    Adopted; Foreign where Fairway leaves it alone, NotGated where nothing could hold it,
+    DispatchingSuspended where it is placed and a policy has Karmada send it nowhere.
 
     Positions count from 1, 0 for what does not wait. ``others_before``: how many of those before it in the
     ClusterQueue are of namespaces that the reader may not see; a group counts as one, as in positions. Times
-    are RFC 3339, empty where there is none.
+    are RFC 3339, empty where there is none. ``start``: of what was released, and is not held again.
     """
 
     namespace: str
@@ -53,6 +75,7 @@ class WorkloadView(View, frozen=True):
     waiting: Waiting | None = None
     note: str = ""
     others_before: int = 0
+    start: Start | None = None
 
 
 class Usage(View, frozen=True):
@@ -80,7 +103,9 @@ class QueueView(View, frozen=True):
     ``problems``: what is wrong with the object, by field; ``stopped``: why it admits nothing, if so.
     ``other_pending``: how many of the ``pending`` are of namespaces that the reader may not see. Only told
     with the workloads. ``behind_s``: how long ago half of what members have reported nothing of was
-    released, in seconds; 0 where there is none.
+    released, in seconds; 0 where there is none. ``starting``: how many were released and have never run as a
+    whole; ``starts``: the first of those that the reader may see, by their release. Both are told with the
+    workloads only.
     """
 
     name: str
@@ -97,6 +122,8 @@ class QueueView(View, frozen=True):
     workloads: list[WorkloadView] = []
     other_pending: int = 0
     behind_s: int = 0
+    starting: int = 0
+    starts: list[WorkloadView] = []
 
 
 class QueueList(View, frozen=True):
@@ -122,7 +149,7 @@ class QueueList(View, frozen=True):
 
 
 class LocalQueueView(View, frozen=True):
-    """One LocalQueue and its pending workloads."""
+    """One LocalQueue and its pending workloads; ``starting`` and ``starts`` as in `QueueView`."""
 
     namespace: str
     name: str
@@ -132,6 +159,8 @@ class LocalQueueView(View, frozen=True):
     pending: int = 0
     admitted: int = 0
     workloads: list[WorkloadView] = []
+    starting: int = 0
+    starts: list[WorkloadView] = []
 
 
 class WorkloadList(View, frozen=True):

@@ -174,7 +174,7 @@ class Dispatcher:
         )
         self.state = TurnState(self.cache, Estimates(estimation.wait_s) if estimation is not None else None)
         self.controller = Controller(
-            self.state, metrics, clock, is_synced, _Witness(metrics, teller or Nobody()).tell, sleep=sleep
+            self.state, metrics, clock, is_synced, NoticeTeller(metrics, teller or Nobody()).tell, sleep=sleep
         )
         self._asking: Asking | None = None
         self._counting: Counting | None = None
@@ -247,10 +247,12 @@ def _told(choice: Choice | None) -> str:
         f"{place.cluster} ({place.replicas})" if len(choice.places) > 1 else place.cluster
         for place in choice.places
     )
-    return f"; placed on {places}: {choice.reason}"
+    guided = ", ".join(one.cluster for one in choice.guidance)
+    told = f"; its pods are told which nodes to prefer in {guided}" if guided else ""
+    return f"; placed on {places}: {choice.reason}{told}"
 
 
-class _Witness:
+class NoticeTeller:
     """Tells metrics, people and the log what turns have noticed."""
 
     def __init__(self, metrics: DispatcherMetrics, teller: Teller) -> None:
@@ -263,6 +265,8 @@ class _Witness:
         match notice:
             case AdmittedNotice(entry, record, waited_ms, choice):
                 metrics.admitted(record.queue, record.service_class, waited_ms / 1000)
+                if choice is not None and choice.guidance:
+                    metrics.guided(record.queue)
                 flavors = ", ".join(sorted({name for _, names in record.flavors for name in names}))
                 charged = f", charged to {flavors}" if flavors else ""
                 after = f"after {waited_ms // 1000} s in the line"

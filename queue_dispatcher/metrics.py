@@ -76,6 +76,11 @@ class DispatcherMetrics:
         declared = Declared(registry)
         counter, histogram = declared.counter, declared.histogram
         self._admitted = counter(f"{_P}admitted_total", "Bindings released, growth included", "cluster_queue")
+        self._guided = counter(
+            f"{_P}guided_releases_total",
+            "Releases whose pods were told which nodes to prefer",
+            "cluster_queue",
+        )
         self._taken_back = counter(
             f"{_P}evicted_total", "Bindings taken back, by reason", "cluster_queue", "reason"
         )
@@ -133,6 +138,10 @@ class DispatcherMetrics:
         """A binding was released after so long in the line."""
         self._admitted(queue).inc()
         self._waited(queue, service_class).observe(waited_s)
+
+    def guided(self, queue: str) -> None:
+        """The pods of a binding that was released were told which nodes to prefer."""
+        self._guided(queue).inc()
 
     def reached(self, queue: str, reached: Reached, took_s: float) -> None:
         """What was released came so far so long after its release."""

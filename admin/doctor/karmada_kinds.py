@@ -34,6 +34,7 @@ from queue_dispatcher.bindings.objects import (
     Suspension,
 )
 from queue_dispatcher.cache.objects import NAMESPACES, PRIORITY_CLASSES, TemplateObject
+from queue_dispatcher.cache.overrides import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 
 _POLICY: Final = "/apis/policy.karmada.io/v1alpha1"
 
@@ -165,6 +166,8 @@ KARMADA_KINDS: Final[tuple[Kind, ...]] = (
     PROPAGATION_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_RESOURCE_QUOTAS,
+    OVERRIDE_POLICIES,
+    CLUSTER_OVERRIDE_POLICIES,
     LEASES,
     *WORKLOADS.values(),
     CRON_JOBS,

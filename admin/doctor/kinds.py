@@ -13,6 +13,7 @@ from admin.doctor.definition import CustomResourceDefinition
 from admin.doctor.evidence import Role
 from admin.doctor.member_cluster import MemberCluster
 from admin.doctor.running import Deployment, Pod, Secret, Service
+from fairway.kube.member_kinds import PRIORITY_CLASSES
 from fairway.kube.resource import NODES, RESOURCE_QUOTAS, KubeObjectLike, ResourceKind
 
 OUR_NAMESPACE: Final = "fairway-system"
@@ -88,7 +89,7 @@ PLATFORM_KINDS: Final[Mapping[Role, tuple[Kind, ...]]] = {
         SERVICES,
         SECRETS,
     ),
-    Role.MEMBER: (NODES, RESOURCE_QUOTAS),
+    Role.MEMBER: (NODES, RESOURCE_QUOTAS, PRIORITY_CLASSES),
 }
 
 IN_OUR_NAMESPACES: Final = frozenset(kind.name for kind in (DEPLOYMENTS, PODS, SERVICES, SECRETS))
@@ -97,7 +98,7 @@ IN_OUR_NAMESPACES: Final = frozenset(kind.name for kind in (DEPLOYMENTS, PODS, S
 NEVER_NONE: Final[Mapping[Role, frozenset[str]]] = {
     Role.HOST: frozenset(kind.name for kind in (DEPLOYMENTS, SERVICES, SECRETS)),
     Role.KARMADA: frozenset(kind.name for kind in (CLUSTERS, DEFINITIONS, MUTATING, VALIDATING)),
-    Role.MEMBER: frozenset({NODES.name}),
+    Role.MEMBER: frozenset({NODES.name, PRIORITY_CLASSES.name}),
 }
 """Of these every real API server of the role has some: a dump without any was made without them, and a
 server that does not serve them is another than was meant."""

@@ -16,6 +16,7 @@ from rich.text import Text
 from admin.printable import counted, short_key, since
 from admin.tables import Column, Kind, numbers
 from admin.terminal.console import Grid, grid, number, shown, title
+from admin.terminal.starts import start_facts, starting
 from fairway.resources import format_amount, is_extended
 from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadView
 
@@ -81,6 +82,7 @@ def queue_page(queue: QueueView, look: Look) -> Group:
         )
     )
     parts += [*_wrong(queue.stopped, queue.problems), Text(), _usage_table(queue.usage, look), *_late(queue)]
+    parts += starting(queue, wide=look.wide)
     return Group(*parts, *_line(queue.workloads, look, queue.pending, queue.other_pending))
 
 
@@ -89,7 +91,7 @@ def local_queue_page(queue: LocalQueueView, look: Look) -> Group:
     parts: list[RenderableType] = [title(f"LocalQueue {queue.namespace}/{queue.name}")]
     holds = f"{queue.admitted} admitted, {queue.pending} pending"
     parts.append(shown(f"of ClusterQueue {queue.cluster_queue or '-'}, {holds}", 200))
-    parts += _wrong(queue.stopped, queue.problems)
+    parts += [*_wrong(queue.stopped, queue.problems), *starting(queue, wide=look.wide)]
     return Group(*parts, *_line(queue.workloads, look, queue.pending))
 
 
@@ -346,6 +348,7 @@ def _facts(workload: WorkloadView, look: Look) -> Iterable[tuple[str, str]]:
         yield "flavors", ", ".join(f"{key} from {value}" for key, value in sorted(workload.flavors.items()))
     if workload.clusters:
         yield "clusters", ", ".join(f"{key}: {value}" for key, value in sorted(workload.clusters.items()))
+    yield from start_facts(workload)
     if workload.waiting is not None:
         yield "waits", f"{workload.waiting.kind}: {workload.waiting.text}"
         if workload.waiting.unblock:

@@ -256,6 +256,11 @@ class Cache:
 
     # Bringing everything up to date.
 
+    @property
+    def moment(self) -> Moment:
+        """How late it was when that was last said."""
+        return self._moment
+
     def advance(self, moment: Moment) -> None:
         """It is that late: what time alone changes is derived anew."""
         self._moment = moment._replace(overtaken_ms=self._overtaken_ms)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.bound import NOT_COUNTED, Counts
@@ -50,6 +50,19 @@ class Pause(NamedTuple):
     until_ms: int = 0
 
 
+class Released(NamedTuple):
+    """A release that this process made. ``at_ms``: which one, by the time of its record. ``reason``: why to
+    its clusters, empty where Karmada chose; ``guided``: in which of them its pods were told where to go.
+    """
+
+    at_ms: int = 0
+    reason: str = ""
+    guided: tuple[str, ...] = ()
+
+
+_NOT_OURS: Final = Released()
+
+
 class Entry:
     """A binding and all that the dispatcher knows of it; only the cache changes it.
 
@@ -59,7 +72,7 @@ class Entry:
     whatever room there is. ``retry_ms``: not to be written before, epoch milliseconds; ``failures``: how
     often writing failed in a row; ``note``: what the failure was. ``growing_ms``: when a growth that waits
     was first seen, epoch milliseconds, 0 without one. ``pause``: before its next try. ``seen``: of its
-    present release; ``counts``: of its pods since then.
+    present release; ``counts``: of its pods since then. ``released``: our latest release of it.
     """
 
     __slots__ = (
@@ -80,6 +93,7 @@ class Entry:
         "priority",
         "queue",
         "record",
+        "released",
         "retry_ms",
         "seen",
         "state",
@@ -108,6 +122,7 @@ class Entry:
         self.note = ""
         self.seen = UNSEEN
         self.counts: Counts = NOT_COUNTED
+        self.released = _NOT_OURS
         self.growing_ms = 0
         # When it was released to places that Karmada has yet to look at, monotonic; 0 for not so.
         self.stated_ms = 0

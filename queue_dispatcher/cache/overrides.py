@@ -23,6 +23,7 @@ from queue_dispatcher.cache.table import Table
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 _GUIDED_FIELDS: Final = ("affinity", "priorityClassName")
+_GUIDED: Final = frozenset(_GUIDED_FIELDS)
 
 
 class _Selector(KubeStruct, frozen=True):
@@ -70,6 +71,11 @@ class Override:
 
     selectors: tuple[_Selector, ...]
     paths: frozenset[str]
+
+    @property
+    def guided_paths(self) -> tuple[str, ...]:
+        """Those that name a field that guidance sets, sorted; for whose templates is not asked."""
+        return tuple(sorted(path for path in self.paths if not _GUIDED.isdisjoint(path.split("/"))))
 
     def touches(self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts]) -> bool:
         """Whether it may set what guidance sets in the templates of the workload."""
@@ -119,7 +125,7 @@ def read_override(obj: OverridePolicyObject) -> Override | None:
 def _is_of_pods(path: str) -> bool:
     """Whether it is one of the guided fields, within one, or may be around one."""
     steps = path.split("/")
-    return "spec" in steps or any(field in steps for field in _GUIDED_FIELDS)
+    return "spec" in steps or not _GUIDED.isdisjoint(steps)
 
 
 def _selects(selector: _Selector, workload: WorkloadReference) -> bool:

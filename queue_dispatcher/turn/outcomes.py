@@ -4,7 +4,7 @@ from queue_dispatcher.bindings.phase import Moment, released
 from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
-from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.entry import Entry, Released
 from queue_dispatcher.cache.indexes import queue_name
 from queue_dispatcher.estimates.estimates import Answered
 from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
@@ -111,6 +111,9 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             record = entry.binding.record
             if record is not None:
                 entry.seen = released(record, now.elapsed_ms, entry.seen)
+                if choice is not None:
+                    guided = tuple(one.cluster for one in choice.guidance)
+                    entry.released = Released(record.admitted_ms, choice.reason, guided)
                 waited_ms = max(0, record.admitted_ms - record.enqueued_ms)
                 state.notices.append(AdmittedNotice(entry, record, waited_ms, choice))
         case Purpose.KICK:

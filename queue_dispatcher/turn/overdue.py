@@ -5,6 +5,8 @@ one may be touched only while it is known to have looked: it has dealt with this
 that it found no place. What it has not looked at yet stays released, however long that takes.
 """
 
+from collections.abc import Iterator
+
 from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.bound import is_half_bound
@@ -53,24 +55,45 @@ def why_not_started(
     where nobody asks for that, and where pods would be left behind. What ran before it grew is not stopped
     for what it grew by, which is told.
     """
-    phase = state.phase
-    if binding.is_held or binding.is_preserved or binding.progress.unsent:
-        return None
-    if not isinstance(phase, Placed) or not binding.is_settled:
+    if not isinstance(state.phase, Placed) or not binding.is_settled:
         return None
     waited_ms = now.elapsed_ms - seen.since_ms
+    limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
+    return next((why for limit_ms, why in limits if waited_ms >= limit_ms), None)
+
+
+def left_ms(
+    binding: Binding, seen: Seen, state: Admitted, promised: ServiceClass, gang_pods: int, now: Moment
+) -> int | None:
+    """How long a workload has until it is taken back for what it lacks now, at least 0; None if it is not.
+
+    What is overdue is taken back once that may be done.
+    """
+    if not isinstance(state.phase, Placed):
+        if binding.is_held:
+            return None
+        return max(0, due_ms(binding, seen, promised.start_timeout_ms, now) - now.day_ms)
+    waited_ms = now.elapsed_ms - seen.since_ms
+    limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
+    return min((max(0, limit_ms - waited_ms) for limit_ms, _ in limits), default=None)
+
+
+def _limits(
+    binding: Binding, seen: Seen, placed: Placed, promised: ServiceClass, gang_pods: int, now: Moment
+) -> Iterator[tuple[int, str]]:
+    """After how long a workload that is placed is taken back for what it lacks now, and why."""
+    if binding.is_held or binding.is_preserved or binding.progress.unsent:
+        return
     has_grown = binding.record is not None and binding.record.grown
-    if waited_ms >= promised.start_timeout_ms and not has_grown:
-        is_half = is_half_bound(binding, phase.unbound, gang_pods)
-        if is_half and not began_before(binding, seen, promised, now):
-            return f"{phase.unbound} of its pods found no node within {promised.start_timeout_ms // 1000} s"
-    if promised.ready_timeout_ms is None or waited_ms < promised.ready_timeout_ms:
-        return None
-    if not phase.starting:
-        return None
-    if has_grown and binding.progress.idle < pods_placed(binding.demand, binding.placed):
-        return None
-    return f"{phase.starting} of its pods did not run within {promised.ready_timeout_ms // 1000} s"
+    is_half = not has_grown and is_half_bound(binding, placed.unbound, gang_pods)
+    if is_half and not began_before(binding, seen, promised, now):
+        limit_ms = promised.start_timeout_ms
+        yield limit_ms, f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"
+    if promised.ready_timeout_ms is None or not placed.starting:
+        return
+    if not has_grown or binding.progress.idle >= pods_placed(binding.demand, binding.placed):
+        limit_ms = promised.ready_timeout_ms
+        yield limit_ms, f"{placed.starting} of its pods did not run within {limit_ms // 1000} s"
 
 
 def began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:

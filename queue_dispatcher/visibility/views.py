@@ -4,6 +4,7 @@ A document is made for a `Viewer`. Of namespaces that it does not see everything
 and positions are true for everybody, and nothing is named.
 """
 
+import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from fairway.visibility import (
 )
 from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.api.effect import without_effect
+from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.state import (
     Adopted,
     Foreign,
@@ -39,11 +41,13 @@ from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
+from queue_dispatcher.visibility.starts import is_starting, release_order, start_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
 
 MAX_UNRESOLVED = 1_000
+MAX_STARTS = 20
 MAX_LOST = 3
 """Clusters that are not Ready and are named."""
 
@@ -107,7 +111,13 @@ class Views:
             waiting[kind] = waiting.get(kind, 0) + count
         admitted = self._cache.tally.admitted.get(name, 0)
         found = self._queue(name, admitted, waiting, self._line(name, offset, limit))
-        return msgspec.structs.replace(found, other_pending=self._others_in(name))
+        starting = [entry for entry, _ in self._cache.idle(name) if is_starting(entry)]
+        return msgspec.structs.replace(
+            found,
+            other_pending=self._others_in(name),
+            starting=len(starting),
+            starts=self._starts(filter(self._sees, starting)),
+        )
 
     def local_queue(self, namespace: str, name: str, offset: int, limit: int) -> LocalQueueView | None:
         """One LocalQueue and what waits in it; None if there is none of that name."""
@@ -123,6 +133,7 @@ class Views:
         pending = [entry for entry in entries if self._waits(entry)]
         wanted = {entry.uid for entry in pending}
         standing = (row for row in self._rows(local.cluster_queue) if row.entry.uid in wanted)
+        starting = [entry for entry in entries if is_starting(entry)]
         refused = local_refusal(self._cache, local)
         return LocalQueueView(
             namespace=namespace,
@@ -133,6 +144,8 @@ class Views:
             pending=len(pending),
             admitted=sum(self._is_admitted(entry) for entry in entries),
             workloads=[self.workload(row.entry, row) for row in islice(standing, offset, offset + limit)],
+            starting=len(starting),
+            starts=self._starts(starting),
         )
 
     def workloads(self, namespace: str, name: str) -> WorkloadList:
@@ -187,7 +200,15 @@ class Views:
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
             note=notes_of(entry, self._now_ms),
             others_before=row.others_before,
+            start=start_of(entry, self._moment),
         )
+
+    @property
+    def _moment(self) -> Moment:
+        """Now, as far as starts depend on it."""
+        last = self._cache.moment
+        since_ms = max(0, self._now_ms - last.day_ms)
+        return last._replace(day_ms=self._now_ms, elapsed_ms=last.elapsed_ms + since_ms)
 
     def _queue(
         self,
@@ -216,6 +237,10 @@ class Views:
             workloads=workloads or [],
             behind_s=idle.behind_s,
         )
+
+    def _starts(self, starting: Iterable[Entry]) -> list[WorkloadView]:
+        first = heapq.nsmallest(MAX_STARTS, starting, key=release_order)
+        return [self.workload(entry) for entry in first]
 
     def _orphans(self, admitted: Mapping[str, int]) -> list[str]:
         """Queues that are gone and whose work runs on, as far as the viewer may know of it."""

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import msgspec
 
-from fairway.visibility import QueueList, QueueView, Usage, Waiting, WorkloadView
+from fairway.visibility import QueueList, QueueView, Start, Usage, Waiting, WorkloadView
 
 GPU = "nvidia.com/gpu"
 
@@ -35,6 +35,11 @@ def waiting(name: str, position: int, kind: str = "WaitingForQuota") -> Workload
     )
 
 
+def started(name: str, start: Start, **clusters: int) -> WorkloadView:
+    return WorkloadView("team-a", name, "Job", f"{name}-job", "Starting", clusters=clusters, start=start)
+
+
+PRETRAIN = started("pretrain", Start("Placed", 16, 14, 3, 240, "it is the fullest", ["east"]), east=16)
 RESEARCH = QueueView(
     "research",
     "all",
@@ -44,6 +49,8 @@ RESEARCH = QueueView(
     usage=[usage(12, 8, borrowing_limit=8)],
     waiting={"WaitingForQuota": 2, "NeverFits": 1},
     workloads=[waiting("train", 1), waiting("tune", 2)],
+    starting=3,
+    starts=[PRETRAIN, started("sweep", Start("Placing"))],
 )
 QUEUES = QueueList(
     [QueueView("all", usage=[usage(0, 8)]), RESEARCH, QueueView("idle", "all", stopped="stopPolicy is Hold")],

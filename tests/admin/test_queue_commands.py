@@ -17,10 +17,19 @@ from rich.text import Text
 from admin.dispatcher import DispatcherError
 from admin.main import run
 from admin.printable import since
-from admin.terminal.queues import Look, bar, pending_tables, queue_page, queue_tables
+from admin.terminal.queues import Look, bar, local_queue_page, pending_tables, queue_page, queue_tables
+from admin.terminal.starts import start_facts
 from admin.watching import shown_live, told_again
-from fairway.visibility import LocalQueueView, QueueList, QueueView, Usage, WorkloadList, WorkloadView
-from tests.admin.dispatchers import QUEUES, RESEARCH, dispatcher, waiting
+from fairway.visibility import (
+    LocalQueueView,
+    QueueList,
+    QueueView,
+    Start,
+    Usage,
+    WorkloadList,
+    WorkloadView,
+)
+from tests.admin.dispatchers import PRETRAIN, QUEUES, RESEARCH, dispatcher, started, waiting
 
 RUNS = WorkloadView("team-a", "serve", "Deployment", "serve-deployment", "Placed", clusters={"east": 2})
 
@@ -33,6 +42,7 @@ def url() -> Iterator[str]:
         "/namespaces/team-a/queues/main": LocalQueueView("team-a", "main", "research", pending=1),
         "/workloads/team-a/train": WorkloadList([waiting("train", 1)]),
         "/workloads/team-a/serve": WorkloadList([RUNS]),
+        "/workloads/team-a/pretrain": WorkloadList([PRETRAIN]),
         "/workloads/team-a/odd": b'{"workloads": 7}',
         "/workloads/team-a/elsewhere": WorkloadList(namespaces=["team-b", "team-c"]),
         "/workloads/team-a/nope": WorkloadList(),
@@ -108,6 +118,78 @@ def test_a_waiting_workload_is_told_why_and_until_when(url: str, capsys: pytest.
     assert "1 in the ClusterQueue, 1 in the LocalQueue" in out
     assert "WaitingForQuota: 2 nvidia.com/gpu too few are left" in out
     assert "until     workloads finish" in out
+
+
+@pytest.mark.parametrize("width", [60, 140])
+def test_what_starts_is_told_how_far_it_has_come(
+    width: int, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, _ = told(capsys, "pending", "pretrain", "-n", "team-a", "--dispatcher", url)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= width
+    said = " ".join(out.split())
+    assert "because it is the fullest; its pods were told which nodes to prefer in east" in said
+    assert "start Placed; 14 of 16 pods have nodes; 3 of 16 run" in said
+    assert "left 4 min, or it is taken back and waits again" in said
+
+
+@pytest.mark.parametrize(
+    ("start", "facts"),
+    [
+        (
+            Start("Placing", left_s=70),
+            {"start": "Placing", "left": "1 min, or it is taken back and waits again"},
+        ),
+        (Start("Placed", 4), {"start": "Placed"}),
+        (Start("Placed", 4, running=1), {"start": "Placed; 1 of 4 run"}),
+        (
+            Start("Ready", 4, 4, 4, reason="it is"),
+            {"because": "it is", "start": "Ready; 4 of 4 pods have nodes; 4 of 4 run"},
+        ),
+    ],
+)
+def test_of_a_start_only_what_is_known_is_told(start: Start, facts: dict[str, str]) -> None:
+    assert dict(start_facts(started("x", start))) == facts
+    assert not list(start_facts(waiting("x", 1)))
+
+
+@pytest.mark.parametrize(("width", "kind"), [(60, []), (140, ["Job"])])
+def test_a_queue_shows_what_starts(
+    width: int,
+    kind: list[str],
+    url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = told(capsys, "queue", "research", "--dispatcher", url)
+    assert "3 workloads released that have not run as a whole yet" in out
+    lines = [line.split() for line in out.splitlines()]
+    found = [words for words in lines if {"Placed", "Placing"} & set(words)]
+    assert found == [
+        ["team-a", "pretrain", *kind, "east", "Placed", "14/16", "3/16", "4", "min"],
+        ["team-a", "sweep", *kind, "-", "Placing", "-", "-", "-"],
+    ]
+    assert "and 1 more workload\n" in out
+
+
+def test_the_wide_form_says_why_it_started_there(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = told(capsys, "queue", "research", "-o", "wide", "--dispatcher", url)
+    (line,) = (line for line in out.splitlines() if " pretrain " in line)
+    assert line.endswith("it is the fullest; its pods were told which nodes to prefer in east")
+
+
+def test_a_local_queue_shows_what_starts_too() -> None:
+    page = local_queue_page(
+        LocalQueueView("team-a", "main", "research", starting=1, starts=[PRETRAIN]),
+        Look(datetime(2026, 3, 15, tzinfo=UTC)),
+    )
+    console = Console(file=io.StringIO(), width=100)
+    console.print(page)
+    assert isinstance(console.file, io.StringIO)
+    assert "1 workload released that has not run as a whole yet" in console.file.getvalue()
+    assert "14/16" in console.file.getvalue()
 
 
 def test_documents_come_as_json_and_yaml_too(url: str, capsys: pytest.CaptureFixture[str]) -> None:

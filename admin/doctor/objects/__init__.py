@@ -5,6 +5,7 @@ from typing import Final
 from admin.doctor.check import Check
 from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
 from admin.doctor.objects.local_queues import LOCAL_QUEUE_REFERENCES, QUEUE_COVER, QUEUE_STOPPED
+from admin.doctor.objects.overriding import POLICY_OVERRIDES
 from admin.doctor.objects.placing import (
     BINDINGS_CHARGED,
     BINDINGS_PLACED,
@@ -52,6 +53,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     POLICY_SUSPENSION,
     POLICY_QUEUE,
     POLICY_PRESERVES,
+    POLICY_OVERRIDES,
     FEDERATED_QUOTAS,
     QUEUE_FIELDS,
     QUEUE_EFFECT,

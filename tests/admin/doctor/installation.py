@@ -20,6 +20,7 @@ from admin.doctor.dump_reading import PlaneDump
 from admin.doctor.evidence import Evidence, Plane, Reached, Role
 from admin.doctor.kinds import PLATFORM_KINDS
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.names import GANG_CLASSES
 from fairway.scope import Scope
 from fairway.service.version import release
 from tests.certs import DAY, NOW, Authority
@@ -156,6 +157,20 @@ def node(name: str, gpus: int) -> Manifest:
         "metadata": meta(name),
         "status": {"allocatable": {"cpu": "96", "nvidia.com/gpu": str(gpus)}},
     }
+
+
+def priority_class(name: str, value: int, **more: Json) -> Manifest:
+    head: Manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta(name)}
+    return {**head, "value": value, **more}
+
+
+@cache
+def gang_classes(base: int = 0) -> tuple[Manifest, ...]:
+    """Fairway's PriorityClasses, right above the value."""
+    return tuple(
+        priority_class(name, base + rank, preemptionPolicy="Never")
+        for rank, name in enumerate(GANG_CLASSES, 1)
+    )
 
 
 def gpu_quota(namespace: str) -> Manifest:
@@ -316,7 +331,8 @@ def _green_karmada() -> tuple[Manifest, ...]:
 
 
 def _green_members() -> Mapping[str, tuple[Manifest, ...]]:
-    return {name: (node(f"{name}1", 8), node(f"{name}2", 8)) for name in ("a", "b")}
+    system = priority_class("system-node-critical", 2_000_001_000)
+    return {name: (node(f"{name}1", 8), node(f"{name}2", 8), system, *gang_classes()) for name in ("a", "b")}
 
 
 def _reached() -> Mapping[str, Reached]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from admin.doctor.evidence import Evidence
 from admin.doctor.finding import Finding, Verdict
@@ -22,6 +23,7 @@ from tests.admin.doctor.installation import (
     WEBHOOK_URL,
     Installation,
     Json,
+    Manifest,
     admission_policies,
     authority,
     certificate,
@@ -29,9 +31,11 @@ from tests.admin.doctor.installation import (
     configuration,
     deployment,
     external_service,
+    gang_classes,
     gpu_quota,
     karmadas_webhooks,
     pod,
+    priority_class,
     secret,
     service,
 )
@@ -46,6 +50,8 @@ SCHEDULER, CONTROLLERS = "karmada-scheduler", "karmada-controller-manager"
 GATES = "--feature-gates"
 HOOK = "MutatingWebhookConfiguration/fairway-webhook"
 ESTIMATOR = "karmada-scheduler-estimator-a"
+CLASS = "PriorityClass/fairway-gang"
+USUAL = priority_class("usual", 1000, globalDefault=True)
 
 
 def findings(evidence: Evidence) -> dict[str, list[Finding]]:
@@ -385,6 +391,41 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
             o.edit("karmada", "Cluster/a", "status.resourceSummary.allocatable", {"cpu": "96"}), members={}
         ),
     ),
+    # PriorityClasses
+    (
+        "gang-classes",
+        W,
+        "a: PriorityClasses: fairway-gang-1 to fairway-gang-8 are missing",
+        lambda o: _ranked(o),
+    ),
+    ("gang-classes", W, "fairway-gang-4 is missing: gangs", lambda o: o.without("a", f"{CLASS}-4")),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-4: value: expected 4, found 40: gangs",
+        lambda o: o.edit("a", f"{CLASS}-4", "value", 40),
+    ),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-8: preemptionPolicy: expected Never, found PreemptLowerPriority",
+        lambda o: o.edit("a", f"{CLASS}-8", "preemptionPolicy", None),
+    ),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-8: globalDefault: expected false, found true",
+        lambda o: _ranked(o, *gang_classes()[:7], priority_class("fairway-gang-8", 0, globalDefault=True)),
+    ),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-1: value: expected 1001 (right above the 1000 of pods that name no class), found 1; "
+        "7 more are not as expected",
+        lambda o: o.plus("a", USUAL),
+    ),
+    ("gang-classes", U, "a: priorityclasses", lambda o: _no_classes(o)),
+    ("gang-classes", U, "no member cluster was given", lambda o: replace(o, members={})),
     # Estimators
     (
         "estimator-services",
@@ -735,6 +776,51 @@ def test_a_break_turns_its_line_red_and_no_other(
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda o: _ranked(o, USUAL, *gang_classes(1000)), id="above-a-default"),
+        pytest.param(lambda o: o.plus("a", priority_class("urgent", 5)), id="among-others"),
+    ],
+)
+def test_classes_right_above_what_pods_get_are_well(change: Change, tmp_path: Path) -> None:
+    assert "gang-classes" not in findings(change(Installation()).evidence(tmp_path))
+
+
+@pytest.mark.parametrize("flag", ["--guidance=false", "--placement=karmada"])
+def test_classes_do_not_matter_where_nobody_is_told_where_to_go(flag: str, tmp_path: Path) -> None:
+    made = _ranked(Installation()).flags("fairway-dispatcher", flag)
+    (found,) = findings(made.evidence(tmp_path))["gang-classes"]
+    assert found.verdict is N
+    assert found.message.startswith("does not apply")
+
+
+@pytest.mark.parametrize(
+    ("change", "base"),
+    [
+        (lambda o: _ranked(o), 0),
+        (lambda o: _ranked(o, USUAL), 1000),
+        (lambda o: o.without("a", f"{CLASS}-3"), 0),
+    ],
+    ids=["none", "none-above-a-default", "one"],
+)
+def test_missing_classes_are_mended_by_the_patch(change: Change, base: int, tmp_path: Path) -> None:
+    broken = change(Installation())
+    (found,) = findings(broken.evidence(tmp_path))["gang-classes"]
+    assert found.patch is not None
+    assert found.patch.plane == "a"
+    mended = broken.plus("a", *yaml.safe_load_all(found.patch.body))
+    assert "gang-classes" not in findings(mended.evidence(tmp_path))
+    assert (f"values {base + 1} to {base + 8}" in found.remedy) is bool(base)
+
+
+def test_classes_that_are_wrong_have_to_go_first(tmp_path: Path) -> None:
+    broken = Installation().edit("a", f"{CLASS}-4", "value", 40).without("a", f"{CLASS}-5")
+    (found,) = findings(broken.evidence(tmp_path))["gang-classes"]
+    assert found.patch is None
+    assert "delete priorityclass fairway-gang-4; then kubectl apply -k manifests/member" in found.remedy
+
+
+@pytest.mark.parametrize(
     ("check", "kinds", "says"),
     [
         ("dispatcher-flags", (DEPLOYMENTS, PODS), "nothing runs fairway-dispatcher"),
@@ -755,6 +841,9 @@ def test_what_there_is_nothing_of_is_not_called_well(
 
 
 ALSO: dict[str, set[str]] = {
+    # Members that were not given have PriorityClasses, too, that nobody has seen.
+    "cannot be seen": {"gang-classes"},
+    "a state no accelerators": {"gang-classes"},
     # Old releases lack a gate, too, and a program cannot be of an old release alone.
     "1.12.3 cannot suspend": {"overcommit-gate"},
     "schedules held bindings": {"overcommit-gate"},
@@ -771,6 +860,23 @@ ALSO: dict[str, set[str]] = {
     # What cannot be read has no day on which it ends.
     "expected PEM certificates": {"certificate-expiry"},
 }
+
+
+def _ranked(one: Installation, *classes: Manifest) -> Installation:
+    """Of Cluster a, these PriorityClasses beside that of the system."""
+    for each in gang_classes():
+        one = one.without("a", f"PriorityClass/{_name(each)}")
+    return one.plus("a", *classes) if classes else one
+
+
+def _no_classes(one: Installation) -> Installation:
+    return _ranked(one).without("a", "PriorityClass/system-node-critical")
+
+
+def _name(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    assert isinstance(metadata, dict)
+    return str(metadata["name"])
 
 
 def _release(one: Installation, tag: str) -> Installation:

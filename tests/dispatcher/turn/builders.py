@@ -23,6 +23,7 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
 from queue_dispatcher.estimates.questions import growth_question_of, question_of, verdict_of
@@ -49,7 +50,7 @@ class Plane:
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
-    of which nobody knows.
+    of which nobody knows; ``witness``: where in a cluster pods have to go.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Plane:
         self.estimator = estimator
         self.rooms = rooms
         self.silent: Collection[str] = ()
+        self.witness: Witness | None = None
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -271,7 +273,7 @@ class Plane:
                 rooms = [
                     ClusterRoom(cluster, 0, unknown=f"{cluster} is silent")
                     if cluster in self.silent
-                    else ClusterRoom(cluster, self.rooms.get(cluster, 0))
+                    else ClusterRoom(cluster, self.rooms.get(cluster, 0), witness=self.witness)
                     for cluster in question.clusters
                 ]
                 verdict, unknown = verdict_of(question, rooms)

@@ -1,0 +1,65 @@
+"""Starts: how far what was released has come, for people. Pure."""
+
+from fairway.visibility import Start
+from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.progress import pods_placed
+from queue_dispatcher.bindings.state import Admitted, Placed
+from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.items import promised_to
+from queue_dispatcher.cache.running import phase_of
+from queue_dispatcher.turn.overdue import left_ms
+
+
+def start_of(entry: Entry, now: Moment) -> Start | None:
+    """How far its release has come; None for what was not released, or is held."""
+    if phase_of(entry) is None:
+        return None
+    binding, record, released = entry.binding, entry.binding.record, entry.released
+    pods = pods_placed(binding.demand, binding.placed)
+    bound = _bound(entry, pods)
+    is_ours = record is not None and released.at_ms == record.admitted_ms
+    return Start(
+        phase=_phase(entry, is_bound=0 < pods == bound),
+        pods=pods,
+        bound=bound,
+        running=max(0, pods - binding.progress.idle) if pods and binding.progress.is_told else -1,
+        left_s=_left_s(entry, now),
+        reason=released.reason if is_ours else "",
+        guided=list(released.guided) if is_ours else [],
+    )
+
+
+def is_starting(entry: Entry) -> bool:
+    """Whether it was released, and has never run as a whole since."""
+    return phase_of(entry) is not None and not entry.seen.has_run
+
+
+def release_order(entry: Entry) -> tuple[int, str]:
+    """A key: what was released first comes first."""
+    record = entry.binding.record
+    return (record.admitted_ms if record is not None else 0, entry.uid)
+
+
+def _phase(entry: Entry, *, is_bound: bool) -> str:
+    if not isinstance(phase_of(entry), Placed):
+        return "Placing"
+    if entry.seen.has_run:
+        return "Ready"
+    return "Bound" if is_bound else "Placed"
+
+
+def _bound(entry: Entry, pods: int) -> int:
+    """How many of its pods have, or all of them had, nodes; -1 where nobody counts them, or not yet."""
+    if not pods or not is_counted(entry.binding, entry.counts):
+        return -1
+    lacking = 0 if entry.seen.was_bound else lacking_nodes(entry.binding, entry.counts)
+    return -1 if lacking is None else pods - lacking
+
+
+def _left_s(entry: Entry, now: Moment) -> int:
+    state = entry.state
+    if not isinstance(state, Admitted):
+        return -1
+    left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, now)
+    return -1 if left is None else -(-left // 1000)
