@@ -23,6 +23,7 @@ from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.objects import NAMESPACES, TemplateObject
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
 from queue_dispatcher.estimates.questions import growth_question_of, question_of, verdict_of
@@ -31,7 +32,7 @@ from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
-from queue_dispatcher.turn.writes import Fate, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Write
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
@@ -49,7 +50,8 @@ class Plane:
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
-    of which nobody knows.
+    of which nobody knows; ``witness``: where its pods would go in each. ``told``: what was to be there
+    before each write.
     """
 
     def __init__(
@@ -67,6 +69,8 @@ class Plane:
         self.estimator = estimator
         self.rooms = rooms
         self.silent: Collection[str] = ()
+        self.witness: Witness | None = None
+        self.told: list[Companion | None] = []
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -240,6 +244,7 @@ class Plane:
         if prepared is None:
             return
         self.writes.append(write)
+        self.told.append(prepared.first)
 
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
@@ -271,7 +276,7 @@ class Plane:
                 rooms = [
                     ClusterRoom(cluster, 0, unknown=f"{cluster} is silent")
                     if cluster in self.silent
-                    else ClusterRoom(cluster, self.rooms.get(cluster, 0))
+                    else ClusterRoom(cluster, self.rooms.get(cluster, 0), witness=self.witness)
                     for cluster in question.clusters
                 ]
                 verdict, unknown = verdict_of(question, rooms)
