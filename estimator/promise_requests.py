@@ -40,7 +40,8 @@ class PromiseReader:
     """Reads requests that are mostly like those before; from any thread."""
 
     def __init__(self) -> None:
-        self._gangs: dict[bytes, tuple[Component, ...]] = {}
+        # By cluster, since what a leader tells may come in several requests.
+        self._gangs: dict[str, dict[bytes, tuple[Component, ...]]] = {}
 
     def read(self, message: pb.PromiseRequest) -> PromiseQuestion:
         """What a PromiseRequest says. Raises RequestError."""
@@ -49,13 +50,21 @@ class PromiseReader:
         if not 0 < message.ttl_ms <= MAX_TTL_MS:
             raise RequestError(f"ttl_ms: {message.ttl_ms}: expected 1 to {MAX_TTL_MS} milliseconds")
         _bound(message)
-        known, gangs = self._gangs, dict[bytes, tuple[Component, ...]]()
-        lists = {
-            of.cluster: _promises(of.promised, f"clusters[{number}]", known, gangs)
-            for number, of in enumerate(message.clusters)
-        }
-        self._gangs = gangs
+        lists: dict[str, tuple[Promise, ...]] = {}
+        for number, of in enumerate(message.clusters):
+            gangs: dict[bytes, tuple[Component, ...]] = {}
+            known = self._gangs.get(of.cluster, {})
+            lists[of.cluster] = _promises(of.promised, f"clusters[{number}]", known, gangs)
+            self._remember(of.cluster, gangs)
         return PromiseQuestion(Holder(message.since_ms, message.holder), message.ttl_ms / 1000, lists)
+
+    def _remember(self, cluster: str, gangs: dict[bytes, tuple[Component, ...]]) -> None:
+        if not gangs:
+            self._gangs.pop(cluster, None)
+            return
+        if cluster not in self._gangs and len(self._gangs) >= MAX_CLUSTERS:
+            self._gangs.clear()
+        self._gangs[cluster] = gangs
 
 
 def _bound(message: pb.PromiseRequest) -> None:

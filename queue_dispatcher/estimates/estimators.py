@@ -22,7 +22,8 @@ from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
-from queue_dispatcher.estimates.promised import HOLDS_S, Lists
+from queue_dispatcher.estimates.promise_requests import Told, named, requests_of
+from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.settings import EstimatorSettings
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,13 @@ _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
 _DOUBT: Final = "doubt"
 _KEEPS_NONE_S: Final = 60.0
+_PROMISE_TIMEOUT_S: Final = 3.0
+"""One that does not answer keeps the others from being told no longer: what they keep runs out."""
+_REFUSALS: Final = (
+    grpc.StatusCode.FAILED_PRECONDITION,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+)
 _REMEDIES: Final = {
     grpc.StatusCode.UNAVAILABLE: "is it running there, and are the TLS flags as it needs them?",
     grpc.StatusCode.UNIMPLEMENTED: "expected fairway.capacity.v1: it is no Fairway estimator, or an old one",
@@ -136,7 +144,7 @@ class Estimators:
         self, address: str, asked: Mapping[str, Sequence[WorkloadReference]]
     ) -> dict[str, tuple[int | None, ...]]:
         clusters = [
-            pb.ClusterWorkloads(cluster=cluster, workloads=[_named(one) for one in workloads])
+            pb.ClusterWorkloads(cluster=cluster, workloads=[named(one) for one in workloads])
             for cluster, workloads in asked.items()
         ]
         request = pb.BoundRequest(clusters=clusters)
@@ -161,48 +169,39 @@ class Estimators:
             address = self._settings.address(cluster)
             if address is not None:
                 by_address[address] = {**by_address.get(address, {}), cluster: promised}
-        calls = [
-            self._promise(address, endpoint, holder, since_ms, of)
-            for address, of in by_address.items()
-            for endpoint in await self._endpoints.of(address)
-        ]
+        calls = [self._promise_all(address, holder, since_ms, of) for address, of in by_address.items()]
         found: dict[str, tuple[int | None, ...]] = {}
         for counted in await asyncio.gather(*calls):
             found.update(counted)
         return found
 
-    async def _promise(
-        self, address: str, endpoint: str, holder: str, since_ms: int, lists: Lists
+    async def _promise_all(
+        self, address: str, holder: str, since_ms: int, lists: Lists
     ) -> dict[str, tuple[int | None, ...]]:
+        """To every replica of one estimator."""
+        endpoints = await self._endpoints.of(address)
+        told = requests_of(holder, since_ms, lists)
+        found: dict[str, tuple[int | None, ...]] = {}
+        calls = (self._promise(address, endpoint, one) for endpoint in endpoints for one in told)
+        for counted in await asyncio.gather(*calls):
+            found.update(counted)
+        return found
+
+    async def _promise(self, address: str, endpoint: str, told: Told) -> dict[str, tuple[int | None, ...]]:
         if self._keep_none.get(endpoint, 0.0) > self._clock():
             return {}
-        request = pb.PromiseRequest(
-            holder=holder,
-            since_ms=since_ms,
-            ttl_ms=int(1000 * HOLDS_S),
-            clusters=[
-                pb.ClusterPromises(
-                    cluster=cluster,
-                    promised=[pb.Promised(workload=_named(one.workload), gang=one.gang) for one in of],
-                )
-                for cluster, of in lists.items()
-            ],
-        )
         name = "" if endpoint == address else address.rpartition(":")[0]
+        timeout_s = min(_PROMISE_TIMEOUT_S, self._settings.timeout_s)
         try:
             data = await self._connections.ask(
-                endpoint,
-                f"/{SERVICE}/Promise",
-                request.SerializeToString(),
-                self._settings.timeout_s,
-                named=name,
+                endpoint, f"/{SERVICE}/Promise", told.data, timeout_s, named=name
             )
             response = pb.PromiseResponse.FromString(data)
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 # An older one: what is on its way is told it with each question.
                 self._keep_none[endpoint] = self._clock() + _KEEPS_NONE_S
-            elif error.code() is grpc.StatusCode.FAILED_PRECONDITION:
+            elif error.code() in _REFUSALS:
                 logger.warning("estimator %s: refuses promises: %s", endpoint, _short(error.details()))
             else:
                 logger.debug("estimator %s: keeps no promises: %s", endpoint, error)
@@ -210,7 +209,7 @@ class Estimators:
         except DecodeError as error:
             logger.debug("estimator %s: an answer that is no PromiseResponse: %s", endpoint, error)
             return {}
-        return _counts(response.clusters, {cluster: len(of) for cluster, of in lists.items()})
+        return _counts(response.clusters, told.counted)
 
     async def counts(self, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
         """By cluster that answers: how many devices of each resource there are, healthy and not cordoned."""
@@ -283,12 +282,6 @@ def _counts(told: Iterable[pb.ClusterBound], asked: Mapping[str, int]) -> dict[s
         for one in told
         if not one.doubt and len(one.workloads) == asked.get(one.cluster)
     }
-
-
-def _named(workload: WorkloadReference) -> pb.WorkloadName:
-    return pb.WorkloadName(
-        namespace=workload.namespace, group=workload.group, kind=workload.kind, name=workload.name
-    )
 
 
 def _unanswered(cluster: str, what: str) -> ClusterRoom:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from fairway.kube.errors import KubeError
+from fairway.kube.errors import BadObject, Forbidden, Invalid, KubeError, NotFound
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.estimates.estimates import Estimates
 from queue_dispatcher.estimates.promised import Lists, promised, unknown
@@ -78,7 +78,11 @@ class Promising:
             waited_s += SOON_S
             if waited_s >= EVERY_S or released != self._estimates.releases:
                 waited_s, released = 0.0, self._estimates.releases
-                await self.promise(since_ms)
+                try:
+                    await self.promise(since_ms)
+                except Exception:
+                    # Nothing is promised then; that is no reason to stop leading.
+                    logger.exception("promising failed")
 
     async def promise(self, since_ms: int) -> None:
         """Promise once what is on its way; nothing is sent while nothing is, nor was before."""
@@ -101,10 +105,19 @@ class Promising:
     async def _adopt(self) -> None:
         uids = (uid for uid in unknown(self._estimates, self._cache) if uid not in self._left_out)
         for uid in tuple(islice(uids, MOST_ADOPTED)):
-            binding = self._cache.entries[uid].binding
+            entry = self._cache.entries.get(uid)
+            if entry is None:
+                # Gone while another one's template was read.
+                continue
+            binding = entry.binding
             try:
                 source = await self._source.template(binding)
+            except (NotFound, Forbidden, Invalid, BadObject) as error:
+                logger.warning("%s lacks nodes, and its template cannot be read: %s", binding.key, error)
+                self._left_out.add(uid)
+                continue
             except KubeError as error:
+                # The next would fail alike.
                 logger.warning("%s lacks nodes, and its template cannot be read: %s", binding.key, error)
                 return
             clusters = frozenset(share.cluster for share in binding.placed)

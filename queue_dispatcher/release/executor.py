@@ -19,7 +19,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
-from fairway.kube.errors import Denied, Forbidden, Invalid, KubeError, NotFound, Refused
+from fairway.kube.errors import (
+    Conflict,
+    Denied,
+    Forbidden,
+    Invalid,
+    KubeError,
+    NotFound,
+    Refused,
+    ServerError,
+)
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
@@ -158,7 +167,9 @@ class Executor(Generic[T]):
                 if not await self._ensure(prepared.first):
                     self._reconciler.wrote(write, Fate.DROPPED)
                     return False
+                # That took a while: somebody else may lead by now, or it may be wanted no more.
                 ensured = prepared.first
+                continue
             try:
                 result = await self._api.patch(prepared.path, prepared.body, prepared.when)
             except (Forbidden, Invalid) as error:
@@ -206,10 +217,13 @@ class Executor(Generic[T]):
         return False
 
     async def _ensure(self, companion: Companion) -> bool:
-        """Whether the write may be made: what is refused is gone without, as it is no more than guidance."""
+        """Whether the write may be made: what is refused is gone without, as it is no more than guidance.
+
+        So is what the server fails at: it may do so again and again for this one alone.
+        """
         try:
             await self._api.ensure(companion)
-        except (Forbidden, Invalid) as error:
+        except (Forbidden, Invalid, NotFound, Conflict, ServerError) as error:
             self._observe(GUIDE, error.label)
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
             logger.log(level, "%s: %s", GUIDE, error)

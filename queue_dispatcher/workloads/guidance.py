@@ -18,6 +18,10 @@ from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 MAX_NODES: Final = 256
 """Of one pod template in one cluster: what goes to more is left to spread."""
+MAX_BYTES: Final = 512 << 10
+"""About what all that is told of one workload may take: its policy, and its template with it, are stored."""
+_NODE_BYTES: Final = 160
+"""What a preference takes beside the name of its node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ def guidance(
 ) -> tuple[Guidance, ...]:
     """The guidance for a workload that goes to these places, where there is a witness for it.
 
+    None at all where it would be more than `MAX_BYTES`.
+
     ``priority_class``: of the whole workload, empty for none; what says how urgent it is keeps that.
     """
     found = []
@@ -68,7 +74,14 @@ def guidance(
         if pods:
             where = ((pod_set, node, count) for pod_set, nodes in told.items() for node, count in nodes)
             found.append(Guidance(place.cluster, pods, tuple(where)))
-    return tuple(found)
+    return tuple(found) if sum(map(_bytes, found)) <= MAX_BYTES else ()
+
+
+def _bytes(told: Guidance) -> int:
+    return sum(
+        pods.template.affinity.size + sum(_NODE_BYTES + len(node) for node in pods.nodes)
+        for pods in told.pods
+    )
 
 
 def _guided(

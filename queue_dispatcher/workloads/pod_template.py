@@ -33,6 +33,11 @@ FIXED_KINDS: Final = frozenset(
 NODE_AFFINITY: Final = "nodeAffinity"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
+MAX_AFFINITY_BYTES: Final = 64 << 10
+"""A template that says more of its affinity is left alone."""
+_DEEPER: Final = 200
+"""By so much what is read here may be nested deeper where it is written."""
+
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -48,6 +53,12 @@ class StatedAffinity:
     on_nodes: tuple[tuple[str, bytes], ...] = ()
     preferred: tuple[bytes, ...] = ()
     others: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of JSON it is."""
+        fields = (said for _, said in (*self.on_nodes, *self.others))
+        return sum(map(len, (*fields, *self.preferred)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +98,12 @@ def _found(raw: bytes, gang: Gang) -> Iterator[PodTemplateFacts]:
 
 
 def _affinity(raw: msgspec.Raw | None) -> StatedAffinity | None:
-    """What it says; None where that cannot be understood."""
+    """What it says; None where that cannot be understood, or written again beside other things."""
+    if raw is not None and len(bytes(raw)) > MAX_AFFINITY_BYTES:
+        return None
     try:
+        if raw is not None:
+            msgspec.json.decode(b"[" * _DEEPER + bytes(raw) + b"]" * _DEEPER)
         stated = _said(raw)
         on_nodes = _said(stated.pop(NODE_AFFINITY, None))
         preferred = on_nodes.pop(PREFERRED, None)

@@ -9,7 +9,7 @@ import pytest
 
 from estimator.feature_gates import Gates
 from estimator.pb import estimator_pb2
-from estimator.promise_requests import MAX_PROMISED, MAX_TTL_MS
+from estimator.promise_requests import MAX_PROMISED, MAX_TTL_MS, PromiseReader
 from fairway.capacity.v1 import capacity_pb2 as pb
 from tests.builders import PodBuilder, node, pod, requirements
 from tests.estimator.capacity_calls import dump, gang, pod_set, template
@@ -181,3 +181,15 @@ def test_what_cannot_be_promised_is_refused_and_changes_nothing(
         assert await replicas(caller) == 15
 
     play(tmp_path, scenario)
+
+
+def test_what_was_said_before_is_not_read_again_though_it_comes_in_several_requests() -> None:
+    reader = PromiseReader()
+
+    def read(cluster: str) -> object:
+        (found,) = reader.read(request({cluster: [promised("train", 4)]})).lists[cluster]
+        return found.components
+
+    first = [read("m1"), read("m2")]
+    assert [read("m1"), read("m2")] == first
+    assert all(again is before for again, before in zip([read("m1"), read("m2")], first, strict=True))

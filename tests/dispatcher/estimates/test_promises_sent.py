@@ -41,6 +41,7 @@ def test_an_estimator_is_told_of_all_its_clusters_at_once() -> None:
         # An older one is left alone for a while.
         (grpc.StatusCode.UNIMPLEMENTED, False),
         (grpc.StatusCode.FAILED_PRECONDITION, True),
+        (grpc.StatusCode.INVALID_ARGUMENT, True),
         (grpc.StatusCode.UNAVAILABLE, True),
     ],
 )
@@ -55,7 +56,9 @@ def test_one_that_keeps_none_tells_nothing(
             assert len(one.promised) == (2 if asked_again else 1)
 
     asyncio.run(scenario())
-    assert ("refuses promises" in caplog.text) is (fails is grpc.StatusCode.FAILED_PRECONDITION)
+    assert ("refuses promises" in caplog.text) is (
+        fails in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT)
+    )
 
 
 def test_every_replica_is_told_that_the_address_resolves_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from fairway.kube.errors import (
+    Conflict,
     Forbidden,
     KubeError,
     NotFound,
@@ -381,6 +382,21 @@ GUIDED = [
         ["forbidden", "applied"],
         id="gone without where it is refused",
     ),
+    *(
+        pytest.param(
+            [error],
+            [],
+            ["policy", "a"],
+            ["saw a", "applied a"],
+            [error.label, "applied"],
+            id=f"gone without: {what}",
+        )
+        for error, what in (
+            (ServerError("policy", 500, "etcdserver: request is too large"), "the server fails at it"),
+            (NotFound("policy", 404, "no"), "not served"),
+            (Conflict("policy", 409, "no"), "changed again and again"),
+        )
+    ),
     pytest.param(
         [DOWN], [], ["policy"], ["dropped a"], ["unreachable"], id="not released where it may be lost"
     ),
@@ -402,5 +418,43 @@ def test_what_comes_first_is_there_before_the_write(
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert (scene.server.patched, scene.reconciler.told, scene.outcomes) == (sent, told, outcomes)
+
+    asyncio.run(scenario())
+
+
+def test_who_leads_no_more_once_the_policy_is_there_releases_nothing() -> None:
+    async def scenario() -> None:
+        leads = True
+        scene = Scene(leads=lambda: leads)
+        scene.reconciler.first = POLICY
+        ensure = scene.server.ensure
+
+        async def slowly(companion: Companion) -> None:
+            nonlocal leads
+            await ensure(companion)
+            leads = False
+
+        scene.server.ensure = slowly  # type: ignore[method-assign]  # the lease ends meanwhile
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert (scene.server.patched, scene.reconciler.told) == (["policy"], ["dropped a"])
+
+    asyncio.run(scenario())
+
+
+def test_what_is_wanted_no_more_once_the_policy_is_there_is_not_released() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = POLICY
+        ensure = scene.server.ensure
+
+        async def slowly(companion: Companion) -> None:
+            await ensure(companion)
+            scene.reconciler.unwanted.add("a")
+
+        scene.server.ensure = slowly  # type: ignore[method-assign]  # the workload changes meanwhile
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        assert (scene.server.patched, scene.reconciler.told) == (["policy"], [])
 
     asyncio.run(scenario())

@@ -1,11 +1,16 @@
 """What the estimators are promised, second by second, while workloads are released, placed and get nodes."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from queue_dispatcher.bindings.binding import WorkloadReference
+import pytest
+
+from fairway.kube.errors import NotFound
+from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.dispatcher import Estimation
 from queue_dispatcher.estimates.promised import Lists
+from queue_dispatcher.estimates.questions import StatedBinding
 from tests.dispatcher.scenarios.test_estimates import Estimators
 from tests.dispatcher.scenarios.test_growth import scaled
 from tests.dispatcher.scenarios.world import World, run
@@ -180,5 +185,53 @@ def test_where_nobody_counts_it_is_on_its_way_for_a_while() -> None:
         world.submit("next", gpus=1)
         await world.passes(1)
         assert estimators.assumed[-1] == {}
+
+    run(scenario)
+
+
+@dataclass
+class Reading(Keeping):
+    """``lost``: of these workloads no template can be read; while others are, time passes.
+
+    ``read``: names of workloads.
+    """
+
+    lost: set[str] = field(default_factory=set)
+    read: list[str] = field(default_factory=list)
+
+    async def template(self, binding: Binding) -> bytes | StatedBinding:
+        name = binding.workload.name
+        self.read.append(name)
+        if name in self.lost:
+            raise NotFound("GET", 404, "gone")
+        await asyncio.sleep(1)
+        return await super().template(binding)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_new_leader_promises_the_others_where_one_cannot_be_read(is_deleted: bool) -> None:
+    """Or is deleted while the template of another is read."""
+
+    async def scenario(world: World) -> None:
+        world.fleet(m1=100)
+        world.queue("main", {"m1": 100})
+        estimators = Reading(world, {"m1": 50})
+        first = await world.start(estimation=estimators.estimation())
+        keys = {name: world.submit(name, gpus=2, replicas=4) for name in "abc"}
+        await world.until(lambda: all(map(world.is_placed, keys.values())))
+        await world.passes(5)
+        await first.kill()
+        estimators.read.clear()
+        second = await world.start(estimation=estimators.estimation())
+        estimators.lost = set() if is_deleted else {"a"}
+        await world.until(lambda: bool(estimators.read))
+        if is_deleted:
+            await world.passes(0.1)
+            world.delete(keys["b"])
+        await world.passes(10)
+        left = set(keys) - ({"b"} if is_deleted else {"a"})
+        assert set(estimators.last["m1"]) == left
+        assert estimators.read.count("a") == 1
+        assert second.dispatcher.executor is not None
 
     run(scenario)

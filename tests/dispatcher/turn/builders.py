@@ -32,7 +32,7 @@ from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
-from queue_dispatcher.turn.writes import Fate, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Write
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
@@ -51,6 +51,8 @@ class Plane:
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
     of which nobody knows; ``witness``: where in a cluster pods have to go.
+    of which nobody knows; ``witness``: where its pods would go in each. ``told``: what was to be there
+    before each write.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Plane:
         self.rooms = rooms
         self.silent: Collection[str] = ()
         self.witness: Witness | None = None
+        self.told: list[Companion | None] = []
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
         self.restart()
@@ -242,6 +245,7 @@ class Plane:
         if prepared is None:
             return
         self.writes.append(write)
+        self.told.append(prepared.first)
 
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))

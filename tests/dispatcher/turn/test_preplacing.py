@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS
 from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.tally import state_name
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.estimates import Probing
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import hear
@@ -16,7 +18,7 @@ from queue_dispatcher.turn.writes import Fate, Write
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
 from tests.dispatcher.scenarios.objects import Obj, Options
-from tests.dispatcher.turn.builders import Plane
+from tests.dispatcher.turn.builders import JOBS, Plane
 
 TWO = {"m1": 100, "m2": 100}
 GROUP = {"fairway.dev/group": "g", "fairway.dev/group-size": "2"}
@@ -483,3 +485,27 @@ def test_what_karmada_placed_before_it_is_to_check_again() -> None:
     assert where(made, "x") == ["m1:1"]
     assert not applied.keys() & made.bindings["x"]["metadata"]["annotations"].keys()
     assert applied.keys() <= made.bindings["k"]["metadata"]["annotations"].keys()
+
+
+def test_what_its_pods_are_told_keeps_what_its_template_says_when_it_is_released() -> None:
+    made = plane(m1=9)
+    made.witness = Witness((("pod", (("n1", 1),)),))
+    made.submit("x")
+    (probing,) = turn(made.state, (), made.now).probings
+    made.answer(probing)
+    (write,) = turn(made.state, (), made.now).writes
+    zone = {"key": "zone", "operator": "In", "values": ["z"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    job = objects.job("x", {"fairway.dev/queue": "main"}, affinity=affinity)
+    job["metadata"] |= {"namespace": "team", "annotations": {"fairway.dev/gang": "False"}}
+    made.feed(JOBS, job)
+    made.write(write)
+    assert made.is_held("x")
+    made.turn()
+    (told,) = made.told
+    assert told is not None
+    assert told.body is not None
+    assert where(made, "x") == ["m1:1"]
+    assert b'"zone"' in msgspec.json.encode(told.body)
+    assert b'"n1"' in msgspec.json.encode(told.body)

@@ -4,7 +4,7 @@ import pytest
 
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.workloads.demand import Component, Demand, Placed
-from queue_dispatcher.workloads.guidance import MAX_NODES, Guidance, Guided, guidance
+from queue_dispatcher.workloads.guidance import MAX_BYTES, MAX_NODES, Guidance, Guided, guidance
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 GPU = "nvidia.com/gpu"
@@ -88,3 +88,15 @@ def test_nothing_is_told_of_more_nodes_than_a_policy_should_name() -> None:
     nodes = tuple((f"n{number}", 1) for number in range(MAX_NODES + 1))
     assert told(MAIN, witness=Witness((("pod", nodes),))) == []
     assert len(told(MAIN, witness=Witness((("pod", nodes[1:]),)))) == 1
+
+
+def test_what_could_not_be_stored_is_not_told() -> None:
+    nodes = tuple((f"n{number}", 1) for number in range(MAX_NODES))
+    most = MAX_BYTES // (MAX_NODES * 160)
+
+    def tells(sets: int) -> bool:
+        templates = [PodTemplateFacts(f"s{number}", f"/{number}") for number in range(sets)]
+        return bool(told(*templates, witness=Witness(tuple((one.pod_set, nodes) for one in templates))))
+
+    assert tells(most - 1)
+    assert not tells(most + 1)

@@ -6,7 +6,12 @@ import pytest
 
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
-from queue_dispatcher.workloads.pod_template import PodTemplateFacts, StatedAffinity, pod_templates
+from queue_dispatcher.workloads.pod_template import (
+    MAX_AFFINITY_BYTES,
+    PodTemplateFacts,
+    StatedAffinity,
+    pod_templates,
+)
 
 POD = {"containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}
 
@@ -123,3 +128,22 @@ def test_what_an_affinity_says(affinity: object, stated: StatedAffinity | None) 
 def test_whether_pods_say_how_urgent_they_are(said: dict[str, object], is_named: bool) -> None:
     (found,) = facts("batch/v1", "Job", job(**said))
     assert found.names_priority is is_named
+
+
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ('{"a":' * 50 + "1" + "}" * 50, True),
+        # Read at the bottom of the stack, and written higher up.
+        pytest.param('{"a":' * 940 + "1" + "}" * 940, False, id="deep"),
+        ("1e999", False),
+        pytest.param(f'"{"x" * MAX_AFFINITY_BYTES}"', False, id="long"),
+    ],
+)
+def test_what_could_not_be_written_again_is_left_alone(said: str, is_told: bool) -> None:
+    spec = {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": {**POD, "affinity": {"later": "HERE"}}}}}}
+    made = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "x"}, "spec": spec}
+    raw = json.dumps(made).replace('"HERE"', said)
+    gang = read_workload(raw.encode())
+    assert isinstance(gang, Gang), gang
+    assert bool(pod_templates("kubeflow.org", raw.encode(), gang)) is is_told
