@@ -21,10 +21,9 @@ from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
 from queue_dispatcher.estimates.questions import (
     Question,
     StatedBinding,
-    growth_question_of,
-    question_of,
     verdict_of,
 )
+from queue_dispatcher.estimates.subjects import question_about
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +146,8 @@ class Asking:
             wait_ms = self._budget.take(len(now), self._elapsed_ms())
             if wait_ms:
                 await self._sleep(wait_ms / 1000)
-            asked.heard += await self._ask(now, question.gang, asked.assumed, question.is_guided)
+            for clusters, gang in question.by_gang(now):
+                asked.heard += await self._ask(clusters, gang, asked.assumed, question.is_guided)
         rooms = (*asked.heard, *asked.plan.known)
         verdict, unknown = verdict_of(question, rooms)
         if later and (verdict is None or verdict.fits <= 0):
@@ -201,11 +201,9 @@ class Asking:
         questions = []
         for subject in probing.subjects:
             source = await self._source.template(subject.binding)
-            ask = growth_question_of if subject.is_growth else question_of
-            question = ask(subject.binding, subject.permitted, subject.copies, source)
+            question = question_about(subject, source)
             if question is not None:
-                is_guided = subject.is_guided and question.clusters_needed == 1
-                questions.append(replace(question, is_guided=is_guided))
+                questions.append(question)
         return tuple(questions)
 
 
@@ -223,12 +221,14 @@ def _taking(
     needed = max(1, question.needed)
     enough = [room for room in there if room.fits >= needed]
     if not question.adds_up:
-        yield from ((room.cluster, question.gang) for room in enough[: question.clusters_needed])
+        yield from (
+            (room.cluster, question.gang_at(room.cluster)) for room in enough[: question.clusters_needed]
+        )
         return
     left = needed
     for room in enough[:1] or there:
         part = pb.Gang()
-        part.CopyFrom(question.gang)
+        part.CopyFrom(question.gang_at(room.cluster))
         part.copies = min(room.fits, left)
         left -= part.copies
         if part.copies:

@@ -104,18 +104,23 @@ def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str
     return patches.take_back_growth(binding, placed)
 
 
-def companion_of(entry: Entry) -> Companion | None:
+def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     """The policy that has to be there, or gone, before the entry is released.
 
-    What was released before and taken back may have one of that time, which would guide it elsewhere.
+    What was released before and taken back may have one of that time, which would guide it elsewhere; so may
+    what somebody was about to release, which may keep it on the nodes of another flavor.
     """
     binding, admission = entry.binding, entry.admission
     if not binding.namespace or binding.placed:
         return None
     choice = admission.choices.get(entry.uid) if admission is not None else None
-    if choice is not None and choice.guidance:
-        return Companion(policy_path(binding), override_policy(binding, choice.guidance))
-    return Companion(policy_path(binding), None) if binding.requeue is not None else None
+    guidance = choice.guidance if choice is not None else ()
+    kept = admission.kept.get(entry.uid, ()) if admission is not None else ()
+    if guidance or kept:
+        policy = override_policy(binding, guidance, kept)
+        return Companion(policy_path(binding), policy, is_needed=bool(kept))
+    may_be_there = binding.requeue is not None or (bool(entry.facts.pods) and cache.shapes.are_kept)
+    return Companion(policy_path(binding), None) if may_be_there else None
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

@@ -42,7 +42,7 @@ def prepare(state: TurnState, write: Write, now: Moment) -> Prepared | None:
         kind.object_path(binding.name, binding.namespace),
         body,
         Preconditions(binding.uid, binding.resource_version),
-        companion_of(entry) if write.purpose is Purpose.ADMIT else None,
+        companion_of(cache, entry) if write.purpose is Purpose.ADMIT else None,
     )
 
 

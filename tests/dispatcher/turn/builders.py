@@ -25,7 +25,8 @@ from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
-from queue_dispatcher.estimates.questions import growth_question_of, question_of, verdict_of
+from queue_dispatcher.estimates.questions import verdict_of
+from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
@@ -263,8 +264,7 @@ class Plane:
                 obj for kind, obj in self._fed if kind is JOBS and obj["metadata"]["name"] == name
             )
             source = msgspec.json.encode({"apiVersion": "batch/v1", "kind": "Job", **template})
-            ask = growth_question_of if subject.is_growth else question_of
-            question = ask(subject.binding, subject.permitted, subject.copies, source)
+            question = question_about(subject, source)
             assert question is not None
             questions.append(question)
             if self.rooms is not None:
