@@ -38,8 +38,8 @@ class ResourceFlavor:
 
     ``cluster_names`` (empty for any) and ``cluster_selector`` (None for any) must both hold, as in Karmada's
     clusterAffinity. ``node_labels``: what all nodes of the flavor carry. ``node_taints``: what keeps those
-    off its nodes that do not tolerate it. ``tolerations``: what its workloads are known to tolerate beside
-    what they say themselves. ``headroom_percent``, 0 to 100: how much of the capacity is left to others.
+    off its nodes that do not tolerate it. ``tolerations``: what its workloads tolerate beside what
+    they say themselves. ``headroom_percent``, 0 to 100: how much of the capacity is left to others.
     """
 
     name: str

@@ -15,6 +15,7 @@ from queue_dispatcher.bindings.pods import counted, counted_need
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Adopted, Growing, Pending
 from queue_dispatcher.cycle.items import Alternative, joined
+from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, Charge
 from queue_dispatcher.workloads.charge import (
@@ -26,7 +27,7 @@ from queue_dispatcher.workloads.charge import (
     still_there,
 )
 from queue_dispatcher.workloads.demand import Demand
-from queue_dispatcher.workloads.flavors import Parts, Reaches, alternatives, offered
+from queue_dispatcher.workloads.flavors import Parts, Reaches, alternatives, keeping_of, offered
 
 
 def alternatives_of(
@@ -39,10 +40,12 @@ def alternatives_of(
     table: CellTable,
     *,
     is_preplaced: bool = False,
+    told: frozenset[str] = frozenset(),
 ) -> Parts | Reason:
     """The ways to charge the admission that the state asks for: of all of it, or of the growth alone.
 
-    ``is_preplaced``: its release states where to.
+    ``is_preplaced``: its release states where to. ``told``: the components whose pods can be told on which
+    nodes to stay; those of growth have been, as what it grows beside.
     """
     offers = offered(queue)
     binding = counted(binding, offers)
@@ -56,6 +59,7 @@ def alternatives_of(
             is_accelerator,
             table,
             is_preplaced=is_preplaced,
+            told=told,
         )
         if isinstance(found, Reason) or state.copies == 1:
             return found
@@ -75,11 +79,29 @@ def alternatives_of(
         pairs += ((resource, flavor) for flavor in flavors)
         charge += ((table.cell(flavor, resource), amount) for flavor in flavors)
         within &= frozenset[str]().union(*(reaches[one].clusters for one in flavors if one in reaches))
-    grown = Alternative(tuple(pairs), tuple(sorted(charge)))
+    grown = Alternative(
+        tuple(pairs), tuple(sorted(charge)), keeps=_kept(pairs, binding.demand, reaches, permitted, told)
+    )
     if is_preplaced and within and within != permitted:
         # Where nobody can tell, Karmada chooses, and may leave the flavors of the record.
         grown = replace(grown, places=(grown,), clusters=within)
     return ((grown,),)
+
+
+def _kept(
+    pairs: Iterable[tuple[str, str]],
+    demand: Demand,
+    reaches: Reaches,
+    permitted: frozenset[str],
+    told: frozenset[str],
+) -> tuple[Keeping, ...]:
+    """What keeps the pods of a workload whose resources come from these flavors."""
+    if len(demand.components) != 1 or demand.components[0].name not in told:
+        return ()
+    component = demand.components[0]
+    groups = dict.fromkeys(flavors for _, flavors in _by_resource(pairs))
+    found = (keeping_of(component, flavors, reaches, permitted) for flavors in groups)
+    return tuple(keeping for keeping in found if keeping is not None)
 
 
 def _as_charged(

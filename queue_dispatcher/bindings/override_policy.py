@@ -1,4 +1,4 @@
-"""The OverridePolicy that carries the guidance of one workload into its clusters.
+"""The OverridePolicy that tells the pods of one workload in its clusters where to go, and where to stay.
 
 It is there before the release is, for Karmada reads policies when it makes the Work, and a template that runs
 may not change. So it is never changed either while its workload is placed: it belongs to the binding, and
@@ -8,7 +8,7 @@ Mirrors OverridePolicy of policy.karmada.io/v1alpha1, Karmada 1.19; seen live: 1
 first Work what a policy said that was created just before the release.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from fairway.names import GANG_CLASSES, GUIDANCE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.workloads.guidance import Guidance, Guided
+from queue_dispatcher.workloads.keeping import Kept, Told
 from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
 
 API_VERSION: Final = "policy.karmada.io/v1alpha1"
@@ -35,8 +36,10 @@ def policy_name(binding: Binding) -> str:
     return f"fairway-{binding.uid}"
 
 
-def override_policy(binding: Binding, guidance: tuple[Guidance, ...]) -> Mapping[str, object]:
-    """The policy, as it is to be applied."""
+def override_policy(
+    binding: Binding, guidance: tuple[Guidance, ...], kept: tuple[Kept, ...] = ()
+) -> Mapping[str, object]:
+    """The policy, as it is to be applied: what pods prefer, and on which nodes they are kept."""
     workload = binding.workload
     return {
         "apiVersion": API_VERSION,
@@ -64,25 +67,36 @@ def override_policy(binding: Binding, guidance: tuple[Guidance, ...]) -> Mapping
                 }
             ],
             "overrideRules": [
-                {
-                    "targetCluster": {"clusterNames": [one.cluster]},
-                    "overriders": {"plaintext": [entry for pods in one.pods for entry in _entries(pods)]},
-                }
-                for one in guidance
+                *(_rule(one.clusters, [entry for told in one.pods for entry in _told(told)]) for one in kept),
+                *(
+                    _rule((one.cluster,), [entry for pods in one.pods for entry in _entries(pods)])
+                    for one in guidance
+                ),
             ],
         },
     }
 
 
+def _rule(clusters: Sequence[str], entries: list[Mapping[str, object]]) -> Mapping[str, object]:
+    """What is said in these clusters, in all where none is named."""
+    where = {"targetCluster": {"clusterNames": list(clusters)}} if clusters else {}
+    return {**where, "overriders": {"plaintext": entries}}
+
+
+def _told(told: Told) -> Iterator[Mapping[str, object]]:
+    for field, value in told.fields():
+        yield _add(f"{told.template.pointer}/{field}", value)
+
+
+def _add(path: str, value: object) -> Mapping[str, object]:
+    return {"path": path, "operator": "add", "value": value}
+
+
 def _entries(pods: Guided) -> Iterator[Mapping[str, object]]:
     pointer = pods.template.pointer
-    yield {"path": f"{pointer}/affinity", "operator": "add", "value": _affinity(pods)}
+    yield _add(f"{pointer}/affinity", _affinity(pods))
     if pods.rank:
-        yield {
-            "path": f"{pointer}/priorityClassName",
-            "operator": "add",
-            "value": GANG_CLASSES[pods.rank - 1],
-        }
+        yield _add(f"{pointer}/priorityClassName", GANG_CLASSES[pods.rank - 1])
 
 
 def _affinity(pods: Guided) -> Mapping[str, object]:

@@ -7,7 +7,7 @@ made. Nothing is counted by adding and subtracting over time: a binding has one 
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairway.scope import Scope
 from queue_dispatcher.api.cluster_queue import ClusterQueue
@@ -54,16 +54,18 @@ from queue_dispatcher.cache.lost import charged_on, charged_there
 from queue_dispatcher.cache.overrides import Overrides
 from queue_dispatcher.cache.pending_queues import PendingQueues
 from queue_dispatcher.cache.queues import QueueCache
-from queue_dispatcher.cache.roll_forward import forward_record
+from queue_dispatcher.cache.roll_forward import forward_keeps, forward_record
 from queue_dispatcher.cache.running import RunningSet, is_placed, phase_of
-from queue_dispatcher.cache.shapes import Shapes
+from queue_dispatcher.cache.shapes import EVERYWHERE, Shapes
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.cache.tally import Tally
 from queue_dispatcher.cache.templates import Kind, Templates
 from queue_dispatcher.cycle.items import Shape
+from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.ledger.cells import Cell, CellTable, Charge
 from queue_dispatcher.ledger.resolve import Capacities, Resolved, resolve, resolving
 from queue_dispatcher.workloads.fleet import Cluster
+from queue_dispatcher.workloads.keeping import Kept, kept
 from queue_dispatcher.workloads.placement import Placement
 
 _FEW_SHAPES = 1_000
@@ -110,7 +112,7 @@ class Cache:
         self.fleet.clusters = self.clusters.values
         self.fleet.flavors = ChainMap(self.flavors.values, {FLAVOR.name: FLAVOR} if volcano else {})
         self.queues = QueueCache(changed, lambda: self.fleet.owned(FLAVOR.name) or {})
-        self.overrides = Overrides()
+        self.overrides = Overrides(self._overridden)
         self.templates = Templates(self._template_changed, digests=probes, guides=guides and preplaces)
         self.table = CellTable()
         self.is_accelerator = scope.is_accelerator
@@ -137,13 +139,15 @@ class Cache:
         self._overtaken_ms = 0
         self._interpreter = Interpreter(self.queues, self.templates, self.fleet, scope)
         self._charging = Charging(self.queues, self.fleet, self.shapes, self.table)
-        self._items = Items(self.queues, self.templates, self.shapes)
+        self._items = Items(self.queues, self.templates, self.shapes, self.overrides)
         self._indexes = Indexes()
         self._dirty: dict[str, Entry] = {}
         self._gone: dict[str, Entry] = {}
         self._have_flavors_moved = False
         self._moved: set[Placement] = set()
         self._elsewhere: set[Placement] = set()
+        # The namespaces in which others have come to tell pods something else; empty for all.
+        self._told_otherwise: set[str] = set()
         # Shapes that may have become others; one of whom each stands for is looked at first.
         self._doubted: set[Shape] = set()
         self._to_doubt: list[Shape] = []
@@ -224,6 +228,10 @@ class Cache:
         else:
             self._moved.update(placements)
             self._elsewhere.update(elsewhere)
+        self._changed()
+
+    def _overridden(self, namespace: str) -> None:
+        self._told_otherwise.add(namespace)
         self._changed()
 
     def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
@@ -333,10 +341,11 @@ class Cache:
             elsewhere, self._elsewhere = self._elsewhere, set()
             self._mark_all(uid for placement in moved for uid in self._indexes.of_placement(placement))
             self._to_doubt += self.shapes.doubt(moved, elsewhere)
-        if queues.all_bindings:
+        otherwise, self._told_otherwise = self._told_otherwise, set()
+        if queues.all_bindings or "" in otherwise:
             self._mark_all(self.entries)
         else:
-            for namespace in queues.namespaces:
+            for namespace in {*queues.namespaces, *otherwise}:
                 self._mark_all(self._indexes.in_namespace(namespace))
         queues.taken()
 
@@ -512,6 +521,10 @@ class Cache:
 
     # Admissions under way.
 
+    def kept(self, entry: Entry, keeps: Sequence[Keeping]) -> tuple[Kept, ...]:
+        """What keeps the pods of the entry on the nodes of their flavors, wherever it may go."""
+        return kept(keeps, entry.facts.pods, self.fleet.permitted(entry.binding.placement or EVERYWHERE))
+
     def assume(self, entry: Entry, admission: Admission, record: AdmissionRecord) -> None:
         """The entry is being admitted with ``record``, which counts as made from now on."""
         entry.admission, entry.record = admission, record
@@ -532,7 +545,8 @@ class Cache:
         record = forward_record(entry, released)
         if record is not None and entry.item is not None:
             self.forward.add(entry.uid)
-            self.assume(entry, Admission(entry.item, {entry.uid: record}), record)
+            keeps = {entry.uid: self.kept(entry, forward_keeps(entry.item, record))}
+            self.assume(entry, Admission(entry.item, {entry.uid: record}, kept=keeps), record)
 
 
 def _group(entry: Entry) -> GroupKey | None:

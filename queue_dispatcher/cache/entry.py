@@ -13,6 +13,7 @@ from queue_dispatcher.bindings.state import Foreign, State
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, queue_not_found
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.keeping import Kept
 from queue_dispatcher.workloads.priority import Priority
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import TemplateFacts
@@ -29,12 +30,14 @@ class Admission:
 
     ``records``: what each member is to be admitted with, in the order of their release. ``released``: those
     whose patch was applied. ``is_off``: nothing more is to be released. ``choices``: by member, where it is
-    released to; empty where Karmada chooses.
+    released to; empty where Karmada chooses. ``kept``: by member, what keeps its pods on the nodes of what it
+    is charged to.
     """
 
     item: Item
     records: dict[str, AdmissionRecord]
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    kept: Mapping[str, tuple[Kept, ...]] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
     is_off: bool = False
 

@@ -4,11 +4,13 @@ from fairway.names import REQUEUE
 from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.state import Growing, Pending, Unresolved
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cache.overrides import KEPT_FIELDS, Overrides
 from queue_dispatcher.cache.queues import QueueCache
 from queue_dispatcher.cache.shapes import Shapes
 from queue_dispatcher.cache.templates import Templates
 from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import Reason, never_fits, queue_not_found
+from queue_dispatcher.workloads.keeping import can_be_told
 
 DEFAULT_CLASS = ServiceClass("")
 """What a workload without a ServiceClass is promised."""
@@ -22,8 +24,11 @@ def promised_to(entry: Entry) -> ServiceClass:
 class Items:
     """Makes items; keeps nothing."""
 
-    def __init__(self, queues: QueueCache, templates: Templates, shapes: Shapes) -> None:
+    def __init__(
+        self, queues: QueueCache, templates: Templates, shapes: Shapes, overrides: Overrides
+    ) -> None:
         self._queues = queues
+        self._overrides = overrides
         self._templates = templates
         self._shapes = shapes
 
@@ -63,7 +68,9 @@ class Items:
             members=(binding.uid,),
             queue=queue,
             local_queue=local_queue,
-            shape=self._shapes.of(state, binding, known, self._templates.question(binding.workload)),
+            shape=self._shapes.of(
+                state, binding, known, self._templates.question(binding.workload), self._told(entry)
+            ),
             priority=entry.priority.value,
             enqueued_ms=state.enqueued_ms,
             due_ms=due_ms,
@@ -71,3 +78,12 @@ class Items:
             ageing=promised.ageing,
         )
         return item, None
+
+    def _told(self, entry: Entry) -> frozenset[str]:
+        """The components of which the pods can be told on which nodes to stay."""
+        facts, binding = entry.facts, entry.binding
+        if not facts.pods or not binding.namespace or not self._shapes.are_kept:
+            return frozenset()
+        if self._overrides.touch(binding.workload, facts.pods, KEPT_FIELDS):
+            return frozenset()
+        return can_be_told(facts.pods, facts.pod_sets, binding.demand)

@@ -1,8 +1,9 @@
 """What other people's OverridePolicies say of the pod templates of workloads.
 
-Guidance is an OverridePolicy too, and Karmada applies all that are about a workload one after the other: of
-two that set one field the last wins. So where somebody else's may be about what guidance would set, there is
-none. Of which clusters and labels theirs are is not looked at: that can change without anybody noticing.
+What we tell pods is in an OverridePolicy too, and Karmada applies all that are about a workload one after
+the other: of two that set one field the last wins. So where somebody else's may be about what ours would
+set, pods are told nothing: no guidance, and nothing that keeps them on the nodes of a flavor. Of which
+clusters and labels theirs are is not looked at: that can change without anybody noticing.
 
 Of our own it is known which there are: what was released before and taken back, or was about to be when its
 leader died, may have one that says something else.
@@ -10,7 +11,7 @@ leader died, may have one that says something else.
 Mirrors the selectors and plaintext overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,8 +23,12 @@ from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
-_GUIDED_FIELDS: Final = ("affinity", "priorityClassName")
-_GUIDED: Final = frozenset(_GUIDED_FIELDS)
+GUIDED_FIELDS: Final = ("affinity", "priorityClassName")
+"""Of a pod's spec: what guidance sets."""
+KEPT_FIELDS: Final = ("affinity", "nodeSelector", "tolerations")
+"""What decides whether pods stay on the nodes of a flavor."""
+_FIELDS: Final = frozenset((*GUIDED_FIELDS, *KEPT_FIELDS))
+_GUIDED: Final = frozenset(GUIDED_FIELDS)
 
 
 class _Selector(KubeStruct, frozen=True):
@@ -77,11 +82,13 @@ class Override:
         """Those that name a field that guidance sets, sorted; for whose templates is not asked."""
         return tuple(sorted(path for path in self.paths if not _GUIDED.isdisjoint(path.split("/"))))
 
-    def touches(self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts]) -> bool:
-        """Whether it may set what guidance sets in the templates of the workload."""
+    def touches(
+        self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts], fields: Iterable[str]
+    ) -> bool:
+        """Whether it may set these fields in the templates of the workload."""
         if self.selectors and not any(_selects(one, workload) for one in self.selectors):
             return False
-        ours = [f"{template.pointer}/{field}" for template in templates for field in _GUIDED_FIELDS]
+        ours = [f"{template.pointer}/{field}" for template in templates for field in fields]
         return any(_overlap(path, one) for path in self.paths for one in ours)
 
 
@@ -89,20 +96,32 @@ _OURS: Final = Override((), frozenset())
 
 
 class Overrides:
-    """Those of all namespaces; sinks of reflectors."""
+    """Those of all namespaces; sinks of reflectors. ``changed``: called with the namespace that one is in of
+    which others are there now; empty for all.
+    """
 
-    def __init__(self) -> None:
-        self.policies = Table[OverridePolicyObject, Override](read_override, lambda *_: None)
-        self.cluster_policies = Table[OverridePolicyObject, Override](read_override, lambda *_: None)
+    def __init__(self, changed: Callable[[str], None] = lambda namespace: None) -> None:
+        self._changed = changed
+        self.policies = Table[OverridePolicyObject, Override](read_override, self._policy_changed)
+        self.cluster_policies = Table[OverridePolicyObject, Override](read_override, lambda *_: changed(""))
 
-    def touch(self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts]) -> bool:
-        """Whether anybody's may set what guidance sets in the templates of the workload."""
-        templates = tuple(templates)
-        return any(one.touches(workload, templates) for one in self._about(workload.namespace))
+    def touch(
+        self,
+        workload: WorkloadReference,
+        templates: Iterable[PodTemplateFacts],
+        fields: Iterable[str] = GUIDED_FIELDS,
+    ) -> bool:
+        """Whether anybody's may set these fields in the templates of the workload."""
+        templates, fields = tuple(templates), tuple(fields)
+        return any(one.touches(workload, templates, fields) for one in self._about(workload.namespace))
 
     def has_ours(self, binding: Binding) -> bool:
         """Whether there is a policy of ours for the binding."""
         return f"{binding.namespace}/{policy_name(binding)}" in self.policies.values
+
+    def _policy_changed(self, key: str, before: Override | None, now: Override | None) -> None:
+        if not all(one is None or one is _OURS for one in (before, now)):
+            self._changed(key.partition("/")[0])
 
     def _about(self, namespace: str) -> Iterator[Override]:
         yield from self.cluster_policies.values.values()
@@ -112,7 +131,7 @@ class Overrides:
 
 
 def read_override(obj: OverridePolicyObject) -> Override | None:
-    """What of a policy matters; None where it sets nothing that guidance could, and is none of ours."""
+    """What of a policy matters; None where it sets nothing that ours could, and is none of ours."""
     if GUIDANCE in (obj.metadata.labels or {}):
         return _OURS
     spec = obj.spec
@@ -123,9 +142,9 @@ def read_override(obj: OverridePolicyObject) -> Override | None:
 
 
 def _is_of_pods(path: str) -> bool:
-    """Whether it is one of the guided fields, within one, or may be around one."""
+    """Whether it is one of our fields, within one, or may be around one."""
     steps = path.split("/")
-    return "spec" in steps or not _GUIDED.isdisjoint(steps)
+    return "spec" in steps or not _FIELDS.isdisjoint(steps)
 
 
 def _selects(selector: _Selector, workload: WorkloadReference) -> bool:

@@ -4,6 +4,8 @@ from queue_dispatcher.bindings.admission import admission_record, components_of,
 from queue_dispatcher.bindings.record import AdmissionRecord, Flavors
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry
+from queue_dispatcher.cycle.items import Alternative, Item
+from queue_dispatcher.cycle.keeping import Keeping
 
 
 def forward_record(entry: Entry, mate: Entry) -> AdmissionRecord | None:
@@ -35,4 +37,19 @@ def forward_record(entry: Entry, mate: Entry) -> AdmissionRecord | None:
         admitted_ms=released.admitted_ms,
         group=released.group,
         decision=released.decision,
+    )
+
+
+def forward_keeps(item: Item, record: AdmissionRecord) -> tuple[Keeping, ...]:
+    """What keeps its pods on the nodes of what the record charges, of each part that could be charged so."""
+    components = dict(record.components)
+
+    def is_charged(option: Alternative) -> bool:
+        charged = dict(components.get(option.component, record.flavors))
+        return all(flavor in charged.get(resource, ()) for resource, flavor in option.flavors)
+
+    return tuple(
+        keeping
+        for options in item.shape.parts
+        for keeping in next((one.keeps for one in options if is_charged(one)), ())
     )

@@ -38,7 +38,8 @@ class Wanted:
     ``total``: what its admission has to find room for; of growth, the difference. ``held``: of growth, where
     the workload is, and what it was admitted to. ``question``: a digest of what its
     template says beyond its demand; empty where estimators are not asked. ``is_tried``: Karmada goes on with
-    the one of several terms of affinity that it tried last, wherever that is.
+    the one of several terms of affinity that it tried last, wherever that is. ``told``: the components whose
+    pods can be told on which nodes to stay.
     """
 
     queue: str
@@ -49,6 +50,7 @@ class Wanted:
     held: tuple[tuple[Placed, ...], Flavors | None] | None = None
     question: str = ""
     is_tried: bool = False
+    told: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, eq=False)
@@ -109,28 +111,52 @@ class Shapes:
         self.read: list[Shape] = []
         """What `of` has answered since somebody emptied it."""
 
-    def of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> Shape:
-        """The shape of what waits in ``queue``."""
-        shape = self._known(state, binding, queue, question).shape
+    @property
+    def are_kept(self) -> bool:
+        """Whether there are flavors to whose nodes pods are kept."""
+        return any(reach.is_telling for reach in self._fleet.reaches.values())
+
+    def of(
+        self,
+        state: Pending | Growing,
+        binding: Binding,
+        queue: ClusterQueue,
+        question: str,
+        told: frozenset[str] = frozenset(),
+    ) -> Shape:
+        """The shape of what waits in ``queue``; ``told`` as of `Wanted`."""
+        shape = self._known(state, binding, queue, question, told).shape
         self.read.append(shape)
         return shape
 
     def _known(
-        self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str
+        self,
+        state: Pending | Growing,
+        binding: Binding,
+        queue: ClusterQueue,
+        question: str,
+        told: frozenset[str],
     ) -> _Known:
         if not isinstance(state, Pending):
-            return self._of(state, binding, queue, question)
+            return self._of(state, binding, queue, question, told)
         # Bindings share equal demands and placements as one object, which is quicker to compare than to read.
         of = (id(binding.demand), id(binding.placement), _is_tried(binding))
-        alike = (queue.name, *of, state.copies, state.demand, question)
+        alike = (queue.name, *of, state.copies, state.demand, question, told)
         found = self._alike.get(alike)
         if found is None or not found[0].is_current:
-            known = self._of(state, binding, queue, question)
+            known = self._of(state, binding, queue, question, told)
             found = self._alike[alike] = (known, binding.demand, binding.placement)
         return found[0]
 
-    def _of(self, state: Pending | Growing, binding: Binding, queue: ClusterQueue, question: str) -> _Known:
-        wanted = self._wanted(state, binding, queue.name, question if self._probes else "")
+    def _of(
+        self,
+        state: Pending | Growing,
+        binding: Binding,
+        queue: ClusterQueue,
+        question: str,
+        told: frozenset[str],
+    ) -> _Known:
+        wanted = self._wanted(state, binding, queue.name, question if self._probes else "", told)
         known = self._shapes.get(wanted)
         if known is not None and known.is_current:
             return known
@@ -140,6 +166,7 @@ class Shapes:
             # What is not divided grows where it is.
             divides = not (wanted.placement.is_duplicated or wanted.demand.is_set)
             may_preplace = may_preplace and divides and bool(binding.placed)
+        is_preplaced = may_preplace and self._asks(wanted)
         found = alternatives_of(
             state,
             binding,
@@ -149,7 +176,8 @@ class Shapes:
             self._is_accelerator,
             self._table,
             # Over several terms of affinity Karmada may go elsewhere than to the clusters of a flavor.
-            is_preplaced=may_preplace and self._asks(wanted) and len(wanted.placement.groups) < 2,
+            is_preplaced=is_preplaced and len(wanted.placement.groups) < 2,
+            told=wanted.told if is_preplaced else frozenset(),
         )
         never = found if isinstance(found, Reason) else None
         if never is not None and not permitted and isinstance(state, Pending):
@@ -238,7 +266,9 @@ class Shapes:
     def __len__(self) -> int:
         return len(self._shapes) + len(self._together) + len(self._alike)
 
-    def _wanted(self, state: Pending | Growing, binding: Binding, queue: str, question: str) -> Wanted:
+    def _wanted(
+        self, state: Pending | Growing, binding: Binding, queue: str, question: str, told: frozenset[str]
+    ) -> Wanted:
         placement = binding.placement or EVERYWHERE
         if isinstance(state, Pending):
             return Wanted(
@@ -249,9 +279,10 @@ class Shapes:
                 state.demand,
                 question=question,
                 is_tried=_is_tried(binding),
+                told=told,
             )
         held = (binding.placed, state.record.flavors if state.record is not None else None)
-        return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question)
+        return Wanted(queue, binding.demand, placement, state.copies, state.need, held, question, told=told)
 
     def _may_preplace(self, wanted: Wanted) -> bool:
         if wanted.is_tried or not self._preplaces:

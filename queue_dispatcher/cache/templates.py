@@ -80,7 +80,8 @@ class TemplateKind:
                 pods = pod_templates(self.name[0], raw, gang) if self._guides and facts.is_guided else ()
                 # What is guided is asked about otherwise.
                 question += "+" if pods else ""
-                facts = replace(facts, gang_pods=_gang_pods(gang), pods=pods)
+                pod_sets = len(gang.pod_sets) if pods else 0
+                facts = replace(facts, gang_pods=_gang_pods(gang), pods=pods, pod_sets=pod_sets)
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
         if self._questions is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.cycle.items import Alternative, joined
+from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.ledger.cells import Cell, Charge
 
 MAX_RETRIES = 256
@@ -32,8 +33,9 @@ class Stuck:
     refused: tuple[Alternative, ...] = ()
 
 
-# Where the parts chosen so far can be together, None for anywhere, and whether they can be nowhere else.
-_Where = tuple[frozenset[str] | None, bool]
+# Where the parts chosen so far can be together, None for anywhere, whether they can be nowhere else, and what
+# keeps their pods on some nodes there.
+_Where = tuple[frozenset[str] | None, bool, tuple[Keeping, ...]]
 
 
 def assign(
@@ -46,7 +48,7 @@ def assign(
 
     ``fits``: whether so much of a cell could be charged. ``distance``: how far away a charge would be
     borrowed; with it the nearest goes first, in each part. ``accepts``: whether an assignment will do; of one
-    that will not, no other is looked at that goes to the same place.
+    that will not, no other is looked at that goes to the same place, on the same nodes.
     """
     looks = sum(map(len, parts)) + MAX_RETRIES
     taken: dict[Cell, int] = {}
@@ -54,7 +56,7 @@ def assign(
     searches: list[Iterator[Alternative]] = []
     # By part that is searched, what could not be charged; and where all parts before it can be.
     lacking: list[list[Alternative]] = []
-    places: list[_Where] = [(None, False)]
+    places: list[_Where] = [(None, False, ())]
     stuck: tuple[Alternative, ...] = ()
     refused: dict[_Where, Alternative] = {}
     while True:
@@ -99,12 +101,13 @@ def assign(
 
 
 def _beside(where: _Where, option: Alternative) -> _Where:
+    clusters, is_bound, keeps = where
     if option.clusters is None:
-        return where
-    clusters, is_bound = where
+        return (clusters, is_bound, (*keeps, *option.keeps)) if option.keeps else where
     return (
         option.clusters if clusters is None else clusters & option.clusters,
         is_bound or not option.is_any,
+        (*keeps, *option.keeps),
     )
 
 

@@ -8,8 +8,10 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from queue_dispatcher.api.ageing import Ageing
+from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import Charge, added
 
@@ -25,7 +27,8 @@ class Alternative:
     until Karmada has placed it, so a resource can be named more than once; ``places`` then says what is
     charged for each flavor that it may land on, one by one. ``component``: whose pods these are; empty for
     all. ``parts``: of a workload whose parts have flavors of their own, those, in order. ``clusters``: where
-    it must go to be charged so; None for wherever its placement permits.
+    it must go to be charged so; None for wherever its placement permits. ``keeps``: what its pods are told so
+    that they stay on the nodes of what is charged; of all parts, in order.
     """
 
     flavors: tuple[tuple[str, str], ...]
@@ -34,6 +37,12 @@ class Alternative:
     component: str = ""
     parts: tuple["Alternative", ...] = ()
     clusters: frozenset[str] | None = None
+    keeps: tuple[Keeping, ...] = ()
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether nothing narrows down where its pods may be beyond what the workload says."""
+        return self.clusters is None and not self.keeps
 
     @property
     def is_any(self) -> bool:
@@ -50,8 +59,13 @@ def joined(chosen: Sequence[Alternative]) -> Alternative:
         return chosen[0]
     flavors = dict.fromkeys(pair for one in chosen for pair in one.flavors)
     parts = tuple(part for one in chosen for part in one.parts or (one,))
-    clusters = meeting(chosen)
-    return Alternative(tuple(flavors), added(*(one.charge for one in chosen)), parts=parts, clusters=clusters)
+    return Alternative(
+        tuple(flavors),
+        added(*(one.charge for one in chosen)),
+        parts=parts,
+        clusters=meeting(chosen),
+        keeps=tuple(keeping for one in chosen for keeping in one.keeps),
+    )
 
 
 def meeting(chosen: Iterable[Alternative]) -> frozenset[str] | None:
@@ -69,7 +83,7 @@ class Shape:
     workload may come from different flavors, the alternatives of each part beyond the first, which are what
     ``alternatives`` are then of. ``avoids_borrowing``: a later flavor that needs no borrowing goes first.
     ``probe``: what the estimators are asked about, equal for all shapes that are the same question; empty
-    where nobody needs to be asked; narrowed by `probe_of` to where an alternative has to go.
+    where nobody needs to be asked; narrowed by `probe_of` to where an alternative has to go, and its pods.
     ``may_preplace``: Karmada would keep to the places that a release states.
     """
 
@@ -100,14 +114,42 @@ class Shape:
 
 def probe_of(shape: Shape, alternative: Alternative) -> str:
     """What the estimators are asked about a workload that is charged so; empty where nobody is."""
-    if not shape.probe or alternative.clusters is None:
+    if not shape.probe or alternative.is_anywhere:
         return shape.probe
-    return f"{shape.probe}:{_digest(alternative.clusters)}"
+    return shape.probe + _narrowed(alternative.clusters, alternative.keeps)
+
+
+def workload_of(probe: str) -> str:
+    """What is alike in the questions about one shape, wherever it is to go."""
+    return probe.partition(_ON)[0].partition(_IN)[0]
+
+
+def is_everywhere(probe: str) -> bool:
+    """Whether it is asked about all clusters that the placement permits."""
+    return _IN not in probe
+
+
+_IN: Final = ":"
+_ON: Final = "@"
 
 
 @lru_cache(maxsize=4_096)
-def _digest(clusters: frozenset[str]) -> str:
-    return hashlib.sha256("\n".join(sorted(clusters)).encode()).hexdigest()[:16]
+def _narrowed(clusters: frozenset[str] | None, keeps: tuple[Keeping, ...]) -> str:
+    """To which clusters, and to which of their nodes."""
+    on = _ON + _digest(_told(keeping) for keeping in keeps) if keeps else ""
+    return on + (_IN + _digest(sorted(clusters)) if clusters is not None else "")
+
+
+def _told(keeping: Keeping) -> str:
+    flavors = (
+        (one.labels, one.tolerations, None if one.clusters is None else sorted(one.clusters))
+        for one in keeping.flavors
+    )
+    return repr((keeping.component, *flavors))
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class QueueHeadroom:
                 if not shape.probe:
                     return Fit(alternative, True)
                 fit = self._estimated(shape, alternative)
-                if fit is not None or alternative.clusters is None:
+                if fit is not None or alternative.is_anywhere:
                     return fit
         return None
 
@@ -268,10 +268,11 @@ class QueueHeadroom:
 
         Where nobody can tell, Karmada has to choose, which it does among all flavors.
         """
-        if alternative.clusters is None:
+        if alternative.is_anywhere:
             return True
         verdict = self._verdict(shape, alternative)
-        return verdict is None or (verdict.fits > 0 and (verdict.says_where or alternative.is_any))
+        may_choose = alternative.clusters is None or alternative.is_any
+        return verdict is None or (verdict.fits > 0 and (verdict.says_where or may_choose))
 
     def _is_never(self, shape: Shape, alternative: Alternative) -> bool:
         """Whether it would not fit there if nothing else ran."""
@@ -310,6 +311,7 @@ class QueueHeadroom:
             found = alternative
             if left and len(left) < len(alternative.places):
                 flavors = {pair for place in left for pair in place.flavors}
+                names = {flavor for _, flavor in flavors}
                 bound = [place.clusters for place in left if place.clusters is not None]
                 found = Alternative(
                     tuple(pair for pair in alternative.flavors if pair in flavors),
@@ -317,6 +319,7 @@ class QueueHeadroom:
                     tuple(left),
                     alternative.component,
                     clusters=frozenset().union(*bound) if bound else None,
+                    keeps=tuple(keeping.among(names) for keeping in alternative.keeps),
                 )
             self._narrow[alternative] = found
         return found

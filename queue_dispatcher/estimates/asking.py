@@ -22,10 +22,9 @@ from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
 from queue_dispatcher.estimates.questions import (
     Question,
     StatedBinding,
-    growth_question_of,
-    question_of,
     verdict_of,
 )
+from queue_dispatcher.estimates.subjects import question_about
 
 logger = logging.getLogger(__name__)
 
@@ -148,7 +147,8 @@ class Asking:
             wait_ms = self._budget.take(len(now), self._elapsed_ms())
             if wait_ms:
                 await self._sleep(wait_ms / 1000)
-            asked.heard += await self._ask(now, question.gang, asked.assumed, question.is_guided)
+            for clusters, gang in question.by_gang(now):
+                asked.heard += await self._ask(clusters, gang, asked.assumed, question.is_guided)
         rooms = (*asked.heard, *asked.plan.known)
         verdict, unknown = verdict_of(question, rooms)
         if later and (verdict is None or verdict.fits <= 0):
@@ -202,11 +202,9 @@ class Asking:
         questions = []
         for subject in probing.subjects:
             source = await self._source.template(subject.binding)
-            ask = growth_question_of if subject.is_growth else question_of
-            question = ask(subject.binding, subject.permitted, subject.copies, source)
+            question = question_about(subject, source)
             if question is not None:
-                is_guided = subject.is_guided and question.clusters_needed == 1
-                questions.append(replace(question, is_guided=is_guided))
+                questions.append(question)
         return tuple(questions)
 
 
@@ -225,11 +223,12 @@ def _taking(
     enough = [room for room in there if room.fits >= needed]
     if not question.adds_up:
         for room in enough[: question.clusters_needed]:
-            yield room.cluster, _going(question.gang, room.witness, question.gang.copies)
+            gang = question.gang_at(room.cluster)
+            yield room.cluster, _going(gang, room.witness, gang.copies)
         return
     left = needed
     for room in enough[:1] or there:
-        part = _going(question.gang, room.witness, min(room.fits, left))
+        part = _going(question.gang_at(room.cluster), room.witness, min(room.fits, left))
         left -= part.copies
         if part.copies:
             yield room.cluster, part

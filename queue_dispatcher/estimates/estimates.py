@@ -18,12 +18,15 @@ from types import MappingProxyType
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.cycle.displacement import Pods
+from queue_dispatcher.cycle.items import is_everywhere, workload_of
+from queue_dispatcher.cycle.keeping import Keeping
 from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.estimates.answers import Answers
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.questions import Question, pods_of
 from queue_dispatcher.estimates.verdicts import Verdicts
 from queue_dispatcher.workloads.demand import Placed
+from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 SETTLES_MS = 15_000
 """How long the pods of a placed workload may take to be reported, before that has been seen of any."""
@@ -42,6 +45,7 @@ class Subject:
 
     ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
     group, where it would go first. ``is_guided``: its pods can be told where to go in a cluster.
+    ``templates``: theirs. ``keeps``: on which nodes they will be kept.
     """
 
     binding: Binding
@@ -50,6 +54,8 @@ class Subject:
     is_growth: bool = False
     preferred: Sequence[frozenset[str]] = ()
     is_guided: bool = False
+    templates: tuple[PodTemplateFacts, ...] = ()
+    keeps: tuple[Keeping, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,18 +319,18 @@ class Estimates:
 
     def _known(self, probe: str, *, fits: bool) -> None:
         """The question has an answer; what may go elsewhere waits on while nobody knows about that."""
-        workload = _workload_of(probe)
+        workload = workload_of(probe)
         since_ms, probes = self._unanswered.pop(workload, (0, frozenset[str]()))
         if not fits and (left := probes - {probe}):
             self._unanswered[workload] = (since_ms, left)
 
     def _nobody_knows(self, event: Answered, elapsed_ms: int) -> str:
         probe, clusters = event.probing.probe, event.probing.clusters
-        workload = _workload_of(probe)
+        workload = workload_of(probe)
         since_ms, probes = self._unanswered.get(workload, (elapsed_ms, frozenset[str]()))
         self._unanswered[workload] = (since_ms, probes | {probe})
         left_ms = self._wait_ms - (elapsed_ms - since_ms)
-        if left_ms <= 0 and probe == workload:
+        if left_ms <= 0 and is_everywhere(probe):
             verdict = Verdict(1, clusters, pods=event.probing.pods)
             self.verdicts.put(probe, verdict, clusters, elapsed_ms)
             return "without"
@@ -334,11 +340,6 @@ class Estimates:
         verdict = Verdict(0, reasons=(told,), unanswered=event.ends, pods=event.probing.pods)
         self.verdicts.put(probe, verdict, clusters, elapsed_ms)
         return "unknown"
-
-
-def _workload_of(probe: str) -> str:
-    """What is alike in the questions about one shape that is to go here or there."""
-    return probe.partition(":")[0]
 
 
 def _together(verdicts: tuple[Verdict, ...]) -> Verdict:
@@ -357,11 +358,15 @@ def _gangs(
     question: Question, name: str, places: Iterable[Placed], where: Where = NOWHERE
 ) -> dict[str, pb.Gang]:
     """By cluster, what of a workload comes there: its share, if that is known and one of alike pods."""
-    whole = pb.Gang()
-    whole.CopyFrom(question.gang)
-    whole.name = name
+    named: dict[int, pb.Gang] = {}
     gangs = {}
     for place in places:
+        asked = question.gang_at(place.cluster)
+        whole = named.get(id(asked))
+        if whole is None:
+            whole = named[id(asked)] = pb.Gang()
+            whole.CopyFrom(asked)
+            whole.name = name
         gangs[place.cluster] = whole
         if question.adds_up and place.replicas > 0:
             gangs[place.cluster] = _at_most(whole, place.replicas)

@@ -10,7 +10,7 @@ if it may have no more clusters than it has, or gets its replicas in each of the
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -36,6 +36,7 @@ class Question:
 
     ``needed``: how many copies of the gang there must be room for, over all clusters with ``adds_up``; else
     in each of ``clusters_needed`` clusters. ``is_guided``: its pods can be told where to go there.
+    ``elsewhere``: of clusters in which its pods are told otherwise, what is asked instead.
     """
 
     clusters: tuple[str, ...]
@@ -44,6 +45,19 @@ class Question:
     adds_up: bool
     clusters_needed: int = 1
     is_guided: bool = False
+    elsewhere: Mapping[str, pb.Gang] = field(default_factory=dict)
+
+    def gang_at(self, cluster: str) -> pb.Gang:
+        """What is asked of the cluster."""
+        return self.elsewhere.get(cluster, self.gang)
+
+    def by_gang(self, clusters: Iterable[str]) -> list[tuple[tuple[str, ...], pb.Gang]]:
+        """These clusters by what is asked of them."""
+        found: dict[int, tuple[list[str], pb.Gang]] = {}
+        for cluster in clusters:
+            gang = self.gang_at(cluster)
+            found.setdefault(id(gang), ([], gang))[0].append(cluster)
+        return [(tuple(names), gang) for names, gang in found.values()]
 
     @property
     def is_of_alike_pods(self) -> bool:

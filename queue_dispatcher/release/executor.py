@@ -164,8 +164,9 @@ class Executor(Generic[T]):
             if prepared is None:
                 return True
             if prepared.first is not None and prepared.first != ensured:
-                if not await self._ensure(prepared.first):
-                    self._reconciler.wrote(write, Fate.DROPPED)
+                failed = await self._ensure(prepared.first)
+                if failed is not None:
+                    self._reconciler.wrote(write, *failed)
                     return False
                 # That took a while: somebody else may lead by now, or it may be wanted no more.
                 ensured = prepared.first
@@ -216,8 +217,9 @@ class Executor(Generic[T]):
         self._reconciler.wrote(write, Fate.GIVEN_UP, told)
         return False
 
-    async def _ensure(self, companion: Companion) -> bool:
-        """Whether the write may be made: what is refused is gone without, as it is no more than guidance.
+    async def _ensure(self, companion: Companion) -> tuple[Fate, str] | None:
+        """What becomes of the write, and why; None where it may be made. Guidance that is refused is gone
+        without.
 
         So is what the server fails at: it may do so again and again for this one alone.
         """
@@ -227,13 +229,15 @@ class Executor(Generic[T]):
             self._observe(GUIDE, error.label)
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
             logger.log(level, "%s: %s", GUIDE, error)
+            if companion.is_needed:
+                return Fate.REFUSED, f"nothing would keep its pods on the nodes of its flavor: {error}"
         except KubeError as error:
             self._slow_down(error)
             self._observe(GUIDE, error.label)
-            return False
+            return Fate.DROPPED, ""
         else:
             self._observe(GUIDE, "applied" if companion.body is not None else "gone")
-        return True
+        return None
 
     async def _read_again(self, write: Write, path: str, *, is_open: bool) -> bool:
         """Tell the reconciler how the object is, however long that takes; False if it is gone.

@@ -74,7 +74,12 @@ def _admission(state: TurnState, action: Admit, now: Moment) -> list[Write]:
     chosen = _choices(state, action, probe, split, now)
     if chosen is None:
         return []
-    admission = Admission(item, records, chosen)
+    kept = {
+        entry.uid: cache.kept(entry, alternative.keeps)
+        for entry, alternative in zip(members, split, strict=True)
+        if alternative.keeps
+    }
+    admission = Admission(item, records, chosen, kept)
     tell_released(state, item, probe, chosen, now)
     for entry in members:
         cache.assume(entry, admission, records[entry.uid])

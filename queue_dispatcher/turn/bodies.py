@@ -108,14 +108,17 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     """The policy that has to be there, or gone, before the entry is released.
 
     What was released before and taken back may have one of that time, and so may what was about to be when
-    its leader died; it would guide it elsewhere.
+    its leader died; it would guide it elsewhere, or keep it on the nodes of another flavor.
     """
     binding, admission = entry.binding, entry.admission
     if not binding.namespace or binding.placed:
         return None
     choice = admission.choices.get(entry.uid) if admission is not None else None
-    if choice is not None and choice.guidance:
-        return Companion(policy_path(binding), override_policy(binding, choice.guidance))
+    guidance = choice.guidance if choice is not None else ()
+    kept = admission.kept.get(entry.uid, ()) if admission is not None else ()
+    if guidance or kept:
+        policy = override_policy(binding, guidance, kept)
+        return Companion(policy_path(binding), policy, is_needed=bool(kept))
     is_there = binding.requeue is not None or cache.overrides.has_ours(binding)
     return Companion(policy_path(binding), None) if is_there else None
 

@@ -26,6 +26,10 @@ def probings_of(state: TurnState, decision: Decision) -> list[Probing]:
             clusters = action.alternative.clusters
             if clusters is not None:
                 subjects = [replace(one, permitted=one.permitted & clusters) for one in subjects]
+            if action.alternative.keeps:
+                split = state.cache.pending.split(item, action.alternative)
+                keeps = {uid: one.keeps for uid, one in zip(item.members, split, strict=True)}
+                subjects = [replace(one, keeps=keeps[one.binding.uid]) for one in subjects]
             if len(subjects) == len(item.members) > 1:
                 subjects = _preferring(state.cache, subjects, item, action.alternative)
             probing = estimates.ask(action.probe, subjects)
@@ -78,6 +82,7 @@ def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[S
             cache.fleet.copies(binding.placement, binding.demand),
             is_growth,
             is_guided=bool(entry.facts.pods) and not binding.placed,
+            templates=entry.facts.pods,
         )
         for entry in map(cache.entries.__getitem__, uids)
         if (binding := entry.binding).placement is not None

@@ -41,10 +41,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """Another object, which has to be as ``body`` says before a write is made; not there at all with None."""
+    """Another object, which has to be as ``body`` says before a write is made; not there at all with None.
+
+    ``is_needed``: the write is not made where this one is refused.
+    """
 
     path: str
     body: Mapping[str, object] | None
+    is_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,15 @@ not limited, except accelerators: for those there is no quota.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from fairway.taints import Taint, first_untolerated
+from fairway.taints import Taint, Toleration, first_untolerated
 from queue_dispatcher.api.cluster_queue import ClusterQueue, ResourceGroup
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cycle.items import Alternative, joined
+from queue_dispatcher.cycle.keeping import FlavorNodes, Keeping
 from queue_dispatcher.cycle.reasons import Reason, never_fits
 from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Component, Demand, Requests
@@ -37,12 +38,19 @@ class Reach:
     """What a flavor means on this fleet.
 
     ``clusters``: where it is. ``node_labels``: what all its nodes carry. ``taints``: those of
-    its nodes that keep pods off, but for what the flavor says that its workloads tolerate.
+    its nodes that keep pods off, but for what the flavor says that its workloads tolerate. ``tolerations``:
+    what that is.
     """
 
     clusters: frozenset[str]
     node_labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether pods have to say anything to be on its nodes alone."""
+        return bool(self.node_labels or self.tolerations)
 
     def takes(self, claim: NodeClaim) -> bool:
         """Whether pods with this claim may be on its nodes."""
@@ -59,7 +67,7 @@ Parts = tuple[tuple[Alternative, ...], ...]
 def reach_of(flavor: ResourceFlavor, fleet: Iterable[Cluster]) -> Reach:
     """The reach of a flavor."""
     keeping_off = (t for t in flavor.node_taints if first_untolerated((t,), flavor.tolerations) is not None)
-    return Reach(clusters_of(flavor, fleet), flavor.node_labels, tuple(keeping_off))
+    return Reach(clusters_of(flavor, fleet), flavor.node_labels, tuple(keeping_off), flavor.tolerations)
 
 
 def alternatives(
@@ -72,10 +80,12 @@ def alternatives(
     table: CellTable,
     *,
     is_preplaced: bool = False,
+    told: Container[str] = (),
 ) -> Parts | Reason:
     """The ways to charge each part of a workload to its queue, the preferred first, or why there is none.
 
     ``permitted``: the clusters that its placement permits. ``is_preplaced``: its release states where to.
+    ``told``: the components whose pods can be told on which nodes to stay.
     That the amounts may be more than the queue could ever use is for the ledger to find out.
     """
     if not permitted:
@@ -98,6 +108,8 @@ def alternatives(
                 names = ", ".join(resource for resource, _ in asked)
                 return _never(f"{names}{of}", f"{found} of queue {queue.name}", queue.name, group, reaches)
             options = tuple(_alternative(choice, asked, component, copies, table) for choice in found)
+            if component.name in told:
+                options = tuple(_kept(one, component, reaches, permitted) for one in options)
             if len(options) == 1 and not options[0].places:
                 fixed += options
             else:
@@ -106,7 +118,7 @@ def alternatives(
         free.insert(0, (joined(fixed) if fixed else Alternative((), ()),))
     if is_preplaced and not permitted.intersection(*(_somewhere(part, permitted) for part in free)):
         # No cluster is in flavors for all of it, so none can be stated.
-        return alternatives(demand, copies, queue, reaches, permitted, is_accelerator, table)
+        return alternatives(demand, copies, queue, reaches, permitted, is_accelerator, table, told=told)
     return tuple(free)
 
 
@@ -280,3 +292,31 @@ def _alternative(
         component=component.name,
         clusters=choice.clusters,
     )
+
+
+def _kept(
+    option: Alternative, component: Component, reaches: Reaches, permitted: frozenset[str]
+) -> Alternative:
+    keeping = keeping_of(component, dict.fromkeys(flavor for _, flavor in option.flavors), reaches, permitted)
+    return option if keeping is None else replace(option, keeps=(keeping,))
+
+
+def keeping_of(
+    component: Component, flavors: Iterable[str], reaches: Reaches, permitted: frozenset[str]
+) -> Keeping | None:
+    """What keeps the pods of a component on the nodes of its flavors; None where there is nothing to tell.
+
+    ``permitted``: the clusters that the workload may be in.
+    """
+    claim, found = component.claim, []
+    for name in flavors:
+        reach = reaches.get(name)
+        if reach is None:
+            continue
+        labels = sorted(pair for pair in reach.node_labels.items() if not claim.states(*pair))
+        tolerations = (one for one in reach.tolerations if one not in claim.tolerations)
+        clusters = reach.clusters & permitted
+        found.append(
+            FlavorNodes(name, tuple(labels), tuple(tolerations), None if clusters == permitted else clusters)
+        )
+    return Keeping(component.name, tuple(found)) if any(one.is_telling for one in found) else None

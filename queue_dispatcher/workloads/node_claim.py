@@ -48,6 +48,14 @@ class NodeClaim:
             for term in self.terms
         )
 
+    def states(self, key: str, value: str) -> bool:
+        """Whether only nodes with this label satisfy the claim, as far as that is plain."""
+        if any(_is_only(one, key, value) for one in self.selector):
+            return True
+        return bool(self.terms) and all(
+            any(_is_only(one, key, value) for one in term.labels) for term in self.terms or ()
+        )
+
     def untolerated(self, taints: Iterable[Taint]) -> Taint | None:
         """The first of the taints that keeps the pods off."""
         return first_untolerated(taints, self.tolerations)
@@ -67,6 +75,14 @@ def node_claim(
         return NodeClaim(equalities, tolerations=tolerated) if equalities or tolerated else ANY_NODE
     terms = (_term(term) for term in affinity.node_selector_terms or ())
     return NodeClaim(equalities, tuple(term for term in terms if term is not None), tolerated)
+
+
+def _is_only(requirement: Requirement, key: str, value: str) -> bool:
+    return (
+        requirement.key == key
+        and not (requirement.complement or requirement.allows_absent or requirement.bound is not None)
+        and requirement.values == {value}
+    )
 
 
 def _term(stated: NodeSelectorTerm) -> Term | None:

@@ -1,4 +1,4 @@
-"""Where the pod templates of a workload stand in its object, and what they say that guidance has to keep.
+"""Where the pod templates of a workload stand in its object, and what they say that has to be kept.
 
 Only of kinds whose templates stay as they were created: what is added to those of a Deployment would have to
 follow each edit of it, or its pods would lose what their owner says from then on.
@@ -41,6 +41,7 @@ _DEEPER: Final = 200
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_LABELS: Final = msgspec.json.Decoder(dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,16 @@ class StatedAffinity:
 class PodTemplateFacts:
     """One pod template. ``pod_set``: whose it is. ``pointer``: of its spec, a JSON pointer (RFC 6901).
 
-    ``names_priority``: whether it says how urgent its pods are.
+    ``names_priority``: whether it says how urgent its pods are. ``selector``: its nodeSelector, and
+    ``tolerations``: its tolerations, each as JSON.
     """
 
     pod_set: str
     pointer: str
     affinity: StatedAffinity = StatedAffinity()
     names_priority: bool = False
+    selector: tuple[tuple[str, str], ...] = ()
+    tolerations: tuple[bytes, ...] = ()
 
 
 def pod_templates(group: str, raw: bytes, gang: Gang) -> tuple[PodTemplateFacts, ...]:
@@ -89,27 +93,37 @@ def _found(raw: bytes, gang: Gang) -> Iterator[PodTemplateFacts]:
         steps = [one.group(1) or one.group(2) for one in _STEP.finditer(pod_set.field)]
         path = [*steps, "spec"] if pod_set.field != "spec" or gang.kind != "Pod" else ["spec"]
         spec = _at(raw, path)
-        affinity = _affinity(spec.get("affinity")) if spec is not None else None
-        if spec is None or affinity is None:
+        if spec is None:
             continue
         pointer = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
         names_priority = any(_is_said(spec.get(field)) for field in ("priorityClassName", "priority"))
-        yield PodTemplateFacts(pod_set.name, pointer, affinity, names_priority)
+        try:
+            affinity = _affinity(spec.get("affinity"))
+            selector = _LABELS.decode(_or(spec.get("nodeSelector"), b"{}"))
+            tolerations = _LIST.decode(_or(spec.get("tolerations"), b"[]"))
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        yield PodTemplateFacts(
+            pod_set.name,
+            pointer,
+            affinity,
+            names_priority,
+            tuple(sorted(selector.items())),
+            tuple(map(bytes, tolerations)),
+        )
 
 
-def _affinity(raw: msgspec.Raw | None) -> StatedAffinity | None:
-    """What it says; None where that cannot be understood, or written again beside other things."""
-    if raw is not None and len(bytes(raw)) > MAX_AFFINITY_BYTES:
-        return None
-    try:
-        if raw is not None:
-            msgspec.json.decode(b"[" * _DEEPER + bytes(raw) + b"]" * _DEEPER)
-        stated = _said(raw)
-        on_nodes = _said(stated.pop(NODE_AFFINITY, None))
-        preferred = on_nodes.pop(PREFERRED, None)
-        terms = _LIST.decode(preferred) if _is_said(preferred) and preferred is not None else []
-    except (msgspec.DecodeError, RecursionError):
-        return None
+def _affinity(raw: msgspec.Raw | None) -> StatedAffinity:
+    """What it says. Raises DecodeError or RecursionError where that cannot be understood, or written again
+    beside other things.
+    """
+    if raw is not None:
+        if len(bytes(raw)) > MAX_AFFINITY_BYTES:
+            raise msgspec.DecodeError("too long")
+        msgspec.json.decode(b"[" * _DEEPER + bytes(raw) + b"]" * _DEEPER)
+    stated = _OBJECT.decode(_or(raw, b"{}"))
+    on_nodes = _OBJECT.decode(_or(stated.pop(NODE_AFFINITY, None), b"{}"))
+    terms = _LIST.decode(_or(on_nodes.pop(PREFERRED, None), b"[]"))
     return StatedAffinity(
         tuple((field, bytes(said)) for field, said in sorted(on_nodes.items())),
         tuple(map(bytes, terms)),
@@ -117,8 +131,9 @@ def _affinity(raw: msgspec.Raw | None) -> StatedAffinity | None:
     )
 
 
-def _said(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
-    return _OBJECT.decode(raw) if _is_said(raw) and raw is not None else {}
+def _or(raw: msgspec.Raw | None, empty: bytes) -> bytes:
+    """What a field says, or where it says nothing, what that means."""
+    return raw if raw is not None and _is_said(raw) else empty
 
 
 def _at(raw: bytes, path: list[str]) -> Mapping[str, msgspec.Raw] | None:

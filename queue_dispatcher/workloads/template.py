@@ -37,9 +37,9 @@ class TemplateFacts:
     ``queue``: Fairway's own label. ``volcano_queue``, ``kueue_queue``: named for those schedulers.
     ``priority_class``: of the job, else of the first pod template that names one. ``group_size``: 0 without
     a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
-    independent, or where that is not known. ``pods``: their templates, as far as they can be guided;
-    ``is_guided``: whether they may be. ``problems``: what keeps the workload from being admitted until
-    it is corrected, by field.
+    independent, or where that is not known. ``pods``: their templates, as far as they can be guided, of so
+    many ``pod_sets``; ``is_guided``: whether they may be. ``problems``: what keeps the workload from being
+    admitted until it is corrected, by field.
     """
 
     queue: str = ""
@@ -51,6 +51,7 @@ class TemplateFacts:
     group_size: int = 0
     gang_pods: int = 0
     pods: tuple[PodTemplateFacts, ...] = ()
+    pod_sets: int = 0
     is_guided: bool = True
     is_skipped: bool = False
     problems: tuple[str, ...] = ()

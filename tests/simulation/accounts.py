@@ -106,7 +106,7 @@ def ended_in(binding: Obj) -> set[str]:
         item["clusterName"]
         for item in at(binding, "status", "aggregatedStatus", default=())
         if any(
-            one["type"] in ("Complete", "Failed") and one["status"] == "True"
+            one["type"] in ("Complete", "Succeeded", "Failed") and one["status"] == "True"
             for one in at(item, "status", "conditions", default=())
         )
     }

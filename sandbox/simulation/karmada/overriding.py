@@ -26,7 +26,9 @@ def overridden(template: Obj, cluster: str, policies: Iterable[Obj]) -> Obj:
             continue
         rules: Iterable[Obj] = at(policy, "spec", "overrideRules", default=())
         for rule in rules:
-            if cluster in at(rule, "targetCluster", "clusterNames", default=()):
+            if "targetCluster" not in rule or cluster in at(
+                rule, "targetCluster", "clusterNames", default=()
+            ):
                 for entry in at(rule, "overriders", "plaintext", default=()):
                     template = _added(template, entry["path"].split("/")[1:], entry["value"])
     return template

@@ -4,9 +4,12 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
+from fairway.taints import Toleration
 from queue_dispatcher.bindings.override_policy import override_policy, policy_path
 from queue_dispatcher.workloads.guidance import Guidance, Guided
+from queue_dispatcher.workloads.keeping import Kept, Told
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts, StatedAffinity
 from tests.dispatcher.bindings.builders import UID, binding
 
@@ -118,3 +121,34 @@ def test_what_the_template_says_stands_beside_it() -> None:
             "preferredDuringSchedulingIgnoredDuringExecution": [own, *prefers("n0")],
         },
     }
+
+
+LABELS = (("gpu", "h100"),)
+SPOT = Toleration("spot", "Exists")
+OWN = PodTemplateFacts("main", "/spec", selector=(("zone", "z"),), tolerations=(b'{"tolerationSeconds": 5}',))
+KEPT: list[tuple[Told, list[dict[str, object]]]] = [
+    (Told(OWN, LABELS), [add("/spec/nodeSelector", {"zone": "z", "gpu": "h100"})]),
+    (Told(PodTemplateFacts("main", "/x"), LABELS), [add("/x/nodeSelector", {"gpu": "h100"})]),
+    (
+        Told(OWN, (), (SPOT,)),
+        [add("/spec/tolerations", [{"tolerationSeconds": 5}, {"key": "spot", "operator": "Exists"}])],
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "entries"), KEPT)
+def test_pods_are_kept_on_the_nodes_of_a_flavor(told: Told, entries: list[dict[str, object]]) -> None:
+    policy: Any = override_policy(binding(), (), (Kept(("a", "b"), (told,)), Kept((), (told,))))
+    overriders = {"overriders": {"plaintext": entries}}
+    there = {"targetCluster": {"clusterNames": ["a", "b"]}}
+    assert policy["spec"]["overrideRules"] == [there | overriders, overriders]
+
+
+def test_what_keeps_them_comes_beside_what_they_prefer() -> None:
+    guidance = (Guidance("a", (Guided(OWN, ("n0",)),)),)
+    policy: Any = override_policy(binding(), guidance, (Kept((), (Told(OWN, LABELS, (SPOT,)),)),))
+    paths = [
+        [entry["path"] for entry in rule["overriders"]["plaintext"]]
+        for rule in policy["spec"]["overrideRules"]
+    ]
+    assert paths == [["/spec/nodeSelector", "/spec/tolerations"], ["/spec/affinity"]]

@@ -8,7 +8,7 @@ import pytest
 from fairway.kube.objects import ObjectMeta
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.bindings.override_policy import policy_name
-from queue_dispatcher.cache.overrides import OverridePolicyObject, Overrides
+from queue_dispatcher.cache.overrides import KEPT_FIELDS, OverridePolicyObject, Overrides
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 from tests.dispatcher.bindings.builders import binding
 
@@ -50,6 +50,34 @@ def test_by_what_it_sets(path: str, touches: bool, old: bool) -> None:
     overrides = Overrides()
     overrides.policies.upsert(policy(path, old=old))
     assert overrides.touch(TRAIN, [POD]) is touches
+
+
+KEPT = [
+    ("/spec/template/spec/nodeSelector", True),
+    ("/spec/template/spec/nodeSelector/gpu", True),
+    ("/spec/template/spec/tolerations/0", True),
+    ("/spec/template/spec/affinity", True),
+    ("/spec/template", True),
+    ("/spec/template/spec/priorityClassName", False),
+    ("/spec/template/spec/containers/0/image", False),
+]
+
+
+@pytest.mark.parametrize(("path", "touches"), KEPT)
+def test_by_what_decides_which_nodes_pods_are_on(path: str, touches: bool) -> None:
+    overrides = Overrides()
+    overrides.policies.upsert(policy(path))
+    assert overrides.touch(TRAIN, [POD], KEPT_FIELDS) is touches
+
+
+def test_it_is_told_where_others_are_there_now() -> None:
+    told: list[str] = []
+    overrides = Overrides(told.append)
+    overrides.policies.upsert(policy("/metadata/labels/a"))
+    overrides.policies.upsert(policy("/spec/template/spec/affinity"))
+    overrides.policies.delete("team/p")
+    overrides.cluster_policies.upsert(policy("/spec/template/spec/affinity", namespace=""))
+    assert told == ["team", "team", ""]
 
 
 SELECTORS = [

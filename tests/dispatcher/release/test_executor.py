@@ -78,6 +78,7 @@ class Notes:
     told: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
     first: Companion | None = None
+    messages: dict[str, str] = field(default_factory=dict)
 
     async def at_rest(self) -> None:
         pass
@@ -92,6 +93,7 @@ class Notes:
 
     def wrote(self, write: Write, fate: Fate, message: str = "") -> None:
         self.told.append(f"{fate} {write.uid}")
+        self.messages[write.uid] = message
 
 
 class Scene:
@@ -401,6 +403,21 @@ GUIDED = [
         [DOWN], [], ["policy"], ["dropped a"], ["unreachable"], id="not released where it may be lost"
     ),
 ]
+
+
+def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = Companion("policy", {}, is_needed=True)
+        scene.server.answers = {"policy": [Forbidden("policy", 403, "no")]}
+        scene.executor.submit([admit("a"), admit("b")])
+        await scene.settle()
+        assert scene.server.patched == ["policy"]
+        assert scene.reconciler.told == ["refused a", "dropped b"]
+        assert "on the nodes of its flavor" in scene.reconciler.messages["a"]
+        assert scene.outcomes == ["forbidden"]
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("first", "then", "sent", "told", "outcomes"), GUIDED)

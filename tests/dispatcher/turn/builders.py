@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import msgspec
 
 from fairway.accelerators.builtin import builtin_catalogue
+from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.kube.resource import ResourceKind
 from fairway.names import ADMISSION, REQUEUE
 from fairway.scope import Scope
@@ -26,13 +27,14 @@ from queue_dispatcher.cycle.snapshot import Verdict
 from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimates import Answered, Estimates, Probing
-from queue_dispatcher.estimates.questions import growth_question_of, question_of, verdict_of
+from queue_dispatcher.estimates.questions import verdict_of
+from queue_dispatcher.estimates.subjects import question_about
 from queue_dispatcher.turn.events import Led, Saw, Wrote
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.preparation import prepare
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.turn import turn
-from queue_dispatcher.turn.writes import Companion, Fate, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Purpose, Write
 from queue_dispatcher.visibility.waiting import waiting_of
 from sandbox.fakeapi.patching import merge_patch
 from tests.dispatcher.scenarios import objects
@@ -50,9 +52,9 @@ class Plane:
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
-    of which nobody knows; ``witness``: where in a cluster pods have to go.
     of which nobody knows; ``witness``: where its pods would go in each. ``told``: what was to be there
-    before each write.
+    before each write. ``companions``: what came before the last release, by name; ``gangs``: what was
+    asked last, by name and cluster.
     """
 
     def __init__(
@@ -66,7 +68,9 @@ class Plane:
         self.skew_ms = 0
         self.bindings: dict[str, Obj] = {}
         self.writes: list[Write] = []
+        self.companions: dict[str, Companion | None] = {}
         self.asked: list[str] = []
+        self.gangs: dict[str, dict[str, pb.Gang]] = {}
         self.estimator = estimator
         self.rooms = rooms
         self.silent: Collection[str] = ()
@@ -246,6 +250,8 @@ class Plane:
             return
         self.writes.append(write)
         self.told.append(prepared.first)
+        if write.purpose is Purpose.ADMIT:
+            self.companions[write.uid] = prepared.first
 
         def patched(obj: Obj) -> None:
             new = merge_patch(obj, msgspec.json.decode(msgspec.json.encode(prepared.body)))
@@ -269,10 +275,10 @@ class Plane:
                 obj for kind, obj in self._fed if kind is JOBS and obj["metadata"]["name"] == name
             )
             source = msgspec.json.encode({"apiVersion": "batch/v1", "kind": "Job", **template})
-            ask = growth_question_of if subject.is_growth else question_of
-            question = ask(subject.binding, subject.permitted, subject.copies, source)
+            question = question_about(subject, source)
             assert question is not None
             questions.append(question)
+            self.gangs[name] = {cluster: question.gang_at(cluster) for cluster in question.clusters}
             if self.rooms is not None:
                 rooms = [
                     ClusterRoom(cluster, 0, unknown=f"{cluster} is silent")

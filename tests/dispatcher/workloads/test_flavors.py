@@ -8,7 +8,7 @@ from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.cycle.reasons import Reason
 from queue_dispatcher.ledger.cells import CellTable, added
 from queue_dispatcher.workloads.demand import Component, Demand, with_pods
-from queue_dispatcher.workloads.flavors import Reaches, alternatives, offered, reach_of
+from queue_dispatcher.workloads.flavors import Reach, Reaches, alternatives, offered, reach_of
 from tests.dispatcher.workloads.builders import (
     GPU,
     a_set,
@@ -241,3 +241,82 @@ def test_reach_of_a_flavor() -> None:
     tainted = replace(flavor, node_taints=(SPOT, Taint("own", "", "NoSchedule")))
     tolerated = replace(tainted, tolerations=(Toleration("own", "Exists"),))
     assert reach_of(tolerated, fleet).taints == (SPOT,)
+
+
+SPOT_TOLERATED = Toleration("spot", "Exists")
+KEEPING: Reaches = {**REACHES, "bought": Reach(frozenset("ab"), {}, (), (SPOT_TOLERATED,))}
+KEPT_QUEUE = queue(((GPU,), ("h100", "a100", "spot", "bought")))
+Kept = tuple[str, dict[str, str], int, frozenset[str] | None]
+"""A flavor, the labels and how many tolerations pods are told, and where."""
+
+
+def keeps(
+    demand: Demand, permitted: str, told: set[str], team: ClusterQueue = KEPT_QUEUE
+) -> list[list[Kept]]:
+    """Of each alternative of a workload whose release states where to, what keeps its pods."""
+    answer = alternatives(
+        demand,
+        1,
+        team,
+        KEEPING,
+        frozenset(permitted),
+        is_accelerator,
+        CellTable(),
+        is_preplaced=True,
+        told=told,
+    )
+    assert not isinstance(answer, Reason)
+    return [
+        [
+            (nodes.flavor, dict(nodes.labels), len(nodes.tolerations), nodes.clusters)
+            for keeping in option.keeps
+            for nodes in keeping.flavors
+        ]
+        for options in answer
+        for option in options
+    ]
+
+
+H100, A100 = {"gpu": "H100"}, {"gpu": "A100"}
+ANYWHERE: list[list[Kept]] = [[("h100", H100, 0, None)], [("a100", A100, 0, None)], [("bought", {}, 1, None)]]
+
+
+@pytest.mark.parametrize(
+    ("demand", "permitted", "told", "expected"),
+    [
+        (plain(2, gpu=1), "ab", {""}, ANYWHERE),
+        (plain(2, gpu=1), "a", {""}, ANYWHERE),
+        # Who cannot be told is charged alike.
+        (plain(2, gpu=1), "ab", set(), [[], [], []]),
+        # What pods say themselves need not be told.
+        (plain(2, claim(H100), gpu=1), "a", {""}, [[], ANYWHERE[2]]),
+        (plain(2, claim(None, (("gpu", "In", ("A100", "B200")),)), gpu=1), "a", {""}, ANYWHERE[1:]),
+        (plain(2, claim(tolerations=(SPOT_TOLERATED,)), gpu=1), "a", {""}, [*ANYWHERE[:2], []]),
+        # Over several flavors each has its clusters; one of all nodes of its clusters needs nothing.
+        (
+            plain(2, gpu=1),
+            "ac",
+            {""},
+            [
+                [("h100", H100, 0, frozenset("a"))],
+                [("a100", A100, 0, frozenset("a"))],
+                [],
+                [("bought", {}, 1, frozenset("a"))],
+                [("h100", H100, 0, frozenset("a")), ("spot", {}, 0, frozenset("c"))],
+                [("a100", A100, 0, frozenset("a")), ("spot", {}, 0, frozenset("c"))],
+                [("bought", {}, 1, frozenset("a")), ("spot", {}, 0, frozenset("c"))],
+            ],
+        ),
+        # Each component by itself.
+        (
+            a_set(component("head", 1, claim(H100), gpu=1), component("worker", 2, gpu=1)),
+            "a",
+            {"worker"},
+            [[], [], *ANYWHERE],
+        ),
+    ],
+)
+def test_what_keeps_pods_on_the_nodes_of_their_flavor(
+    demand: Demand, permitted: str, told: set[str], expected: list[list[Kept]]
+) -> None:
+    assert keeps(demand, permitted, told) == expected

@@ -53,6 +53,29 @@ def test_a_claim_allows_a_flavor_unless_no_node_with_its_labels_could_satisfy_it
 
 
 @pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (claim(), False),
+        (claim(A100), True),
+        (claim({"gpu": "H100"}), False),
+        (claim({"zone": "A100"}), False),
+        (claim(None, (("gpu", "In", ("A100",)),)), True),
+        (claim(None, (("gpu", "In", ("A100", "H100")),)), False),
+        (claim(None, (("gpu", "Exists", ()),)), False),
+        (claim(None, (("gpu", "NotIn", ("A100",)),)), False),
+        # Each of the terms has to.
+        (claim(None, (("gpu", "In", ("A100",)),), (("zone", "Exists", ()),)), False),
+        (claim(None, (("gpu", "In", ("A100",)), ("zone", "Exists", ())), (("gpu", "In", ("A100",)),)), True),
+        (claim(A100, (("zone", "Exists", ()),)), True),
+        # No term that anything matches: whatever is said, nothing is where it should not be.
+        (claim(None, ()), False),
+    ],
+)
+def test_whether_a_claim_states_a_label(stated: NodeClaim, expected: bool) -> None:
+    assert stated.states("gpu", "A100") is expected
+
+
+@pytest.mark.parametrize(
     ("fields", "expected"),
     [
         ([("metadata.name", "In", "n1")], True),

@@ -117,6 +117,26 @@ def test_what_an_affinity_says(affinity: object, stated: StatedAffinity | None) 
 
 
 @pytest.mark.parametrize(
+    ("said", "selector", "tolerations"),
+    [
+        ({}, (), ()),
+        ({"nodeSelector": None, "tolerations": None}, (), ()),
+        ({"nodeSelector": {"b": "1", "a": "2"}}, (("a", "2"), ("b", "1")), ()),
+        (
+            {"tolerations": [{"key": "x", "tolerationSeconds": 5}, {}]},
+            (),
+            (b'{"key": "x", "tolerationSeconds": 5}', b"{}"),
+        ),
+    ],
+)
+def test_which_nodes_pods_ask_for(
+    said: dict[str, object], selector: tuple[tuple[str, str], ...], tolerations: tuple[bytes, ...]
+) -> None:
+    (found,) = facts("batch/v1", "Job", job(**said))
+    assert (found.selector, found.tolerations) == (selector, tolerations)
+
+
+@pytest.mark.parametrize(
     ("said", "is_named"),
     [
         ({}, False),
