@@ -120,7 +120,7 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
         policy = override_policy(binding, guidance, kept)
         return Companion(policy_path(binding), policy, is_needed=bool(kept))
     is_there = binding.requeue is not None or cache.overrides.has_ours(binding)
-    return Companion(policy_path(binding), None) if is_there else None
+    return Companion(policy_path(binding), None, is_needed=cache.shapes.are_kept) if is_there else None
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

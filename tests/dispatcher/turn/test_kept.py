@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairway.kube.objects import ObjectMeta
+from fairway.names import GUIDANCE
 from queue_dispatcher.api.kinds import RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.overrides import OverridePolicyObject
 from queue_dispatcher.turn.events import Wrote
 from queue_dispatcher.turn.outcomes import hear
@@ -93,9 +96,7 @@ def test_who_cannot_be_told_is_charged_all_the_same(
     made.turn()
     assert flavor(made, "a") == ["new"]
     assert asked(made, "a") is None
-    companion = made.companions["a"]
-    # Of an earlier try there may be one; but not for those that never could be told.
-    assert companion is None if said else companion is not None and companion.body is None
+    assert made.companions["a"] is None
 
 
 def test_others_that_tell_something_come_and_go_while_it_waits() -> None:
@@ -193,16 +194,17 @@ def test_the_rest_of_a_half_released_group_is_kept_where_it_is_charged() -> None
         assert told(made.companions[name]) == {"nodeSelector": KINDS["new"]}
 
 
-@pytest.mark.parametrize("has_policies", [True, False])
-def test_what_may_be_left_of_a_release_that_failed_is_taken_away(*, has_policies: bool) -> None:
-    """A flavor of all nodes tells pods nothing; somebody may have been about to release it to another."""
+@pytest.mark.parametrize("has_policy", [True, False])
+def test_what_is_left_of_a_release_that_failed_is_taken_away(*, has_policy: bool) -> None:
+    """A flavor of all nodes tells pods nothing; somebody was about to release it to another."""
     made = plane(new=0, old=0)
     made.feed(RESOURCE_FLAVORS, objects.flavor("all", "m1"))
     made.queue("main", {"all": 8})
-    if not has_policies:
-        for name in KINDS:
-            made.feed(RESOURCE_FLAVORS, objects.flavor(name, "m1"))
     made.submit("a")
+    if has_policy:
+        name = policy_name(made.entry("a").binding)
+        ours = ObjectMeta(name=name, namespace="team", labels={GUIDANCE: "true"})
+        made.cache.overrides.policies.upsert(OverridePolicyObject(ours))
     made.turn()
     companion = made.companions["a"]
-    assert (companion is not None and companion.body is None) is has_policies
+    assert (companion is not None and companion.body is None and companion.is_needed) is has_policy
