@@ -6,7 +6,10 @@ _MANIFEST = "manifests/karmada/rbac/dispatcher.yaml"
 _TEMPLATES = "manifests/karmada/rbac/templates.yaml"
 _VISIBILITY = "manifests/karmada/rbac/visibility.yaml"
 _READS = ("list", "watch")
-_UNGUIDED = "gangs are released without being told where to go in their clusters, and small pods break nodes"
+_UNGUIDED = (
+    "gangs are released without being told where to go in their clusters, and small pods break nodes; "
+    "what is charged to a flavor with `nodeLabels` or `tolerations` is not released"
+)
 _STOPS = "nothing is released, and /readyz says so"
 
 PERMISSIONS: tuple[Permission, ...] = (
@@ -103,7 +106,8 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission(
         "overridepolicies.policy.karmada.io",
         ("delete",),
-        "what is released again after it was taken back is told to go where it was to go before",
+        "what is released again after it was taken back is told to go where it was to go before; "
+        "where there are flavors with `nodeLabels` or `tolerations` it is not released",
         _MANIFEST,
     ),
     Permission(

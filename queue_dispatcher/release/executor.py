@@ -215,7 +215,12 @@ class Executor(Generic[T]):
             level = logging.DEBUG if isinstance(error, Denied) else logging.WARNING
             logger.log(level, "%s: %s", Purpose.GUIDE, error)
             if companion.is_needed:
-                return Fate.REFUSED, f"nothing would keep its pods on the nodes of its flavor: {error}"
+                why = (
+                    "keep its pods"
+                    if companion.body is not None
+                    else "stop an older policy from keeping its pods"
+                )
+                return Fate.REFUSED, f"nothing would {why} on the nodes of a flavor: {error}"
         except KubeError as error:
             self._slow_down(error)
             self._observe(Purpose.GUIDE, error.label)

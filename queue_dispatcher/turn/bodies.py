@@ -119,8 +119,9 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     if guidance or kept:
         policy = override_policy(binding, guidance, kept)
         return Companion(policy_path(binding), policy, is_needed=bool(kept))
-    may_be_there = binding.requeue is not None or (bool(entry.facts.pods) and cache.shapes.are_kept)
-    return Companion(policy_path(binding), None) if may_be_there else None
+    are_kept = cache.shapes.are_kept
+    may_be_there = binding.requeue is not None or (bool(entry.facts.pods) and are_kept)
+    return Companion(policy_path(binding), None, is_needed=are_kept) if may_be_there else None
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

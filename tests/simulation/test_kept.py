@@ -148,7 +148,7 @@ def test_two_hundred_mixed_jobs(nodes: Nodes) -> None:
     keys = []
     for number in range(200):
         keys.append(made.submit(workload(number, rng)))
-        watched.wait(rng.randint(0, 1_500))
+        watched.wait(rng.randint(0, 2_500))
     while not all(is_ended(made.binding(key) or {}) for key in keys):
         watched.wait(1_000)
         assert made.now_ms < 3_600_000

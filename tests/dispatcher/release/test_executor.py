@@ -389,16 +389,19 @@ GUIDED = [
 ]
 
 
-def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made() -> None:
+@pytest.mark.parametrize(("body", "told"), [({}, "would keep its pods"), (None, "stop an older policy")])
+def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made(
+    body: Mapping[str, object] | None, told: str
+) -> None:
     async def scenario() -> None:
         scene = Scene()
-        scene.reconciler.first = Companion("policy", {}, is_needed=True)
+        scene.reconciler.first = Companion("policy", body, is_needed=True)
         scene.server.answers = {"policy": [Forbidden("policy", 403, "no")]}
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
         assert scene.server.patched == ["policy"]
         assert scene.reconciler.told == ["refused a", "dropped b"]
-        assert "on the nodes of its flavor" in scene.reconciler.messages["a"]
+        assert told in scene.reconciler.messages["a"]
         assert scene.outcomes == ["forbidden"]
 
     asyncio.run(scenario())
