@@ -118,6 +118,8 @@ def fleet(nodes: Nodes, seed: int) -> Fleet:
 
 def workload(number: int, rng: random.Random) -> Obj:
     """A Job, or a set of two sizes; some want one kind of node, and some are of a group."""
+    # Two and two, of which all have to fit into one flavor.
+    is_grouped = number % 20 < 2
     wants = rng.choice((None, None, None, "new", "old"))
     spec = {"nodeSelector": {KIND: wants}} if wants else {}
     if rng.random() < 0.2:
@@ -128,11 +130,12 @@ def workload(number: int, rng: random.Random) -> Obj:
         ]
         made, way = pytorch_job(f"j{number}", TEAM, roles), "copied"
     else:
-        template = pod_template({GPU: rng.choice((1, 1, 2, 4))}, **spec)
+        gpus = rng.choice((1, 1, 2) if is_grouped else (1, 1, 2, 4))
+        template = pod_template({GPU: gpus}, **spec)
         made = job(f"j{number}", TEAM, template, pods=rng.choice((1, 1, 2, 4)))
         way = rng.choice(WAYS)
     labels = {QUEUE: "main", WAY: way.replace(" ", "-")}
-    if number % 20 < 2:
+    if is_grouped:
         labels |= {"fairway.dev/group": f"g{number // 20}", "fairway.dev/group-size": "2"}
     return {
         **made,
@@ -148,7 +151,7 @@ def test_two_hundred_mixed_jobs(nodes: Nodes) -> None:
     keys = []
     for number in range(200):
         keys.append(made.submit(workload(number, rng)))
-        watched.wait(rng.randint(0, 1_500))
+        watched.wait(rng.randint(0, 2_500))
     while not all(is_ended(made.binding(key) or {}) for key in keys):
         watched.wait(1_000)
         assert made.now_ms < 3_600_000
