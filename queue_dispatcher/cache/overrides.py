@@ -102,6 +102,8 @@ class Overrides:
 
     def __init__(self, changed: Callable[[str], None] = lambda namespace: None) -> None:
         self._changed = changed
+        # Others', by namespace and key: each release and each item that waits looks through those of its own.
+        self._others: dict[str, dict[str, Override]] = {}
         self.policies = Table[OverridePolicyObject, Override](read_override, self._policy_changed)
         self.cluster_policies = Table[OverridePolicyObject, Override](read_override, lambda *_: changed(""))
 
@@ -120,14 +122,21 @@ class Overrides:
         return f"{binding.namespace}/{policy_name(binding)}" in self.policies.values
 
     def _policy_changed(self, key: str, before: Override | None, now: Override | None) -> None:
-        if not all(one is None or one is _OURS for one in (before, now)):
-            self._changed(key.partition("/")[0])
+        if all(one is None or one is _OURS for one in (before, now)):
+            return
+        namespace = key.partition("/")[0]
+        others = self._others.setdefault(namespace, {})
+        if now is None or now is _OURS:
+            del others[key]
+        else:
+            others[key] = now
+        if not others:
+            del self._others[namespace]
+        self._changed(namespace)
 
     def _about(self, namespace: str) -> Iterator[Override]:
         yield from self.cluster_policies.values.values()
-        for key, one in self.policies.values.items():
-            if key.partition("/")[0] == namespace:
-                yield one
+        yield from self._others.get(namespace, {}).values()
 
 
 def read_override(obj: OverridePolicyObject) -> Override | None:
