@@ -5,7 +5,7 @@ both rounded up. Mirrors pkg/scheduler/framework/types.go and component-helpers/
 Kubernetes 1.36.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from fairway.kube.objects import Container, ContainerStatus, Pod, PodSpec, RawQuantity, RawResources
@@ -58,6 +58,20 @@ def format_amount(name: str, amount: int) -> str:
 def is_extended(name: str) -> bool:
     """Whether the name is that of an extended resource, that is: something a device plugin advertises."""
     return len(name) <= _MAX_NAME_LENGTH and _classify(name) == _EXTENDED
+
+
+def devices_asked(requests: Iterable[tuple[str, int]]) -> int:
+    """How many units of extended resources these requests ask for, of whichever."""
+    return sum(amount for name, amount in requests if is_extended(name))
+
+
+def pod_size(requests: Sequence[tuple[str, int]]) -> tuple[int, int, int]:
+    """What makes a pod hard to place, as something that sorts: devices, then cpu, then memory.
+
+    Larger pods of a gang go first by this, and a placement that counts on that has to go by the same.
+    """
+    asked = dict(requests)
+    return (devices_asked(requests), asked.get(CPU, 0), asked.get(MEMORY, 0))
 
 
 def is_scheduled(name: str) -> bool:

@@ -12,7 +12,7 @@ from estimator.capacity.local import Localizer
 from estimator.capacity.promises import Promise, Promised
 from estimator.capacity.request import AssumedWorkload, Component
 from estimator.fit.pod_shape import ALONE, PodShape
-from fairway.resources import is_extended
+from fairway.resources import devices_asked
 
 Where = tuple[tuple[str, int], ...]
 """Pods by node."""
@@ -93,7 +93,7 @@ def _kind(shape: PodShape) -> PodShape:
 
 def _order(group: Group) -> tuple[object, ...]:
     requests = group.shape.requests
-    devices = sum(amount for name, amount in requests if is_extended(name))
+    devices = devices_asked(requests)
     return (not group.where, -devices, tuple((name, -amount) for name, amount in requests))
 
 

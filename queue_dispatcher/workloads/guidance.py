@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from fairway.names import GANG_CLASSES
+from fairway.resources import pod_size
 from queue_dispatcher.cycle.witness import Nodes, Witness
-from queue_dispatcher.workloads.demand import Demand, Placed, Requests
+from queue_dispatcher.workloads.demand import Demand, Placed
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 MAX_NODES: Final = 256
@@ -122,15 +123,8 @@ def _first(nodes: Nodes, replicas: int) -> Nodes:
 
 def _ranks(demand: Demand) -> dict[str, int]:
     """By component, its rank by size, the largest highest; empty where all are of one size."""
-    sizes = sorted({_size(component.requests) for component in demand.components}, reverse=True)
+    sizes = sorted({pod_size(component.requests) for component in demand.components}, reverse=True)
     if len(sizes) < 2:
         return {}
     rank = {size: max(1, len(GANG_CLASSES) - place) for place, size in enumerate(sizes)}
-    return {component.name: rank[_size(component.requests)] for component in demand.components}
-
-
-def _size(requests: Requests) -> tuple[int, int, int]:
-    """What makes a pod hard to place, the scarcest first: devices, then cpu, then memory."""
-    amounts = dict(requests)
-    devices = sum(amount for resource, amount in requests if "/" in resource)
-    return (devices, amounts.get("cpu", 0), amounts.get("memory", 0))
+    return {component.name: rank[pod_size(component.requests)] for component in demand.components}

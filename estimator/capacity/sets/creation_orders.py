@@ -18,7 +18,7 @@ from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import PodShape
-from fairway.resources import is_extended
+from fairway.resources import devices_asked, is_extended
 
 # Pods, and shapes times nodes: some hundred milliseconds each.
 _MOST_PODS = 20_000
@@ -68,7 +68,7 @@ def packs(
     """
     needed = [component for component in components if component.replicas > 0]
     pods = sum(component.replicas for component in needed)
-    devices = {one.shape: _devices(one.shape) for one in needed}
+    devices = {one.shape: devices_asked(one.shape.requests) for one in needed}
     if not any(devices.values()) or pods * sets > _MOST_PODS:
         return False
     if len(devices) * room.nodes.node_count > _MOST_SCORES or not room.separable(devices):
@@ -82,10 +82,6 @@ def packs(
     for (index, row), count in placement.items():
         packed[row] = packed.get(row, 0) + count * devices[components[index].shape]
     return _together(free, packed) > _together(free, spread)
-
-
-def _devices(shape: PodShape) -> int:
-    return sum(amount for name, amount in shape.requests if is_extended(name))
 
 
 def _together(free: IntVector, taken: Mapping[int, int]) -> int:

@@ -14,10 +14,7 @@ from estimator.capacity.budget import Expired
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.first_fit import Placement
-from estimator.fit.pod_shape import PodShape
-from fairway.resources import CPU, MEMORY, is_extended
-
-Size = tuple[int, int, int]
+from fairway.resources import pod_size
 
 
 def with_spare(
@@ -48,15 +45,8 @@ def with_spare(
 def _largest_first(components: Sequence[Component], placed: set[int]) -> Iterator[set[int]]:
     """The components that are placed, those of one size together."""
 
-    def size(index: int) -> Size:
-        return _size(components[index].shape)
+    def size(index: int) -> tuple[int, int, int]:
+        return pod_size(components[index].shape.requests)
 
     for _, alike in groupby(sorted(placed, key=size, reverse=True), size):
         yield set(alike)
-
-
-def _size(shape: PodShape) -> Size:
-    """By this the dispatcher ranks pods: devices, then cpu, then memory."""
-    amounts = dict(shape.requests)
-    devices = sum(amount for name, amount in shape.requests if is_extended(name))
-    return (devices, amounts.get(CPU, 0), amounts.get(MEMORY, 0))
