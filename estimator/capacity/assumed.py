@@ -14,7 +14,7 @@ import numpy as np
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.request import AssumedWorkload, Component, WorkloadReference
-from estimator.capacity.room import Room
+from estimator.capacity.room import Room, placed_first_fit
 from estimator.cluster.columns import IntVector
 from estimator.fit.pod_shape import NodeClaim, PodShape
 from estimator.reasons import Reason, held_for_assumed
@@ -108,11 +108,7 @@ def laid(
             placed[row] += here
             fits[row] -= here
             left -= here
-    if left:
-        in_order = fits[order]
-        before = np.cumsum(in_order) - in_order
-        placed[order] += np.clip(left - before, 0, in_order)
-    return placed
+    return placed + placed_first_fit(fits, left, order) if left else placed
 
 
 def _content(workload: AssumedWorkload) -> tuple[object, ...]:

@@ -202,14 +202,8 @@ class Room:
 
     def place(self, shape: PodShape, fits: IntVector, count: int, order: IntVector) -> IntVector | None:
         """Pods per row when ``count`` go to the first rows of ``order`` with room; None if too few fit."""
-        in_order = fits[order]
-        before = np.cumsum(in_order) - in_order
-        taken = np.clip(count - before, 0, in_order)
-        if int(taken.sum()) < count:
-            return None
-        placed = np.zeros_like(fits)
-        placed[order] = taken
-        return placed
+        placed = placed_first_fit(fits, count, order)
+        return placed if int(placed.sum()) == count else None
 
     def take(self, shape: PodShape, placed: IntVector) -> None:
         """Take the room of ``placed[row]`` pods of the shape, no more than fit, from every row."""
@@ -308,3 +302,12 @@ class Room:
             if devices is None:
                 devices = self._devices[table.scheme.name] = DeviceRoom(table)
             yield devices, read.found, read.problems
+
+
+def placed_first_fit(fits: IntVector, count: int, order: IntVector) -> IntVector:
+    """Pods per row when ``count``, or as many as fit, go to the first rows of ``order`` with room."""
+    in_order = fits[order]
+    before = np.cumsum(in_order) - in_order
+    placed = np.zeros_like(fits)
+    placed[order] = np.clip(count - before, 0, in_order)
+    return placed

@@ -7,14 +7,14 @@ clusters by name, and plaintext that adds.
 from collections.abc import Iterable
 from typing import Final
 
-from sandbox.fakeapi.patching import Json
+from sandbox.fakeapi.patching import json_patch
 from sandbox.simulation.objects import Obj, at
 
 OVERRIDE_POLICIES: Final = "overridepolicies"
 
 
 def overridden(template: Obj, cluster: str, policies: Iterable[Obj]) -> Obj:
-    """The template as the cluster gets it. Raises KeyError where a path leads nowhere."""
+    """The template as the cluster gets it. Raises PatchFailed where a path leads nowhere."""
     metadata = template["metadata"]
     for policy in policies:
         if policy["metadata"]["namespace"] != metadata.get("namespace"):
@@ -29,8 +29,8 @@ def overridden(template: Obj, cluster: str, policies: Iterable[Obj]) -> Obj:
             if "targetCluster" not in rule or cluster in at(
                 rule, "targetCluster", "clusterNames", default=()
             ):
-                for entry in at(rule, "overriders", "plaintext", default=()):
-                    template = _added(template, entry["path"].split("/")[1:], entry["value"])
+                entries: Iterable[Obj] = at(rule, "overriders", "plaintext", default=())
+                template = json_patch(template, [{**entry, "op": entry["operator"]} for entry in entries])
     return template
 
 
@@ -41,15 +41,3 @@ def owned_by(policies: Iterable[Obj], uid: str) -> list[Obj]:
         for policy in policies
         if uid in (one["uid"] for one in policy["metadata"].get("ownerReferences") or ())
     ]
-
-
-def _added(value: Json, path: list[str], new: Json) -> Json:
-    if not path:
-        return new
-    name = path[0].replace("~1", "/").replace("~0", "~")
-    if isinstance(value, list):
-        number = int(name)
-        return [*value[:number], _added(value[number], path[1:], new), *value[number + 1 :]]
-    if len(path) > 1 and name not in value:
-        raise KeyError(name)
-    return {**value, name: _added(value.get(name), path[1:], new)}
