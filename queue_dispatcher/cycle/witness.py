@@ -17,8 +17,3 @@ class Witness:
     nodes: tuple[tuple[str, Nodes], ...]
     ranks: bool = False
     spare: frozenset[tuple[str, str]] = frozenset()
-
-    @property
-    def pods(self) -> int:
-        """How many pods it tells of."""
-        return sum(pods for _, nodes in self.nodes for _, pods in nodes)

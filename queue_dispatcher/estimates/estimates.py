@@ -44,8 +44,8 @@ class Subject:
     """One binding that is asked about: where it may go, and on how many clusters at once.
 
     ``is_growth``: part of it runs already, and the rest is asked about. ``preferred``: of a member of a
-    group, where it would go first. ``is_guided``: its pods can be told where to go in a cluster.
-    ``templates``: theirs. ``keeps``: on which nodes they will be kept.
+    group, where it would go first. ``templates``: those of its pods, as far as they can be told anything.
+    ``keeps``: on which nodes they will be kept.
     """
 
     binding: Binding
@@ -53,9 +53,13 @@ class Subject:
     copies: int
     is_growth: bool = False
     preferred: Sequence[frozenset[str]] = ()
-    is_guided: bool = False
     templates: tuple[PodTemplateFacts, ...] = ()
     keeps: tuple[Keeping, ...] = ()
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether its pods can be told where to go in a cluster: what runs may not change its templates."""
+        return bool(self.templates) and not self.binding.placed
 
 
 @dataclass(frozen=True, slots=True)

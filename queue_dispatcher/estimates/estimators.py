@@ -10,8 +10,8 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, Self, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -27,6 +27,8 @@ from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.settings import EstimatorSettings
 
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
@@ -130,15 +132,7 @@ class Estimators:
         """By cluster that answers: how many pods of each workload are bound there, None where it cannot tell
         them by it. Never raises for what an estimator does.
         """
-        by_address: dict[str, dict[str, Sequence[WorkloadReference]]] = {}
-        for cluster, workloads in asked.items():
-            address = self._settings.address(cluster)
-            if address is not None:
-                by_address.setdefault(address, {})[cluster] = workloads
-        found: dict[str, tuple[int | None, ...]] = {}
-        for counted in await asyncio.gather(*(self._bound(*one) for one in by_address.items())):
-            found.update(counted)
-        return found
+        return await _gathered(self._bound(*one) for one in self._by_address(asked).items())
 
     async def _bound(
         self, address: str, asked: Mapping[str, Sequence[WorkloadReference]]
@@ -164,16 +158,10 @@ class Estimators:
         By cluster that keeps it: how many pods of each workload are bound there, None where it cannot tell.
         Never raises for what an estimator does.
         """
-        by_address: dict[str, Lists] = {}
-        for cluster, promised in lists.items():
-            address = self._settings.address(cluster)
-            if address is not None:
-                by_address[address] = {**by_address.get(address, {}), cluster: promised}
-        calls = [self._promise_all(address, holder, since_ms, of) for address, of in by_address.items()]
-        found: dict[str, tuple[int | None, ...]] = {}
-        for counted in await asyncio.gather(*calls):
-            found.update(counted)
-        return found
+        by_address = self._by_address(lists)
+        return await _gathered(
+            self._promise_all(address, holder, since_ms, of) for address, of in by_address.items()
+        )
 
     async def _promise_all(
         self, address: str, holder: str, since_ms: int, lists: Lists
@@ -181,11 +169,9 @@ class Estimators:
         """To every replica of one estimator."""
         endpoints = await self._endpoints.of(address)
         told = requests_of(holder, since_ms, lists)
-        found: dict[str, tuple[int | None, ...]] = {}
-        calls = (self._promise(address, endpoint, one) for endpoint in endpoints for one in told)
-        for counted in await asyncio.gather(*calls):
-            found.update(counted)
-        return found
+        return await _gathered(
+            self._promise(address, endpoint, one) for endpoint in endpoints for one in told
+        )
 
     async def _promise(self, address: str, endpoint: str, told: Told) -> dict[str, tuple[int | None, ...]]:
         if self._keep_none.get(endpoint, 0.0) > self._clock():
@@ -213,15 +199,8 @@ class Estimators:
 
     async def counts(self, clusters: Iterable[str]) -> dict[str, dict[str, int]]:
         """By cluster that answers: how many devices of each resource there are, healthy and not cordoned."""
-        asked: dict[str, list[str]] = {}
-        for cluster in clusters:
-            address = self._settings.address(cluster)
-            if address is not None:
-                asked.setdefault(address, []).append(cluster)
-        found: dict[str, dict[str, int]] = {}
-        for counted in await asyncio.gather(*(self._count(address, of) for address, of in asked.items())):
-            found.update(counted)
-        return found
+        asked = self._by_address(dict.fromkeys(clusters))
+        return await _gathered(self._count(address, list(of)) for address, of in asked.items())
 
     async def _count(self, address: str, clusters: list[str]) -> dict[str, dict[str, int]]:
         request = pb.SummaryRequest(clusters=clusters)
@@ -268,11 +247,25 @@ class Estimators:
             for cluster in clusters
         ]
 
+    def _by_address(self, asked: Mapping[str, _T]) -> dict[str, dict[str, _T]]:
+        """What each estimator is asked, by cluster; clusters of which none is configured are left out."""
+        found: dict[str, dict[str, _T]] = {}
+        for cluster, what in asked.items():
+            address = self._settings.address(cluster)
+            if address is not None:
+                found.setdefault(address, {})[cluster] = what
+        return found
+
     def _trouble(self, address: str, clusters: Sequence[str], what: str) -> None:
         """Log it once, for those who run estimators."""
         if self._troubles.get(address) != what:
             self._troubles[address] = what
             logger.warning("estimator %s of %s: %s", address, ", ".join(clusters[:8]), what)
+
+
+async def _gathered(calls: Iterable[Awaitable[Mapping[str, _T]]]) -> dict[str, _T]:
+    """What all calls, made side by side, have said of their clusters."""
+    return {cluster: said for found in await asyncio.gather(*calls) for cluster, said in found.items()}
 
 
 def _counts(told: Iterable[pb.ClusterBound], asked: Mapping[str, int]) -> dict[str, tuple[int | None, ...]]:

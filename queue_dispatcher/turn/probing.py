@@ -81,7 +81,6 @@ def subjects_of(cache: Cache, uids: Iterable[str], *, is_growth: bool) -> list[S
             cache.fleet.permitted(binding.placement),
             cache.fleet.copies(binding.placement, binding.demand),
             is_growth,
-            is_guided=bool(entry.facts.pods) and not binding.placed,
             templates=entry.facts.pods,
         )
         for entry in map(cache.entries.__getitem__, uids)

@@ -91,7 +91,7 @@ def pod_templates(group: str, raw: bytes, gang: Gang) -> tuple[PodTemplateFacts,
 def _found(raw: bytes, gang: Gang) -> Iterator[PodTemplateFacts]:
     for pod_set in gang.pod_sets:
         steps = [one.group(1) or one.group(2) for one in _STEP.finditer(pod_set.field)]
-        path = [*steps, "spec"] if pod_set.field != "spec" or gang.kind != "Pod" else ["spec"]
+        path = [*steps, "spec"]
         spec = _at(raw, path)
         if spec is None:
             continue
