@@ -254,7 +254,7 @@ class CapacityAnswering:
             return _in_doubt(name, doubt or unknown_cluster(name, self._members), age_s)
         known = member
         unknown = await known.learn(question.gang.components, call.left_s() * _SHARE_FOR_WAITING)
-        ranks = question.want_placement and await known.ranks_by_size(call.left_s() * _SHARE_FOR_WAITING)
+        ranks = question.placements > 0 and await known.ranks_by_size(call.left_s() * _SHARE_FOR_WAITING)
 
         def start() -> Callable[[], tuple[Placed, tuple[Explanation, ...]]]:
             share_s = call.leave()
@@ -391,8 +391,8 @@ def _place_and_explain(
 
     search = Budget(clock, started_s + search_s)
     gang = replace(question.gang, components=here.components)
-    placed = place(room, gang, topology, expired, search, quotas, tight=question.want_placement)
+    placed = place(room, gang, topology, expired, search, quotas, placements=question.placements)
     placed = replace(placed, answer=unsure(placed.answer, *left_out(question.problems, here, unknown)))
-    if not question.want_placement:
+    if not question.placements:
         placed = replace(placed, placement=())
     return placed, explain(room, gang.components, expired) if with_causes else ()

@@ -50,14 +50,15 @@ class CapacityQuestion:
     """What `Place` and `Explain` are asked: about which clusters (none: all of them), and what.
 
     ``gang`` names no cluster yet, see `about`. ``copies``: how many the workload itself has of its gang.
-    ``search_s`` is 0 where the server shall choose. ``problems``: what of templates could not be used.
+    ``search_s`` is 0 where the server shall choose. ``placements``: how many are to be told. ``problems``:
+    what of templates could not be used.
     """
 
     clusters: tuple[str, ...]
     gang: GangQuestion
     copies: int
     search_s: float
-    want_placement: bool
+    placements: int
     problems: tuple[str, ...]
 
     def about(self, cluster: str) -> GangQuestion:
@@ -84,15 +85,17 @@ class ClusterWorkloads:
 
 def read_place(message: pb.PlaceRequest) -> CapacityQuestion:
     """What a PlaceRequest asks. Raises RequestError."""
-    return _question(message, message.want_placement)
+    if message.placements < 0:
+        raise RequestError(f"placements: {message.placements}: expected how many, or 0 for one")
+    return _question(message, max(1, message.placements) if message.want_placement else 0)
 
 
 def read_explain(message: pb.ExplainRequest) -> CapacityQuestion:
     """What an ExplainRequest asks. Raises RequestError."""
-    return _question(message, want_placement=False)
+    return _question(message, placements=0)
 
 
-def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool) -> CapacityQuestion:
+def _question(message: pb.PlaceRequest | pb.ExplainRequest, placements: int) -> CapacityQuestion:
     clusters = read_clusters(message)
     if message.search_ms < 0:
         raise RequestError(
@@ -115,7 +118,7 @@ def _question(message: pb.PlaceRequest | pb.ExplainRequest, want_placement: bool
         assumed=_assumed(message.assumed, problems),
     )
     return CapacityQuestion(
-        clusters, question, gang.copies, message.search_ms / 1000, want_placement, tuple(problems)
+        clusters, question, gang.copies, message.search_ms / 1000, placements, tuple(problems)
     )
 
 

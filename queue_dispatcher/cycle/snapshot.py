@@ -25,8 +25,8 @@ class Verdict:
     workload needs ``per``; None where each of several clusters gets it, or that is not known. ``members``:
     of a group, the verdict about each beside those before, whose ``rooms`` are what they were told to take.
     ``unanswered``: of one that is no answer, what has to happen for one; ``fits`` is 0 then. ``never``: it
-    would not even fit if nothing else ran, on the nodes that there are. ``witnesses``: by cluster, where its
-    pods have to go there; of the first of the ``fits`` alone.
+    would not even fit if nothing else ran, on the nodes that there are. ``witnesses``: by cluster, where the
+    pods have to go there of the first of the ``fits``, of the next beside it, and so on, as far as is known.
     """
 
     fits: int
@@ -38,12 +38,7 @@ class Verdict:
     per: int = 1
     rooms: tuple[tuple[str, int], ...] | None = None
     members: "tuple[Verdict, ...]" = ()
-    witnesses: tuple[tuple[str, Witness], ...] = ()
-
-    @property
-    def is_guided(self) -> bool:
-        """Whether it says where in a cluster pods have to go."""
-        return bool(self.witnesses) or any(member.witnesses for member in self.members)
+    witnesses: tuple[tuple[str, tuple[Witness, ...]], ...] = ()
 
     @property
     def says_where(self) -> bool:

@@ -224,21 +224,21 @@ def _taking(
     if not question.adds_up:
         for room in enough[: question.clusters_needed]:
             gang = question.gang_at(room.cluster)
-            yield room.cluster, _going(gang, room.witness, gang.copies)
+            yield room.cluster, _going(gang, room.witnesses, gang.copies)
         return
     left = needed
     for room in enough[:1] or there:
-        part = _going(question.gang_at(room.cluster), room.witness, min(room.fits, left))
+        part = _going(question.gang_at(room.cluster), room.witnesses, min(room.fits, left))
         left -= part.copies
         if part.copies:
             yield room.cluster, part
 
 
-def _going(gang: pb.Gang, witness: Witness | None, copies: int) -> pb.Gang:
+def _going(gang: pb.Gang, witnesses: Sequence[Witness], copies: int) -> pb.Gang:
     """So many copies of the gang, and which nodes their pods are going to be told."""
     going = pb.Gang()
     going.CopyFrom(gang)
     going.copies = copies
-    for pod_set, nodes in witness.nodes if witness is not None else ():
+    for pod_set, nodes in witnesses[0].nodes if witnesses else ():
         going.where.extend(pb.Assignment(pod_set=pod_set, node=node, pods=pods) for node, pods in nodes)
     return going

@@ -11,7 +11,7 @@ class ClusterRoom:
 
     ``unknown``: not empty where nobody can tell. ``why``: the two most decisive reasons that not more fit.
     ``most``: how many would fit at most if nothing else ran there; None where that was not worked out.
-    ``witness``: where its pods have to go, where the cluster's scheduler would not find that by itself.
+    ``witnesses``: where the pods of one after the other have to go, as far as that was worked out.
 
     Both texts are for those who submit workloads: no addresses stand in them.
     """
@@ -21,4 +21,4 @@ class ClusterRoom:
     unknown: str = ""
     why: str = ""
     most: int | None = None
-    witness: Witness | None = None
+    witnesses: tuple[Witness, ...] = ()

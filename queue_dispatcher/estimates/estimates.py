@@ -207,7 +207,10 @@ class Estimates:
         ``where``: by uid, on which nodes its pods are going to be, as far as they are told.
         What says where is on its way there until it is placed or called off, however long the write takes.
         """
-        self.verdicts.admitted(probe, taken if places else None)
+        nodes: dict[str, set[str]] = {}
+        for cluster, told in (pair for of in where.values() for pair in of.items()):
+            nodes.setdefault(cluster, set()).update(node for _, node, _ in told)
+        self.verdicts.admitted(probe, taken if places else None, nodes)
         for (uid, name), question in zip(members.items(), self._questions.get(probe, ()), strict=False):
             anywhere = [Placed(cluster) for cluster in question.clusters]
             gangs = _gangs(question, name, places.get(uid, anywhere), where.get(uid, NOWHERE))

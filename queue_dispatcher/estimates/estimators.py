@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cycle.witness import Witness
+from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.connections import Connections
 from queue_dispatcher.estimates.endpoints import Endpoints
@@ -33,6 +33,8 @@ _T = TypeVar("_T")
 _SUMMARY_TIMEOUT_S: Final = 30.0
 SERVICE: Final = "fairway.capacity.v1.Capacity"
 _DOUBT: Final = "doubt"
+_PLACEMENTS: Final = 8
+"""So many workloads that are alike can be told where to go by one answer."""
 _KEEPS_NONE_S: Final = 60.0
 _PROMISE_TIMEOUT_S: Final = 3.0
 """One that does not answer keeps the others from being told no longer: what they keep runs out."""
@@ -106,8 +108,8 @@ class Estimators:
     ) -> tuple[ClusterRoom, ...]:
         """How many copies of ``gang`` fit each of the clusters, beside what is ``assumed`` to be on its way.
 
-        ``want_placement``: they have a witness where their schedulers would not find the way by themselves. A
-        room for each cluster, in their order. Never raises for what an estimator does.
+        ``want_placement``: they have witnesses. A room for each cluster, in their order. Never raises for
+        what an estimator does.
         """
         rooms: dict[str, ClusterRoom] = {}
         # Clusters of one estimator share a question, but for those with something assumed of their own.
@@ -224,7 +226,11 @@ class Estimators:
         want_placement: bool,
     ) -> list[ClusterRoom]:
         request = pb.PlaceRequest(
-            clusters=clusters, gang=gang, assumed=assumed, want_placement=want_placement
+            clusters=clusters,
+            gang=gang,
+            assumed=assumed,
+            want_placement=want_placement,
+            placements=_PLACEMENTS if want_placement else 0,
         )
         method = f"/{SERVICE}/Place"
         try:
@@ -286,26 +292,38 @@ def _room(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> Cluster
     # A doubt beside room is about more than what was found.
     unknown = f"{placement.cluster}: {_discreet(_short(doubt))}" if doubt and not placement.fits else ""
     most = placement.empty_bound if placement.HasField("empty_bound") else None
-    witness = _witness(placement, copies, is_busy)
-    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most, witness)
+    witnesses = _witnesses(placement, copies, is_busy)
+    return ClusterRoom(placement.cluster, max(0, placement.fits), unknown, _why(placement), most, witnesses)
 
 
-def _witness(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> Witness | None:
-    """Where so many copies go; None where a kube-scheduler places them as well by itself.
+def _witnesses(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> tuple[Witness, ...]:
+    """Where so many copies go, and as many again; on no nodes where a kube-scheduler does as well by itself.
 
     Nobody knows whether it does where something is on its way, ``is_busy``, that may go elsewhere than
     thought: pods that are alike become whole all the same, others are told.
     """
     wanted = min(copies, placement.fits)
-    nodes: dict[str, list[tuple[str, int]]] = {}
-    for one in placement.placement:
-        nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
+    pod_sets = {one.pod_set for one in placement.placement}
     is_placed = placement.spread_fits >= wanted and not placement.packs
-    if wanted <= 0 or not nodes or (is_placed and not (is_busy and len(nodes) > 1)):
-        return None
+    if wanted <= 0 or not pod_sets:
+        return ()
+    by_nth: dict[int, list[pb.Assignment]] = {}
+    for one in placement.placement:
+        by_nth.setdefault(one.nth, []).append(one)
+    if is_placed and not (is_busy and len(pod_sets) > 1):
+        return (LEFT_ALONE,) * len(by_nth)
+    return tuple(_witness(by_nth[nth], placement.ranks_by_size) for nth in sorted(by_nth))
+
+
+def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool) -> Witness:
+    nodes: dict[str, list[tuple[str, int]]] = {}
+    spare = set()
+    for one in assignments:
+        nodes.setdefault(one.pod_set, []).append((one.node, one.pods))
+        if one.spare:
+            spare.add((one.pod_set, one.node))
     told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
-    spare = frozenset((one.pod_set, one.node) for one in placement.placement if one.spare)
-    return Witness(told, placement.ranks_by_size, spare)
+    return Witness(told, ranks_by_size, frozenset(spare))
 
 
 def _why(placement: pb.ClusterPlacement) -> str:

@@ -202,7 +202,7 @@ def verdict_of(question: Question, rooms: Iterable[ClusterRoom]) -> tuple[Verdic
         if question.adds_up or question.clusters_needed == 1:
             of = 1 if question.adds_up else max(1, question.needed)
             where = tuple((room.cluster, room.fits // of) for room in known if room.fits >= of)
-        witnesses = tuple((room.cluster, room.witness) for room in known if room.witness is not None)
+        witnesses = tuple((room.cluster, room.witnesses) for room in known if room.witnesses)
         return Verdict(fits, with_room, per=per, rooms=where, witnesses=witnesses), ()
     if unknown:
         return None, unknown

@@ -11,10 +11,12 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 from queue_dispatcher.cycle.displacement import Pods, displaced
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import LEFT_ALONE
 from queue_dispatcher.workloads.fleet import ANYTHING
 
 FITS_MS: Final = 10_000
@@ -22,6 +24,9 @@ FIRST_REFUSAL_MS: Final = 2_000
 MAX_REFUSAL_MS: Final = 30_000
 FORGOTTEN_MS: Final = 300_000
 """After so long nobody asks a question any more whose answer has run out."""
+Nodes = Mapping[str, Collection[str]]
+"""Nodes by cluster."""
+NOT_TOLD: Final[Nodes] = MappingProxyType({})
 MAX_RELEASES: Final = 10_000
 """Releases that are remembered; a question that was under way for longer has no answer."""
 
@@ -46,7 +51,32 @@ class _Known:
         if rooms is not None:
             left = ((cluster, room - taken.get(cluster, 0)) for cluster, room in rooms)
             rooms = tuple(pair for pair in left if pair[1] > 0)
-        return replace(self, lost=lost, now=replace(self.verdict, fits=self.verdict.left(lost), rooms=rooms))
+        now = replace(self.now, fits=self.verdict.left(lost), rooms=rooms)
+        return replace(self, lost=lost, now=now)
+
+    def after_one(self, clusters: Collection[str]) -> "_Known":
+        """Once the first has gone to these clusters, as its witnesses say."""
+        left = ((at, told[1:] if at in clusters else told) for at, told in self.now.witnesses)
+        return replace(self, now=replace(self.now, witnesses=tuple(left)))
+
+    def after_another(self, clusters: Collection[str], nodes: Nodes) -> "_Known":
+        """Once pods of something else have gone there, to these ``nodes`` as far as that is known.
+
+        What need not be told where to go there may have to be by now.
+        """
+        left = []
+        for at, told in self.now.witnesses:
+            if at in clusters:
+                taken = nodes.get(at, ())
+                told = tuple(one for one in told if one != LEFT_ALONE and not one.is_on(taken))
+            left.append((at, told))
+        return replace(self, now=replace(self.now, witnesses=tuple(left)))
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether no more fit, or it is not known any more where the next one's pods have to go."""
+        is_blind = any(not of for _, of in self.now.witnesses)
+        return is_blind or (self.lost > 0 and self.now.fits <= 0)
 
 
 class Verdicts:
@@ -58,7 +88,7 @@ class Verdicts:
         self._known: dict[str, _Known] = {}
         # How often each question was refused in a row, also after the answer has run out, and when last.
         self._refusals: dict[str, tuple[int, int]] = {}
-        self._released: deque[tuple[frozenset[str], Pods]] = deque(maxlen=MAX_RELEASES)
+        self._released: deque[tuple[frozenset[str], Pods, Nodes]] = deque(maxlen=MAX_RELEASES)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -73,8 +103,8 @@ class Verdicts:
             missed = self.releases - (self.releases if releases is None else releases)
             if missed > len(self._released):
                 return
-            for clusters, pods in islice(self._released, len(self._released) - missed, None):
-                known = _less(known, clusters, pods)
+            for clusters, pods, nodes in islice(self._released, len(self._released) - missed, None):
+                known = _less(known, clusters, pods, nodes)
             self._keep(probe, known)
             return
         count = self._refusals.get(probe, (0, 0))[0] + 1
@@ -99,21 +129,18 @@ class Verdicts:
         known = self._known.get(probe)
         return known.now if known is not None and known.until_ms > now_ms else None
 
-    def admitted(self, probe: str, taken: Mapping[str, int] | None = None) -> None:
+    def admitted(self, probe: str, taken: Mapping[str, int] | None = None, nodes: Nodes = NOT_TOLD) -> None:
         """A workload of this question was released on the strength of its answer.
 
-        ``taken``: by cluster, of the verdict's ``rooms``; None where Karmada chooses.
+        ``taken``: by cluster, of the verdict's ``rooms``; None where Karmada chooses. ``nodes``: those that
+        its pods were told.
         """
         known = self._known.get(probe)
         if known is not None:
             per = known.verdict.per
             at = dict.fromkeys(known.verdict.clusters, per) if taken is None else taken
-            if known.now.is_guided:
-                # Where the next one's pods have to go has to be asked.
-                del self._known[probe]
-            else:
-                self._keep(probe, known.less(per, at))
-            self.room_taken(at.keys(), known.verdict.pods, but=probe)
+            self._keep(probe, known.less(per, at).after_one(at.keys()))
+            self.room_taken(at.keys(), known.verdict.pods, nodes, but=probe)
 
     def answer(self, probe: str) -> Verdict | None:
         """The answer as it was given, whatever has been taken of it."""
@@ -134,14 +161,19 @@ class Verdicts:
         """The answer has proved wrong."""
         self._known.pop(probe, None)
 
-    def room_taken(self, clusters: Iterable[str], pods: Pods, *, but: str = "") -> None:
-        """These pods go to one of the clusters, or to several: what was to fit there may not any more."""
+    def room_taken(
+        self, clusters: Iterable[str], pods: Pods, nodes: Nodes = NOT_TOLD, *, but: str = ""
+    ) -> None:
+        """These pods go to one of the clusters, or to several: what was to fit there may not any more.
+
+        ``nodes``: as far as they were told any.
+        """
         taken = frozenset(clusters)
         self.releases += 1
-        self._released.append((taken, pods))
+        self._released.append((taken, pods, nodes))
         for probe, known in list(self._known.items()):
             if probe != but:
-                self._keep(probe, _less(known, taken, pods))
+                self._keep(probe, _less(known, taken, pods, nodes))
 
     def room_given(self, room: Mapping[str, Mapping[str, int]], *, only: str = "") -> None:
         """By cluster, what more may fit there, as of `grown`: what did not fit may fit now.
@@ -161,7 +193,7 @@ class Verdicts:
 
     def _keep(self, probe: str, known: _Known) -> None:
         """Keep an answer unless it is used up."""
-        if known.lost and known.now.fits <= 0:
+        if known.is_used_up:
             self._known.pop(probe, None)
         else:
             self._known[probe] = known
@@ -187,8 +219,8 @@ def is_room(growth: Mapping[str, int], pods: Pods) -> bool:
     )
 
 
-def _less(known: _Known, clusters: frozenset[str], pods: Pods) -> _Known:
+def _less(known: _Known, clusters: frozenset[str], pods: Pods, nodes: Nodes) -> _Known:
     if known.verdict.fits <= 0 or clusters.isdisjoint(known.verdict.clusters):
         return known
     lost = displaced(pods, known.verdict.pods)
-    return known.less(lost, dict.fromkeys(clusters, lost))
+    return known.less(lost, dict.fromkeys(clusters, lost)).after_another(clusters, nodes)

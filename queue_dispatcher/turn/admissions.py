@@ -147,7 +147,8 @@ def _guidance(cache: Cache, entry: Entry, said: Verdict, made: Choice) -> tuple[
         return ()
     if cache.overrides.touch(binding.workload, facts.pods):
         return ()
-    return guidance(facts.pods, binding.demand, dict(said.witnesses), made.more, facts.priority_class)
+    firsts = {cluster: witnesses[0] for cluster, witnesses in said.witnesses}
+    return guidance(facts.pods, binding.demand, firsts, made.more, facts.priority_class)
 
 
 def _free(cache: Cache, demand: Demand) -> dict[str, int]:

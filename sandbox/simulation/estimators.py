@@ -16,7 +16,7 @@ import msgspec
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.resources import ResourceError
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cycle.witness import Witness
+from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from sandbox.simulation.member import Member
@@ -26,6 +26,7 @@ from sandbox.simulation.pods import Owner
 from sandbox.simulation.templates import Request, pod_sets, pod_template, request_of
 
 MOST_COPIES = 1_000
+MOST_WITNESSES = 3
 SEARCHED = 200
 """How many steps back a search for a packing takes at most."""
 SKIP = -1
@@ -94,7 +95,7 @@ class Estimators:
         self.asked += 1
         rooms = (self._room(cluster, gang, assumed.get(cluster, ())) for cluster in clusters)
         if not want_placement:
-            return tuple(replace(room, witness=None) for room in rooms)
+            return tuple(replace(room, witnesses=()) for room in rooms)
         return tuple(rooms)
 
     def bound(self, asked: Mapping[str, Sequence[WorkloadReference]]) -> dict[str, tuple[int | None, ...]]:
@@ -148,17 +149,16 @@ class Estimators:
                 self._assume(cluster, free, one)
         except (ResourceError, msgspec.DecodeError) as error:
             return ClusterRoom(cluster, 0, unknown=str(error))
-        witness = witness_of(pods, free, gang.copies or 1)
-        fits = copies_that_fit(pods, free, gang.copies or MOST_COPIES)
+        wanted = gang.copies or MOST_COPIES
+        witnesses = witnesses_of(pods, free, gang.copies or 1)
+        fits = copies_that_fit(pods, free, MOST_COPIES if len(pods) == 1 else wanted)
         failing = self.failing.get(cluster)
         if failing is not None:
             fits = max(0, fits + failing.extra)
         if fits:
-            return ClusterRoom(cluster, fits, witness=witness)
+            return ClusterRoom(cluster, fits, witnesses=witnesses)
         empty = [node.renewed() for node in self._members[cluster].nodes.values()]
-        return ClusterRoom(
-            cluster, 0, why=_why(pods, free), most=copies_that_fit(pods, empty, gang.copies or MOST_COPIES)
-        )
+        return ClusterRoom(cluster, 0, why=_why(pods, free), most=copies_that_fit(pods, empty, wanted))
 
     def _assume(self, cluster: str, free: list[Node], gang: pb.Gang) -> None:
         """Pods of it that are bound already, known by its name, hold their nodes by themselves."""
@@ -274,20 +274,29 @@ def _pack(pods: Sequence[Pods], nodes: list[Node]) -> list[tuple[Pods, Node]] | 
     return went if search(0) else None
 
 
-def witness_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> Witness | None:
-    """Where pods of one copy would go, or so many of a single kind; None where a scheduler that spreads does
-    no harm: of one kind, where all nodes that take it have as much free.
+def witnesses_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> tuple[Witness, ...]:
+    """Where pods of one copy would go; or so many of a single kind, and as many again beside them. Nowhere
+    where a scheduler that spreads does no harm: of one kind, where all nodes that take it have as much free.
     """
     mirrored = [node.copied() for node in nodes]
-    if len(pods) == 1:
-        request = pods[0].request
-        taking = [node for node in mirrored if node.fits(request) and node.takes(pods[0].spec)]
-        free = {tuple(node.free.get(name, 0) for name, _ in request) for node in taking}
-        went = _fill(replace(pods[0], count=pods[0].count * copies), mirrored) if len(free) > 1 else None
-    else:
+    if len(pods) > 1:
         went = _pack([one for one in pods if one.count > 0], mirrored)
-    if not went:
-        return None
+        return (_witness(went),) if went else ()
+    request = pods[0].request
+    taking = [node for node in mirrored if node.fits(request) and node.takes(pods[0].spec)]
+    if len({tuple(node.free.get(name, 0) for name, _ in request) for node in taking}) == 1:
+        return (LEFT_ALONE,)
+    found: list[Witness] = []
+    together = replace(pods[0], count=pods[0].count * copies)
+    while len(found) < MOST_WITNESSES:
+        filled = _fill(together, mirrored)
+        if not filled or (found and len(filled) < together.count):
+            break
+        found.append(_witness(filled))
+    return tuple(found)
+
+
+def _witness(went: Sequence[tuple[Pods, Node]]) -> Witness:
     told: dict[str, dict[str, int]] = {}
     for pod, node in went:
         where = told.setdefault(pod.name, {})

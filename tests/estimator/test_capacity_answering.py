@@ -155,7 +155,7 @@ def test_a_search_ends_once_nobody_waits_for_it(
     forever = threading.Event()
 
     def endless(
-        room: Room, question: GangQuestion, topology: Topology, expired: Expired, *_: object, tight: bool
+        room: Room, question: GangQuestion, topology: Topology, expired: Expired, *_: object, placements: int
     ) -> Placed:
         entered.set()
         while not expired():
@@ -228,7 +228,7 @@ def shared(
         search: Budget,
         quotas: tuple[Quota, ...],
         *,
-        tight: bool,
+        placements: int,
     ) -> Placed:
         at_s = clock.now_s
         for_all_s = next(s for s in (n / 8 for n in range(1000)) if _expired_at(clock, expired, at_s + s))

@@ -197,7 +197,7 @@ def test_a_server_that_does_not_say_how_often_devices_are_advertised_advertises_
 
 def test_an_answer_is_told_with_its_reasons_and_assignments() -> None:
     placed = Placed(
-        Answer(2, 3, False, (insufficient(GPU, 4), cordoned(1))), 1, "rack", (("worker", "a", 2),)
+        Answer(2, 3, False, (insufficient(GPU, 4), cordoned(1))), 1, "rack", (Assignment("worker", "a", 2),)
     )
     assert told("alpha", placed, 1.5) == ClusterPlacement(
         "alpha",
@@ -251,7 +251,7 @@ def test_pod_sets_become_the_components_of_a_gang() -> None:
         search_ms=250,
         want_placement=True,
     )
-    assert (asked.clusters, asked.search_s, asked.want_placement, asked.copies) == (("a", "b"), 0.25, True, 1)
+    assert (asked.clusters, asked.search_s, asked.placements, asked.copies) == (("a", "b"), 0.25, 1, 1)
     assert asked.problems == ()
     question = asked.about("alpha")
     assert (question.cluster, question.namespace, question.wanted) == ("alpha", "research", 3)

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import count
+from random import Random
 
 import pytest
 
@@ -14,10 +15,12 @@ from estimator.capacity.gangs.placements import Placed
 from estimator.capacity.gangs.placing import place
 from estimator.capacity.request import AssumedWorkload, Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.sets.component_sets import Sets
 from estimator.capacity.topology.domains import DomainCache
 from estimator.capacity.topology.levels import Levels
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import cluster, component, never, node, pod, quota, room_of
+from tests.estimator.gang_instances import components, flaws, gpu_fleet, gpu_gang, small_fleet, small_gang
 
 NOWHERE = Topology(Levels(), DomainCache())
 
@@ -117,22 +120,22 @@ class TestSpreading:
 
 
 @pytest.mark.parametrize(
-    ("left", "wanted", "copies", "bound"), [(20, 0, 5, 5), (20, 2, 2, 5), (3, 0, 0, 0), (1000, 0, 8, 8)]
+    ("left", "wanted", "copies", "told"), [(20, 0, 5, 5), (20, 2, 5, 2), (3, 0, 0, 0), (1000, 0, 8, 8)]
 )
 def test_quotas_of_the_namespace_limit_copies_and_their_placement(
-    left: int, wanted: int, copies: int, bound: int
+    left: int, wanted: int, copies: int, told: int
 ) -> None:
     team = quota("team", "ml").hard({"requests.nvidia.com/gpu": left})
     mirror = cluster(team, *(node(f"n{index}").gpus(4) for index in range(8)))
     worker = component("worker", 2, gpu=2)
-    for namespace, expected in (("ml", copies), ("other", wanted or 8)):
+    for namespace, expected, placed in (("ml", copies, told), ("other", 8, wanted or 8)):
         question = GangQuestion("m", (worker,), namespace, wanted=wanted)
         quotas = tuple(mirror.quotas.of(namespace))
         found = place(room_of(mirror), question, NOWHERE, never, NO_BUDGET, quotas)
         assert found.answer.value == expected
-        assert sum(pods for _, _, pods in found.placement) == 2 * expected
+        assert sum(one.pods for one in found.placement) == 2 * placed
         if namespace == "ml":
-            assert found.answer.upper_bound == bound
+            assert found.answer.upper_bound == copies
             assert copies == 8 or any(reason.kind == "quota" for reason in found.answer.reasons)
 
 
@@ -171,8 +174,59 @@ def test_whether_spreading_would_leave_less_together(
 ) -> None:
     search = Budget(lambda: 0.0, 0.0)
     question = GangQuestion("m", (asked,), wanted=1)
-    assert place(room_of(mirror), question, NOWHERE, never, search, tight=True).packs is packs
+    assert place(room_of(mirror), question, NOWHERE, never, search, placements=1).packs is packs
     assert not place(room_of(mirror), question, NOWHERE, never, search).packs
+
+
+LEFT = (pod("p").on("a").requests(gpu=5), pod("q").on("b").requests(gpu=2))
+FURTHER: list[tuple[str, tuple[Component, ...], int, list[dict[str, int]]]] = [
+    # name, what comes, how many placements are asked for, which nodes each takes
+    ("one", (component("x", 2, gpu=1),), 1, [{"a": 2}]),
+    ("the fullest first", (component("x", 2, gpu=1),), 3, [{"a": 2}, {"a": 1, "b": 1}, {"b": 2}]),
+    ("no more than fit", (component("x", 3, gpu=2),), 9, [{"a": 1, "b": 2}]),
+    (
+        "alike in two pod sets",
+        (component("x", 1, gpu=2), component("y", 1, gpu=2)),
+        9,
+        [{"a": 1, "b": 1}, {"b": 2}],
+    ),
+    ("not of several sizes", (component("x", 1, gpu=2), component("y", 1, gpu=1)), 9, [{"a": 2}]),
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "placements", "expected"), [row[1:] for row in FURTHER], ids=[row[0] for row in FURTHER]
+)
+def test_further_placements_are_beside_those_before(
+    asked: tuple[Component, ...], placements: int, expected: list[dict[str, int]]
+) -> None:
+    room, never_ends = room_of(cluster(USED, FREE, *LEFT)), Budget(lambda: 0.0, 1.0)
+    question = GangQuestion("m", asked, wanted=1)
+    found = place(room, question, NOWHERE, never, never_ends, placements=placements)
+    by_nth: dict[int, dict[str, int]] = {}
+    for one in found.placement:
+        nodes = by_nth.setdefault(one.nth, {})
+        nodes[one.node] = nodes.get(one.node, 0) + one.pods
+    assert [by_nth[nth] for nth in sorted(by_nth)] == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_placements_together_have_room(seed: int) -> None:
+    rng = Random(seed)
+    fleet = small_fleet(rng) if seed % 2 else gpu_fleet(rng, 12)
+    gang = (small_gang(rng) if seed % 2 else gpu_gang(rng))[:1]
+    mirror, wanted = fleet.mirror(), rng.choice((1, 2, 3))
+    question = GangQuestion("m", tuple(components(gang)), wanted=wanted)
+    found = place(room_of(mirror), question, NOWHERE, never, Budget(lambda: 0.0, 1.0), placements=4)
+    times = max((one.nth + 1 for one in found.placement), default=0)
+    assert times == min(4, max(1, found.answer.value // wanted)) or not found.answer.value
+    rows = {row.name: index for index, row in enumerate(mirror.columns.rows) if row is not None}
+    together: dict[tuple[int, int], int] = {}
+    for one in found.placement:
+        together[0, rows[one.node]] = together.get((0, rows[one.node]), 0) + one.pods
+    sets = wanted * times if found.answer.value >= wanted else found.answer.value
+    answer = replace(found.answer, value=sets)
+    assert flaws(fleet, mirror, gang, Sets(answer, together)) == []
 
 
 def test_what_is_on_its_way_is_held_where_it_goes() -> None:

@@ -86,8 +86,8 @@ def test_a_driver_beside_the_slice_is_not_bound_to_it() -> None:
     mirror = cluster(*slice_of("p"), node("cpu").cpu(60))
     placed = place(room_of(mirror), gang(driver, worker), Topology(Levels(), DomainCache()), never, NO_BUDGET)
     assert placed.answer.value == 1
-    assert {name for name, _, _ in placed.placement} == {"driver", "worker"}
-    assert sum(pods for name, _, pods in placed.placement if name == "worker") == 4
+    assert {one.pod_set for one in placed.placement} == {"driver", "worker"}
+    assert sum(one.pods for one in placed.placement if one.pod_set == "worker") == 4
 
 
 def test_what_asks_for_no_tpu_is_left_as_it_is() -> None:

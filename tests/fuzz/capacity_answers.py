@@ -16,7 +16,8 @@ async def flaw(caller: CapacityCaller, rpc: str, data: bytes, timeout_s: float =
         return None
     if code is not grpc.StatusCode.OK:
         return f"gRPC error {code}: {details}"
-    found = next((told for one in _verdicts(rpc, await call) if (told := _wrong(one))), None)
+    wanted = _wanted(rpc, data)
+    found = next((told for one in _verdicts(rpc, await call) if (told := _wrong(one, wanted))), None)
     return found and f"answered {found}"
 
 
@@ -31,11 +32,24 @@ def _verdicts(rpc: str, data: bytes) -> list[pb.ClusterPlacement]:
             return []
 
 
-def _wrong(found: pb.ClusterPlacement) -> str | None:
+def _wanted(rpc: str, data: bytes) -> int:
+    """How many copies are asked for; 0 for as many as fit."""
+    match rpc:
+        case "Place":
+            return pb.PlaceRequest.FromString(data).gang.copies
+        case "Explain":
+            return pb.ExplainRequest.FromString(data).gang.copies
+        case _:
+            return 0
+
+
+def _wrong(found: pb.ClusterPlacement, wanted: int) -> str | None:
     """What contradicts itself in the verdict on one cluster."""
-    pods: Counter[str] = Counter()
+    pods: Counter[tuple[int, str]] = Counter()
     for one in found.placement:
-        pods[one.pod_set] += one.pods
+        pods[one.nth, one.pod_set] += one.pods
+    times = max((one.nth + 1 for one in found.placement), default=0)
+    placed = min(found.fits, wanted or found.fits)
     rules = {
         "less than nothing": found.fits >= 0,
         "more than the bound": found.fits <= found.upper_bound < 2**31 - 1,
@@ -45,7 +59,9 @@ def _wrong(found: pb.ClusterPlacement) -> str | None:
         or any(reason.kind in ("template", "not_known") for reason in found.reasons),
         "a number for spreading that is none": -1 <= found.spread_fits <= found.fits,
         "pods of a node that are none": all(one.pods > 0 and one.node for one in found.placement),
-        "half a copy": not pods or (found.fits > 0 and all(n % found.fits == 0 for n in pods.values())),
+        "half a copy": not pods or (placed > 0 and all(n % placed == 0 for n in pods.values())),
+        "more placements than fit": times <= 1 or times * wanted <= found.fits,
+        "placements unlike each other": {*pods} == {(n, name) for n in range(times) for _, name in pods},
         "nothing, without doubt or proof": bool(found.fits)
         or found.proven
         or any(reason.kind in ("doubt", "either_way") for reason in found.reasons),

@@ -104,6 +104,7 @@ def _place(rng: random.Random) -> pb.PlaceRequest:
         assumed=[_gang(rng) for _ in range(rng.choice((0, 0, 0, 1, 3)))],
         search_ms=_mostly(rng, (1, 5, 20), (-1,)),
         want_placement=rng.random() < 0.7,
+        placements=_mostly(rng, (0, 1, 2, 5, 1_000_000), (-1,)),
     )
 
 

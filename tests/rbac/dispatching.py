@@ -76,8 +76,8 @@ class _Fits:
         assumed: Mapping[str, list[pb.Gang]],
         want_placement: bool,
     ) -> tuple[ClusterRoom, ...]:
-        witness = Witness((("pod", (("node", 1000),)),)) if want_placement else None
-        return tuple(ClusterRoom(name, 1000, witness=witness) for name in clusters)
+        told = (Witness((("pod", (("node", 1000),)),)),) if want_placement else ()
+        return tuple(ClusterRoom(name, 1000, witnesses=told) for name in clusters)
 
     async def template(self, binding: Binding) -> bytes | StatedBinding:
         assert self.sources is not None

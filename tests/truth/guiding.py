@@ -95,7 +95,8 @@ class Releases:
         if verdict.fits < 1:
             return None
         self._on_its_way.append(question.gang)
-        witnesses = _as_told(dict(verdict.witnesses), way)
+        firsts = {cluster: witnesses[0] for cluster, witnesses in verdict.witnesses}
+        witnesses = _as_told(firsts, way)
         said = guidance(pod_templates(_GROUP, raw, gang), bound.demand, witnesses, [Placed(MEMBER)], "")
         if not said:
             return Release(job)

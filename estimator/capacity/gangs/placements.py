@@ -17,29 +17,32 @@ class Placed:
     ``spread_fits``: copies that a kube-scheduler which spreads pods one at a time would place whole at least,
     in whatever order they come; None where that was not worked out. ``level``: the label key of the topology
     level that each copy fits within, empty where none is asked for or the whole cluster is needed.
-    ``placement``: pod set, node and pods; ``spare``: of these, pod sets and nodes as of `with_spare`.
+    ``placement``: where the pods would go; then those of further placements, each beside those before.
     ``empty_bound``: no more copies than this would fit if nothing ran; None where that was not worked out.
-    ``packs``: whether that scheduler might leave free devices less together than the placement does. Both
-    are looked at only where a placement is wanted.
+    ``packs``: whether that scheduler might leave free devices less together than the placements do, all of
+    them. Looked at only where one is wanted.
     """
 
     answer: Answer
     spread_fits: int | None = None
     level: str = ""
-    placement: tuple[tuple[str, str, int], ...] = ()
+    placement: "tuple[Assignment, ...]" = ()
     empty_bound: int | None = None
     packs: bool = False
-    spare: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """So many pods of one pod set on one node. ``spare``: it would take more of them, see `with_spare`."""
+    """So many pods of one pod set on one node. ``spare``: it would take more of them, see `with_spare`.
+
+    ``nth``: of which placement, from 0.
+    """
 
     pod_set: str
     node: str
     pods: int
     spare: bool = False
+    nth: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ def told(
         placed.spread_fits,
         placed.level,
         answer.reasons,
-        tuple(Assignment(*one, spare=one[:2] in placed.spare) for one in placed.placement),
+        placed.placement,
         age_s,
         placed.empty_bound,
         ranks_by_size,

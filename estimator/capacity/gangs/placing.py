@@ -3,17 +3,21 @@
 The one function behind Fairway's own `Place` and `Explain`, on the server and in the ``fairway`` command.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import islice
 
 from estimator.capacity.answer import NO_LIMIT, Answer, lowest
 from estimator.capacity.assumed import hold
 from estimator.capacity.budget import Budget, Expired
 from estimator.capacity.gangs.gang_replicas import Topology
-from estimator.capacity.gangs.placements import Placed
+from estimator.capacity.gangs.placements import Assignment, Placed
 from estimator.capacity.gangs.shortage import shortage
 from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
+from estimator.capacity.sets.best_fit import further
 from estimator.capacity.sets.creation_orders import packs, spread_sets
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.spare import with_spare
@@ -27,6 +31,9 @@ _SPREAD_S = 0.25
 """Time for the number that spreading gives; it is told beside the answer, and must not take its time."""
 _SPARE_S = 0.25
 """Time for which nodes of a placement are to be filled last."""
+_FURTHER_S = 0.05
+"""Time for further placements, which save the next question."""
+MAX_PLACEMENTS = 16
 
 
 def place(
@@ -37,14 +44,15 @@ def place(
     search: Budget,
     quotas: tuple[Quota, ...] = (),
     *,
-    tight: bool = False,
+    placements: int = 0,
 ) -> Placed:
     """How many copies of the gang fit in the room, less what is on its way, and where they would go.
 
     ``quotas`` of the gang's namespace limit that further. ``search`` is time for an exact answer. Where no
     copy was found and none was ruled out, the first reason is a `Doubt`. The room is left with the assumed
-    gangs placed. ``tight``: the placement leaves as many nodes whole as it can, and is of no more copies than
-    are wanted. Raises OutOfTime where those could not all be placed in time.
+    gangs placed. ``placements``: if not 0, the placement leaves as many nodes whole as it can, is of no more
+    copies than are wanted, and is followed by so many less one further ones as far as they are soon found.
+    Raises OutOfTime where the assumed could not all be placed in time.
     """
     allowed = quota_sets(quotas, question.components, question.namespace, question.assumed)
     if allowed.value == 0:
@@ -59,21 +67,20 @@ def place(
         expired,
         question.wanted if allowed == NO_LIMIT else min(question.wanted or allowed.value, allowed.value),
         search,
-        tight=tight,
+        tight=placements > 0,
     )
-    spare = Placement()
-    if tight and fit.placement:
-        side = Budget(search.clock, search.clock() + _SPARE_S)
-        spare = with_spare(room, question.components, fit.placement, lambda: expired() or side.spent)
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
+    found = _placements(
+        room, question, fit.placement or {}, min(answer.value, allowed.value), placements, search
+    )
     spread, is_packed = None, False
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
         spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
-        if tight and fit.placement:
-            told = min(answer.value, question.wanted or answer.value)
-            is_packed = packs(room, question.components, fit.placement, told, lambda: side.spent)
+        if placements and fit.placement:
+            told = min(answer.value, question.wanted or answer.value) * len(found)
+            is_packed = packs(room, question.components, _together(found), told, lambda: side.spent)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None
@@ -82,9 +89,41 @@ def place(
         short = shortage(room, question.components, copies)
         lacking = short.empty_bound
         answer = replace(answer, reasons=_first(answer.reasons, short.reasons))
-    placement = _named(room, question, fit.placement)
-    last = frozenset((pod_set, node) for pod_set, node, _ in _named(room, question, spare))
-    return Placed(answer, spread, fit.level, placement, lacking, is_packed, last)
+    assignments: list[Assignment] = []
+    for nth, (beside, placement) in enumerate(found):
+        spare: Placement = {}
+        if placements:
+            side = Budget(search.clock, search.clock() + _SPARE_S)
+            spare = with_spare(beside, question.components, placement, partial(_either, expired, side))
+        assignments += _named(room, question, placement, spare, nth)
+    return Placed(answer, spread, fit.level, tuple(assignments), lacking, is_packed)
+
+
+def _placements(
+    room: Room, question: GangQuestion, first: Placement, fits: int, most: int, search: Budget
+) -> list[tuple[Room, Placement]]:
+    """The ``first`` and others of as many copies, each in the room that those before leave.
+
+    No more than ``most``, nor than follow from room alone.
+    """
+    components, sets = question.components, question.wanted
+    found = [(room, first)]
+    times = min(most, MAX_PLACEMENTS, fits // sets if sets else 1)
+    is_bound = question.topology is not None or any(
+        _is_bound(one) or room.around(one.shape) is not None for one in components
+    )
+    if times > 1 and not is_bound:
+        side = Budget(search.clock, search.clock() + _FURTHER_S)
+        found += islice(further(room, components, sets, first, lambda: side.spent), times - 1)
+    return found
+
+
+def _together(placements: Iterable[tuple[Room, Placement]]) -> Placement:
+    together: Placement = {}
+    for _, placement in placements:
+        for where, pods in placement.items():
+            together[where] = together.get(where, 0) + pods
+    return together
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:
@@ -110,11 +149,15 @@ def _is_bound(component: Component) -> bool:
     return component.topology is not None or keeps_distance(shape) or asks_tpu(shape)
 
 
+def _either(expired: Expired, side: Budget) -> bool:
+    return expired() or side.spent
+
+
 def _named(
-    room: Room, question: GangQuestion, placement: Placement | None
-) -> tuple[tuple[str, str, int], ...]:
-    return tuple(
-        (question.components[index].name, node.name, pods)
-        for (index, row), pods in sorted((placement or {}).items())
+    room: Room, question: GangQuestion, placement: Placement, spare: Placement, nth: int
+) -> Iterator[Assignment]:
+    return (
+        Assignment(question.components[index].name, node.name, pods, (index, row) in spare, nth)
+        for (index, row), pods in sorted(placement.items())
         if (node := room.nodes.rows[row]) is not None
     )

@@ -6,11 +6,12 @@ for pods that need them whole. Pods without devices go where the fewest devices 
 about where, never about how many: where it does not place all sets, the placement that proved them stands.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from estimator.capacity.budget import Expired
+from estimator.capacity.request import Component
 from estimator.capacity.room import Room, demand
 from estimator.capacity.sets.bounds import Needed, pods_per_shape
 from estimator.capacity.sets.first_fit import Placement
@@ -35,6 +36,32 @@ def best_fit(room: Room, needed: Needed, sets: int, known: Placement, expired: E
     found = [by_component(packed, needed, sets) for packed in packings if packed is not None]
     # Where equally many nodes are broken up, best fit is better for what is left of the others.
     return min((*found, known), key=lambda placement: _broken_up(room, per_shape, placement))
+
+
+def further(
+    room: Room, components: Sequence[Component], sets: int, first: Placement, expired: Expired
+) -> Iterator[tuple[Room, Placement]]:
+    """Placements of so many sets, each beside the ``first`` and those before, in the room that these leave.
+
+    As long as there are more, and time; none of sets of several shapes. The room is left unchanged.
+    """
+    needed: Needed = [(index, part) for index, part in enumerate(components) if part.replicas > 0]
+    per_shape = pods_per_shape(needed)
+    if len(per_shape) != 1 or room.nodes.node_count > _MOST_WORK:
+        return
+    (shape,) = per_shape
+    placement = first
+    while not expired():
+        placed = np.zeros_like(room.fits(shape))
+        for (_, row), count in placement.items():
+            placed[row] += count
+        room = room.fork()
+        room.take(shape, placed)
+        packed = _packed(room, per_shape, (shape,), sets, expired)
+        if packed is None:
+            return
+        placement = by_component(packed, needed, sets)
+        yield room, placement
 
 
 def fullest_first(room: Room, shape: PodShape) -> IntVector:

@@ -14,6 +14,7 @@ import numpy as np
 
 from estimator.capacity.answer import NO_BOUND, UNBOUNDED, Answer
 from estimator.capacity.budget import Budget, Expired
+from estimator.capacity.replicas import max_replicas
 from estimator.capacity.request import Component
 from estimator.capacity.room import Room
 from estimator.capacity.sets.best_fit import best_fit
@@ -49,8 +50,11 @@ class Gang:
     tight: bool = False
 
     def anywhere(self, most: int) -> Sets:
-        """Copies without regard to any common domain, ``most`` at most where a search is needed."""
-        return self._limited(self._search(self.room, self.ties, {}, min(most, self.limit)))
+        """Copies without regard to any common domain, ``most`` at most where a search is needed.
+
+        Of pods that are all alike all that fit are counted, and no more than ``most`` placed.
+        """
+        return self._limited(self._counted(self._search(self.room, self.ties, {}, min(most, self.limit))))
 
     def within(self, domains: Domains, exclusive: BoolVector | None, most: int) -> Sets:
         """Copies each of which is inside one domain, and has it for itself where ``exclusive`` is given."""
@@ -142,6 +146,18 @@ class Gang:
         if len(self.needed) == 1 or found.placement is None:
             return found
         return Sets(found.answer, _dealt(found.placement, self.needed, tie))
+
+    def _counted(self, sets: Sets) -> Sets:
+        """As many copies as there are, where that follows from how many pods fit."""
+        per_shape = pods_per_shape(self.needed)
+        if len(per_shape) > 1 or self.ties or not sets.answer.value or sets.answer.proven:
+            return sets
+        ((shape, pods),) = per_shape.items()
+        if keeps_distance(shape):
+            return sets
+        alike = max_replicas(self.room, shape)
+        value = max(sets.answer.value, min(alike.value // pods, self.limit))
+        return replace(sets, answer=replace(sets.answer, value=value))
 
     def _limited(self, sets: Sets) -> Sets:
         answer = sets.answer

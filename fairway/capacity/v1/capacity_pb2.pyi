@@ -60,18 +60,20 @@ class Gang(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., pod_sets: _Optional[_Iterable[_Union[PodSet, _Mapping]]] = ..., topology: _Optional[_Union[Topology, _Mapping]] = ..., workload_json: _Optional[bytes] = ..., copies: _Optional[int] = ..., name: _Optional[str] = ..., where: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ...) -> None: ...
 
 class PlaceRequest(_message.Message):
-    __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement")
+    __slots__ = ("clusters", "gang", "assumed", "search_ms", "want_placement", "placements")
     CLUSTERS_FIELD_NUMBER: _ClassVar[int]
     GANG_FIELD_NUMBER: _ClassVar[int]
     ASSUMED_FIELD_NUMBER: _ClassVar[int]
     SEARCH_MS_FIELD_NUMBER: _ClassVar[int]
     WANT_PLACEMENT_FIELD_NUMBER: _ClassVar[int]
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     clusters: _containers.RepeatedScalarFieldContainer[str]
     gang: Gang
     assumed: _containers.RepeatedCompositeFieldContainer[Gang]
     search_ms: int
     want_placement: bool
-    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ..., want_placement: _Optional[bool] = ...) -> None: ...
+    placements: int
+    def __init__(self, clusters: _Optional[_Iterable[str]] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., assumed: _Optional[_Iterable[_Union[Gang, _Mapping]]] = ..., search_ms: _Optional[int] = ..., want_placement: _Optional[bool] = ..., placements: _Optional[int] = ...) -> None: ...
 
 class PlaceResponse(_message.Message):
     __slots__ = ("clusters",)
@@ -108,16 +110,18 @@ class ClusterPlacement(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., fits: _Optional[int] = ..., upper_bound: _Optional[int] = ..., proven: _Optional[bool] = ..., spread_fits: _Optional[int] = ..., level: _Optional[str] = ..., reasons: _Optional[_Iterable[_Union[Reason, _Mapping]]] = ..., placement: _Optional[_Iterable[_Union[Assignment, _Mapping]]] = ..., age_s: _Optional[float] = ..., empty_bound: _Optional[int] = ..., ranks_by_size: _Optional[bool] = ..., packs: _Optional[bool] = ...) -> None: ...
 
 class Assignment(_message.Message):
-    __slots__ = ("pod_set", "node", "pods", "spare")
+    __slots__ = ("pod_set", "node", "pods", "spare", "nth")
     POD_SET_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     PODS_FIELD_NUMBER: _ClassVar[int]
     SPARE_FIELD_NUMBER: _ClassVar[int]
+    NTH_FIELD_NUMBER: _ClassVar[int]
     pod_set: str
     node: str
     pods: int
     spare: bool
-    def __init__(self, pod_set: _Optional[str] = ..., node: _Optional[str] = ..., pods: _Optional[int] = ..., spare: _Optional[bool] = ...) -> None: ...
+    nth: int
+    def __init__(self, pod_set: _Optional[str] = ..., node: _Optional[str] = ..., pods: _Optional[int] = ..., spare: _Optional[bool] = ..., nth: _Optional[int] = ...) -> None: ...
 
 class Reason(_message.Message):
     __slots__ = ("kind", "text")

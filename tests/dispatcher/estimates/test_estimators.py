@@ -14,7 +14,7 @@ import pytest
 from fairway.capacity.v1 import capacity_pb2 as pb
 from fairway.service.certificates import TlsError
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.cycle.witness import Witness
+from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.cluster_room import ClusterRoom
 from queue_dispatcher.estimates.estimators import SERVICE, Estimators, _room
 from queue_dispatcher.settings import EstimatorSettings, EstimatorTls
@@ -416,4 +416,4 @@ def test_where_pods_go_is_told_unless_they_go_there_anyway(
     told = Witness(
         tuple((name, (("n", 2),)) for name in pod_sets), spare=frozenset((name, "n") for name in pod_sets)
     )
-    assert _room(placement, 1, is_busy).witness == (told if is_told else None)
+    assert _room(placement, 1, is_busy).witnesses == (told if is_told else LEFT_ALONE,)

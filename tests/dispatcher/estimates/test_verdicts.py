@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from queue_dispatcher.cycle.displacement import UNKNOWN, Pods, displaced
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import LEFT_ALONE, Witness
 from queue_dispatcher.estimates.verdicts import (
     FIRST_REFUSAL_MS,
     FITS_MS,
@@ -43,6 +45,74 @@ def test_each_admission_takes_one_and_the_last_takes_the_answer() -> None:
     verdicts.admitted("q")
     assert verdicts.get("q", 1) is None
     verdicts.admitted("q")
+
+
+def on(*nodes: str) -> Witness:
+    return Witness((("pod", tuple((node, 1) for node in nodes)),))
+
+
+FIRST, SECOND, THIRD = on("n1"), on("n1", "n2"), on("n3")
+GUIDED = Verdict(
+    9,
+    M1 | M2,
+    pods=pods(1),
+    rooms=(("m1", 5), ("m2", 4)),
+    witnesses=(("m1", (FIRST, SECOND, THIRD)), ("m2", (THIRD,))),
+)
+
+
+def left(verdicts: Verdicts, cluster: str = "m1") -> list[Witness] | None:
+    """Where the next ones would go there; None if it has to be asked."""
+    verdict = verdicts.get("q", 1)
+    return None if verdict is None else list(dict(verdict.witnesses)[cluster])
+
+
+def guided() -> Verdicts:
+    verdicts = Verdicts()
+    verdicts.put("q", GUIDED, M1 | M2, 0)
+    return verdicts
+
+
+def test_each_that_is_released_goes_where_the_next_witness_says() -> None:
+    verdicts = guided()
+    for expected in ([SECOND, THIRD], [THIRD], None):
+        verdicts.admitted("q", {"m1": 1}, {"m1": {"n9"}})
+        assert left(verdicts) == expected
+        assert expected is None or left(verdicts, "m2") == [THIRD]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "nodes", "expected"),
+    [
+        ("m1", ("n3",), [FIRST, SECOND]),
+        ("m1", ("n2", "n9"), [FIRST, THIRD]),
+        ("m1", ("n1",), [THIRD]),
+        ("m1", ("n1", "n3"), None),
+        # Nodes of another cluster may have the same names.
+        ("m2", ("n1",), [FIRST, SECOND, THIRD]),
+        # Nobody knows where its pods go.
+        ("m1", (), [FIRST, SECOND, THIRD]),
+    ],
+)
+def test_what_others_were_told_is_told_to_nobody_else(
+    cluster: str, nodes: tuple[str, ...], expected: list[Witness] | None
+) -> None:
+    verdicts = guided()
+    verdicts.room_taken({cluster}, pods(1), {cluster: nodes} if nodes else {})
+    assert left(verdicts) == expected
+    late = Verdicts()
+    late.room_taken({cluster}, pods(1), {cluster: nodes} if nodes else {})
+    late.put("q", GUIDED, M1 | M2, 0, releases=0)
+    assert left(late) == expected
+
+
+@pytest.mark.parametrize(("cluster", "is_asked"), [("m1", True), ("m2", False)])
+def test_what_need_not_be_told_may_have_to_be_once_others_are_there(cluster: str, is_asked: bool) -> None:
+    verdicts = Verdicts()
+    alone = (LEFT_ALONE, LEFT_ALONE)
+    verdicts.put("q", replace(GUIDED, witnesses=(("m1", alone), ("m2", (THIRD,)))), M1 | M2, 0)
+    verdicts.room_taken({cluster}, pods(1))
+    assert left(verdicts) == (None if is_asked else list(alone))
 
 
 @pytest.mark.parametrize(

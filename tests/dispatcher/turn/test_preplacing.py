@@ -489,7 +489,7 @@ def test_what_karmada_placed_before_it_is_to_check_again() -> None:
 
 def test_what_its_pods_are_told_keeps_what_its_template_says_when_it_is_released() -> None:
     made = plane(m1=9)
-    made.witness = Witness((("pod", (("n1", 1),)),))
+    made.witnesses = (Witness((("pod", (("n1", 1),)),)),)
     made.submit("x")
     (probing,) = turn(made.state, (), made.now).probings
     made.answer(probing)

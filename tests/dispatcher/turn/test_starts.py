@@ -153,7 +153,7 @@ def test_of_a_release_by_another_leader_our_earlier_reason_is_not_told() -> None
 
 def guided() -> Plane:
     made = plane()
-    made.witness = Witness((("x", (("n1", 4),)),))
+    made.witnesses = (Witness((("x", (("n1", 4),)),)),)
     made.submit("x", replicas=4, said=CLASS, together=4)
     made.turn()
     return made
