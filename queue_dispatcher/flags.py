@@ -147,7 +147,8 @@ _GUIDANCE: Final = switch(
     "guidance",
     "Tell the pods of a release by an OverridePolicy which nodes to prefer, where the cluster's scheduler "
     "would not keep to the estimator's proof by itself, or would break nodes that larger pods need whole, "
-    "and to stay on the nodes of the flavor that they are charged to.",
+    "and to stay on the nodes of the flavor that they are charged to; and gang schedulers how many of them "
+    "start together.",
     "true",
 )
 _VOLCANO: Final = switch(

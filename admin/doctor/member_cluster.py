@@ -43,12 +43,26 @@ class ClusterSpec(KubeStruct, frozen=True):
     resource_models: list[ResourceModel] | None = None
 
 
+class ApiResource(KubeStruct, frozen=True):
+    """A kind that is served."""
+
+    kind: str = ""
+
+
+class ApiEnablement(KubeStruct, frozen=True):
+    """What is served of one API group and version."""
+
+    group_version: str = ""
+    resources: list[ApiResource] | None = None
+
+
 class ClusterStatus(KubeStruct, frozen=True):
     """The status of a Cluster."""
 
     kubernetes_version: str = ""
     conditions: list[Condition] | None = None
     resource_summary: ResourceSummary | None = None
+    api_enablements: list[ApiEnablement] | None = None
 
 
 class MemberCluster(KubeStruct, frozen=True):
@@ -66,4 +80,17 @@ class MemberCluster(KubeStruct, frozen=True):
     @property
     def is_ready(self) -> bool:
         """Whether Karmada reaches it."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions or ())
+        return self._says("Ready")
+
+    def lacks(self, group: str, kind: str) -> bool:
+        """Whether it is known not to serve a kind of an API group, in no version; False while Karmada has not
+        read all that it serves.
+        """
+        return self._says("CompleteAPIEnablements") and not any(
+            one.group_version.rpartition("/")[0] == group and each.kind == kind
+            for one in self.status.api_enablements or ()
+            for each in one.resources or ()
+        )
+
+    def _says(self, condition: str) -> bool:
+        return any(each.type == condition and each.status == "True" for each in self.status.conditions or ())

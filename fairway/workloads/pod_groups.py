@@ -12,12 +12,12 @@ from fairway.workloads.fields import MAX_COUNT, Problems, shown
 
 GROUP_MINIMUM = "scheduling.volcano.sh/group-min-member"
 _MINIMUM_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
-_GROUP_LABELS = (
+_COSCHEDULING = (
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
     "pod-group.scheduling.sigs.k8s.io/name",
-    kueue.POD_GROUP,
 )
+_GROUP_LABELS = (*_COSCHEDULING, kueue.POD_GROUP)
 _GROUP_ANNOTATIONS = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
@@ -32,6 +32,13 @@ def group_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
         if labels.get(key):
             return labels[key]
     return next((annotations[key] for key in _GROUP_ANNOTATIONS if annotations.get(key)), "")
+
+
+def is_coscheduled(labels: Mapping[str, str]) -> bool:
+    """Whether pods with these labels join a PodGroup of the coscheduling plugin, which has to have one
+    priority for all of its pods.
+    """
+    return any(labels.get(key) for key in _COSCHEDULING)
 
 
 def group_minimum(

@@ -1,11 +1,14 @@
-"""The OverridePolicy that tells the pods of one workload in its clusters where to go, and where to stay.
+"""The OverridePolicy that tells the pods of one workload in its clusters where to go, and where to stay, and
+their gang scheduler how many start together.
 
 It is there before the release is, for Karmada reads policies when it makes the Work, and a template that runs
 may not change. So it is never changed either while its workload is placed: it belongs to the binding, and
 the garbage collector of the control plane takes it away once that is gone, which is after its Works are.
 
 Mirrors OverridePolicy of policy.karmada.io/v1alpha1, Karmada 1.19; seen live: 15 of 15 Jobs had in their
-first Work what a policy said that was created just before the release.
+first Work what a policy said that was created just before the release. A plaintext entry under something
+that is not there fails the whole Work, so each sets what has its parent there; the annotations of the object
+itself have an overrider that makes what it needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +18,7 @@ import msgspec
 
 from fairway.names import GANG_CLASSES, GUIDANCE
 from queue_dispatcher.bindings.binding import Binding
+from queue_dispatcher.workloads.gang_minimum import WORKLOAD, GangMinimum, Together
 from queue_dispatcher.workloads.guidance import Guidance, Guided
 from queue_dispatcher.workloads.keeping import Kept, Told
 from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
@@ -37,9 +41,14 @@ def policy_name(binding: Binding) -> str:
 
 
 def override_policy(
-    binding: Binding, guidance: tuple[Guidance, ...], kept: tuple[Kept, ...] = ()
+    binding: Binding,
+    guidance: tuple[Guidance, ...],
+    kept: tuple[Kept, ...] = (),
+    together: Together | None = None,
 ) -> Mapping[str, object]:
-    """The policy, as it is to be applied: what pods prefer, and on which nodes they are kept."""
+    """The policy, as it is to be applied: what pods prefer, on which nodes they are kept, and how many start
+    together.
+    """
     workload = binding.workload
     return {
         "apiVersion": API_VERSION,
@@ -67,6 +76,7 @@ def override_policy(
                 }
             ],
             "overrideRules": [
+                *([_together(together)] if together is not None else ()),
                 *(_rule(one.clusters, [entry for told in one.pods for entry in _told(told)]) for one in kept),
                 *(
                     _rule((one.cluster,), [entry for pods in one.pods for entry in _entries(pods)])
@@ -79,8 +89,33 @@ def override_policy(
 
 def _rule(clusters: Sequence[str], entries: list[Mapping[str, object]]) -> Mapping[str, object]:
     """What is said in these clusters, in all where none is named."""
-    where = {"targetCluster": {"clusterNames": list(clusters)}} if clusters else {}
-    return {**where, "overriders": {"plaintext": entries}}
+    return {**_where(clusters), "overriders": {"plaintext": entries}}
+
+
+def _where(clusters: Sequence[str]) -> Mapping[str, object]:
+    return {"targetCluster": {"clusterNames": list(clusters)}} if clusters else {}
+
+
+def _together(told: Together) -> Mapping[str, object]:
+    own = [_annotations(one) for one in told.minimums if one.pointer == WORKLOAD]
+    within = [_add(one.path, _metadata(one)) for one in told.minimums if one.pointer != WORKLOAD]
+    return {
+        **_where(told.clusters),
+        "overriders": {
+            **({"annotationsOverrider": own} if own else {}),
+            **({"plaintext": within} if within else {}),
+        },
+    }
+
+
+def _annotations(told: GangMinimum) -> Mapping[str, object]:
+    return {"operator": "add", "value": {told.annotation: str(told.pods)}}
+
+
+def _metadata(told: GangMinimum) -> Mapping[str, object]:
+    """What stands in the metadata of a job template already, with what is told."""
+    annotations = {**dict(told.stated or ()), told.annotation: str(told.pods)}
+    return annotations if told.stated is not None else {"annotations": annotations}
 
 
 def _told(told: Told) -> Iterator[Mapping[str, object]]:

@@ -2,16 +2,16 @@
 
 What we tell pods is in an OverridePolicy too, and Karmada applies all that are about a workload one after
 the other: of two that set one field the last wins. So where somebody else's may be about what ours would
-set, pods are told nothing: no guidance, and nothing that keeps them on the nodes of a flavor. Of which
-clusters and labels theirs are is not looked at: that can change without anybody noticing.
+set, nothing is told: no guidance, nothing that keeps pods on the nodes of a flavor, nothing to their gang
+scheduler. Of which clusters and labels theirs are is not looked at: that can change without anybody noticing.
 
 Of our own it is known which there are: what was released before and taken back, or was about to be when its
 leader died, may have one that says something else.
 
-Mirrors the selectors and plaintext overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
+Mirrors the selectors, plaintext and annotation overriders of policy.karmada.io/v1alpha1, Karmada 1.19.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from fairway.names import GUIDANCE
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
 from queue_dispatcher.bindings.override_policy import policy_name
 from queue_dispatcher.cache.table import Table
+from queue_dispatcher.workloads.gang_minimum import ANNOTATIONS, annotation_path
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 GUIDED_FIELDS: Final = ("affinity", "priorityClassName")
@@ -29,6 +30,7 @@ KEPT_FIELDS: Final = ("affinity", "nodeSelector", "tolerations")
 """What decides whether pods stay on the nodes of a flavor."""
 _FIELDS: Final = frozenset((*GUIDED_FIELDS, *KEPT_FIELDS))
 _GUIDED: Final = frozenset(GUIDED_FIELDS)
+_MINIMUMS: Final = tuple(map(annotation_path, ANNOTATIONS.values()))
 
 
 class _Selector(KubeStruct, frozen=True):
@@ -42,8 +44,13 @@ class _Plaintext(KubeStruct, frozen=True):
     path: str = ""
 
 
+class _Annotations(KubeStruct, frozen=True):
+    value: dict[str, str] | None = None
+
+
 class _Overriders(KubeStruct, frozen=True):
     plaintext: list[_Plaintext] | None = None
+    annotations_overrider: list[_Annotations] | None = None
 
 
 class _Rule(KubeStruct, frozen=True):
@@ -82,13 +89,10 @@ class Override:
         """Those that name a field that guidance sets, sorted; for whose templates is not asked."""
         return tuple(sorted(path for path in self.paths if not _GUIDED.isdisjoint(path.split("/"))))
 
-    def touches(
-        self, workload: WorkloadReference, templates: Iterable[PodTemplateFacts], fields: Iterable[str]
-    ) -> bool:
-        """Whether it may set these fields in the templates of the workload."""
+    def touches(self, workload: WorkloadReference, ours: Iterable[str]) -> bool:
+        """Whether it may set any of these in the object of the workload, JSON pointers."""
         if self.selectors and not any(_selects(one, workload) for one in self.selectors):
             return False
-        ours = [f"{template.pointer}/{field}" for template in templates for field in fields]
         return any(_overlap(path, one) for path in self.paths for one in ours)
 
 
@@ -114,8 +118,13 @@ class Overrides:
         fields: Iterable[str] = GUIDED_FIELDS,
     ) -> bool:
         """Whether anybody's may set these fields in the templates of the workload."""
-        templates, fields = tuple(templates), tuple(fields)
-        return any(one.touches(workload, templates, fields) for one in self._about(workload.namespace))
+        return self.set_any(
+            workload, [f"{template.pointer}/{field}" for template in templates for field in fields]
+        )
+
+    def set_any(self, workload: WorkloadReference, paths: Collection[str]) -> bool:
+        """Whether anybody's may set any of these in the object of the workload, JSON pointers."""
+        return any(one.touches(workload, paths) for one in self._about(workload.namespace))
 
     def has_ours(self, binding: Binding) -> bool:
         """Whether there is a policy of ours for the binding."""
@@ -145,9 +154,21 @@ def read_override(obj: OverridePolicyObject) -> Override | None:
         return _OURS
     spec = obj.spec
     rules = [spec.overriders, *(rule.overriders for rule in spec.override_rules or ())]
-    paths = {one.path for rule in rules if rule is not None for one in rule.plaintext or ()}
-    kept = frozenset(path for path in paths if not path or _is_of_pods(path))
+    paths = {path for rule in rules if rule is not None for path in _paths(rule)}
+    kept = frozenset(path for path in paths if not path or _is_of_pods(path) or _is_minimum(path))
     return Override(tuple(spec.resource_selectors or ()), kept) if kept else None
+
+
+def _paths(rule: _Overriders) -> Iterator[str]:
+    """What it sets, as JSON pointers."""
+    yield from (one.path for one in rule.plaintext or ())
+    for one in rule.annotations_overrider or ():
+        yield from map(annotation_path, one.value or ())
+
+
+def _is_minimum(path: str) -> bool:
+    """Whether it may say how many pods start together."""
+    return any(_overlap(path, one) for one in _MINIMUMS)
 
 
 def _is_of_pods(path: str) -> bool:

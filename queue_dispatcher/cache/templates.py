@@ -17,6 +17,7 @@ from fairway.workloads.registry import read_workload
 from queue_dispatcher.bindings.binding import WorkloadReference
 from queue_dispatcher.cache.objects import TemplateObject
 from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.workloads.gang_minimum import gang_minimums
 from queue_dispatcher.workloads.pod_template import pod_templates
 from queue_dispatcher.workloads.template import TemplateFacts, read_template
 
@@ -80,8 +81,13 @@ class TemplateKind:
                 pods = pod_templates(self.name[0], raw, gang) if self._guides and facts.is_guided else ()
                 # What is guided is asked about otherwise.
                 question += "+" if pods else ""
-                pod_sets = len(gang.pod_sets) if pods else 0
-                facts = replace(facts, gang_pods=_gang_pods(gang), pods=pods, pod_sets=pod_sets)
+                facts = replace(
+                    facts,
+                    gang_pods=_gang_pods(gang),
+                    pods=pods,
+                    pod_sets=len(gang.pod_sets) if pods else 0,
+                    minimums=gang_minimums(self.name[0], raw, gang, pods),
+                )
         facts = self._same.setdefault(facts, facts)
         is_new = self._facts.get(key) is not facts
         if self._questions is not None:

@@ -26,6 +26,7 @@ from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
 from queue_dispatcher.workloads.choice import Choice
+from queue_dispatcher.workloads.gang_minimum import Together, together
 from queue_dispatcher.workloads.queue_of import Resolved
 
 
@@ -116,11 +117,25 @@ def companion_of(cache: Cache, entry: Entry) -> Companion | None:
     choice = admission.choices.get(entry.uid) if admission is not None else None
     guidance = choice.guidance if choice is not None else ()
     kept = admission.kept.get(entry.uid, ()) if admission is not None else ()
-    if guidance or kept:
-        policy = override_policy(binding, guidance, kept)
+    told = _together(cache, entry, choice)
+    if guidance or kept or told is not None:
+        policy = override_policy(binding, guidance, kept, told)
         return Companion(policy_path(binding), policy, is_needed=bool(kept))
     is_there = binding.requeue is not None or cache.overrides.has_ours(binding)
     return Companion(policy_path(binding), None, is_needed=cache.shapes.are_kept) if is_there else None
+
+
+def _together(cache: Cache, entry: Entry, choice: Choice | None) -> Together | None:
+    """How many of its pods start together, where their scheduler has to be told; None where somebody else's
+    policies may tell it.
+    """
+    binding, minimums = entry.binding, entry.facts.minimums
+    if binding.placement is None or not minimums:
+        return None
+    if cache.overrides.set_any(binding.workload, [one.path for one in minimums]):
+        return None
+    places = choice.places if choice is not None else ()
+    return together(minimums, binding.placement, binding.demand, places)
 
 
 def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mapping[str, object] | None:

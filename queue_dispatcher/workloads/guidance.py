@@ -15,7 +15,7 @@ from fairway.names import GANG_CLASSES
 from fairway.resources import pod_size
 from queue_dispatcher.cycle.witness import Nodes, Witness
 from queue_dispatcher.workloads.demand import Demand, Placed
-from queue_dispatcher.workloads.pod_template import PodTemplateFacts
+from queue_dispatcher.workloads.pod_template import KAI, PodTemplateFacts
 
 MAX_NODES: Final = 256
 """Of one pod template in one cluster: what goes to more is left to spread."""
@@ -56,7 +56,7 @@ def guidance(
 ) -> tuple[Guidance, ...]:
     """The guidance for a workload that goes to these places, where there is a witness for it.
 
-    None at all where it would be more than `MAX_BYTES`.
+    None at all where it would be more than `MAX_BYTES`, and none of pods whose scheduler would not heed it.
 
     ``priority_class``: of the whole workload, empty for none; what says how urgent it is keeps that.
     """
@@ -102,7 +102,7 @@ def _guided(
         by_pointer.setdefault(template.pointer, []).append(template)
     for alike in by_pointer.values():
         preferred = {node for one in alike for node, _ in told.get(one.pod_set, ())}
-        if 0 < len(preferred) <= MAX_NODES:
+        if 0 < len(preferred) <= MAX_NODES and alike[0].scheduler != KAI:
             rank = max(ranks.get(one.pod_set, 0) for one in alike)
             last = preferred.intersection(*(spare.get(one.pod_set, set()) for one in alike))
             yield Guided(alike[0], tuple(sorted(preferred)), rank, frozenset(last))

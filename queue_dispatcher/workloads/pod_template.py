@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from fairway.workloads.gang import Gang
+from fairway.workloads.pod_groups import is_coscheduled
 
 FIXED_KINDS: Final = frozenset(
     {
@@ -30,6 +31,10 @@ FIXED_KINDS: Final = frozenset(
 )
 """API group and kind of workloads whose pod templates nobody changes while they run."""
 
+KAI: Final = "kai-scheduler"
+"""How KAI Scheduler is called, which looks at no preferences for nodes (0.17), and takes the priority of a
+pod for that of its whole PodGroup."""
+
 NODE_AFFINITY: Final = "nodeAffinity"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -42,6 +47,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\[\]]*)\]")
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _LIST: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _LABELS: Final = msgspec.json.Decoder(dict[str, str])
+_TEXT: Final = msgspec.json.Decoder(str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +72,9 @@ class StatedAffinity:
 class PodTemplateFacts:
     """One pod template. ``pod_set``: whose it is. ``pointer``: of its spec, a JSON pointer (RFC 6901).
 
-    ``names_priority``: whether it says how urgent its pods are. ``selector``: its nodeSelector, and
-    ``tolerations``: its tolerations, each as JSON.
+    ``names_priority``: whether it says how urgent its pods are, or all of their group have to be as urgent.
+    ``selector``: its nodeSelector, and ``tolerations``: its tolerations, each as JSON. ``scheduler``: which
+    takes its pods, empty for the default.
     """
 
     pod_set: str
@@ -76,6 +83,7 @@ class PodTemplateFacts:
     names_priority: bool = False
     selector: tuple[tuple[str, str], ...] = ()
     tolerations: tuple[bytes, ...] = ()
+    scheduler: str = ""
 
 
 def pod_templates(group: str, raw: bytes, gang: Gang) -> tuple[PodTemplateFacts, ...]:
@@ -97,19 +105,22 @@ def _found(raw: bytes, gang: Gang) -> Iterator[PodTemplateFacts]:
             continue
         pointer = "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in path)
         names_priority = any(_is_said(spec.get(field)) for field in ("priorityClassName", "priority"))
+        is_of_one = is_coscheduled(pod_set.template.metadata.labels or {})
         try:
             affinity = _affinity(spec.get("affinity"))
             selector = _LABELS.decode(_or(spec.get("nodeSelector"), b"{}"))
             tolerations = _LIST.decode(_or(spec.get("tolerations"), b"[]"))
+            scheduler = _TEXT.decode(_or(spec.get("schedulerName"), b'""'))
         except (msgspec.DecodeError, RecursionError):
             continue
         yield PodTemplateFacts(
             pod_set.name,
             pointer,
             affinity,
-            names_priority,
+            names_priority or is_of_one,
             tuple(sorted(selector.items())),
             tuple(map(bytes, tolerations)),
+            scheduler,
         )
 
 

@@ -18,6 +18,7 @@ from fairway.workloads.fields import WorkloadMeta, decode, shown
 from fairway.workloads.gang import Gang
 from fairway.workloads.registry import read_workload
 from queue_dispatcher.cycle.reasons import Reason, unreadable
+from queue_dispatcher.workloads.gang_minimum import GangMinimum
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
 
 VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
@@ -38,8 +39,9 @@ class TemplateFacts:
     ``priority_class``: of the job, else of the first pod template that names one. ``group_size``: 0 without
     a group. ``gang_pods``: of how many pods nothing is done unless all of them have nodes; 0 where they are
     independent, or where that is not known. ``pods``: their templates, as far as they can be guided, of so
-    many ``pod_sets``; ``is_guided``: whether they may be. ``problems``: what keeps the workload from being
-    admitted until it is corrected, by field.
+    many ``pod_sets``; ``is_guided``: whether they may be. ``minimums``: what the gang schedulers that they
+    name have to be told. ``problems``: what keeps the workload from being admitted until it is corrected, by
+    field.
     """
 
     queue: str = ""
@@ -52,6 +54,7 @@ class TemplateFacts:
     gang_pods: int = 0
     pods: tuple[PodTemplateFacts, ...] = ()
     pod_sets: int = 0
+    minimums: tuple[GangMinimum, ...] = ()
     is_guided: bool = True
     is_skipped: bool = False
     problems: tuple[str, ...] = ()

@@ -101,7 +101,8 @@ class SubmitLine(Line):
     ``gang``: all in one cluster. ``clusters``: where its placement permits it. ``way``: how Karmada divides
     it. ``scheduler``: that its policy names. ``selector``: of nodes that there are none of. ``skip``: it opts
     out. ``group_size``: with whom it starts. ``hangs``: its pods never become ready. ``tries``:
-    as its ServiceClass limits them; ``ready``: whether that gives its pods a time to run in.
+    as its ServiceClass limits them; ``ready``: whether that gives its pods a time to run in. ``takes``: the
+    scheduler that its pods name.
     """
 
     call: ClassVar[str] = "submit"
@@ -123,6 +124,7 @@ class SubmitLine(Line):
     hangs: bool = False
     tries: int | None = None
     ready: bool = False
+    takes: str = ""
 
     @property
     def is_bound_together(self) -> bool:

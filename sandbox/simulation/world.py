@@ -300,7 +300,9 @@ def _dependency(line: DependencyLine) -> Obj:
 
 
 def _template(line: SubmitLine) -> Obj:
-    more = {"nodeSelector": {"example.com/no-such": "node"}} if line.impossible else {}
+    more: Obj = {"nodeSelector": {"example.com/no-such": "node"}} if line.impossible else {}
+    if line.takes:
+        more["schedulerName"] = line.takes
     pod = pod_template({GPU: line.gpus} if line.gpus else {"cpu": 1}, **more)
     if line.kind == "Job":
         made = job(line.name, NAMESPACE, pod, pods=line.pods)

@@ -7,6 +7,8 @@ from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.play import play
 
+MINIMUMS = ("scheduling.volcano.sh/group-min-member", "kai.scheduler/batch-min-member")
+
 
 def crumbs(*, preplaces: bool = True) -> Story:
     """One small one breaks a node, more of them come, and then what needs the other node whole."""
@@ -45,6 +47,25 @@ def test_a_policy_goes_with_its_binding_and_is_of_no_others() -> None:
     world.timeline.run_until(world.at_ms(20))
     named = {one["spec"]["resourceSelectors"][0]["name"] for one in policies.values()}
     assert named == {"small1", "small2"}
+
+
+@pytest.mark.parametrize(
+    ("takes", "told"),
+    [
+        ("volcano", {"scheduling.volcano.sh/group-min-member": "4"}),
+        ("kai-scheduler", {"kai.scheduler/batch-min-member": "4"}),
+        ("", {}),
+    ],
+)
+def test_gang_schedulers_are_told_how_many_start_together(takes: str, told: dict[str, str]) -> None:
+    story = Story(until_s=30, estimators=True).cluster("a", gpus=4, nodes=2).queue("main", gpus=8)
+    world = World(story.submit("train", pods=4, gang=True, runs_s=60, takes=takes))
+    world.timeline.run_until(world.at_ms(10))
+    (there,) = world.members["a"].owners.values()
+    annotations = there.template["metadata"]["annotations"]
+    assert {key: value for key, value in annotations.items() if key in MINIMUMS} == told
+    assert annotations["fairway.dev/gang"] == "true"
+    assert running(world, "train") == 4
 
 
 def test_no_law_is_broken() -> None:

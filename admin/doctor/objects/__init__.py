@@ -4,6 +4,7 @@ from typing import Final
 
 from admin.doctor.check import Check
 from admin.doctor.objects.federated_quotas import FEDERATED_QUOTAS
+from admin.doctor.objects.gang_schedulers import GANG_SCHEDULERS
 from admin.doctor.objects.local_queues import LOCAL_QUEUE_REFERENCES, QUEUE_COVER, QUEUE_STOPPED
 from admin.doctor.objects.overriding import POLICY_OVERRIDES
 from admin.doctor.objects.placing import (
@@ -72,6 +73,7 @@ OBJECTS: Final[tuple[Check, ...]] = (
     BINDINGS_UNPLACED,
     BINDINGS_UNSCHEDULABLE,
     BINDINGS_RUNNING,
+    GANG_SCHEDULERS,
     BINDINGS_PLACED,
     BINDINGS_CHARGED,
     BINDINGS_RECORDS,

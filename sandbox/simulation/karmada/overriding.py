@@ -1,7 +1,7 @@
 """What OverridePolicies make of a template for one cluster, when its Work is made. Pure.
 
 As Karmada 1.19 does (pkg/util/overridemanager), for what the dispatcher writes: resources by kind and name,
-clusters by name, and plaintext that adds.
+clusters by name, annotations and plaintext that add.
 """
 
 from collections.abc import Iterable
@@ -29,9 +29,19 @@ def overridden(template: Obj, cluster: str, policies: Iterable[Obj]) -> Obj:
             if "targetCluster" not in rule or cluster in at(
                 rule, "targetCluster", "clusterNames", default=()
             ):
+                annotations: Iterable[Obj] = at(rule, "overriders", "annotationsOverrider", default=())
+                for one in annotations:
+                    template = _annotated(template, one["value"])
                 entries: Iterable[Obj] = at(rule, "overriders", "plaintext", default=())
                 template = json_patch(template, [{**entry, "op": entry["operator"]} for entry in entries])
     return template
+
+
+def _annotated(template: Obj, annotations: Obj) -> Obj:
+    metadata = template["metadata"]
+    return template | {
+        "metadata": metadata | {"annotations": (metadata.get("annotations") or {}) | annotations}
+    }
 
 
 def owned_by(policies: Iterable[Obj], uid: str) -> list[Obj]:

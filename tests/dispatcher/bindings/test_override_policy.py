@@ -8,6 +8,7 @@ import pytest
 
 from fairway.taints import Toleration
 from queue_dispatcher.bindings.override_policy import override_policy, policy_path
+from queue_dispatcher.workloads.gang_minimum import GangMinimum, Together
 from queue_dispatcher.workloads.guidance import Guidance, Guided
 from queue_dispatcher.workloads.keeping import Kept, Told
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts, StatedAffinity
@@ -152,3 +153,42 @@ def test_what_keeps_them_comes_beside_what_they_prefer() -> None:
         for rule in policy["spec"]["overrideRules"]
     ]
     assert paths == [["/spec/nodeSelector", "/spec/tolerations"], ["/spec/affinity"]]
+
+
+MINIMUM = "scheduling.volcano.sh/group-min-member"
+TOGETHER: list[tuple[GangMinimum, dict[str, object]]] = [
+    (
+        GangMinimum("/metadata", MINIMUM, 8),
+        {"annotationsOverrider": [{"operator": "add", "value": {MINIMUM: "8"}}]},
+    ),
+    (
+        GangMinimum("/spec/a/metadata", MINIMUM, 8),
+        {"plaintext": [add("/spec/a/metadata", {"annotations": {MINIMUM: "8"}})]},
+    ),
+    (
+        GangMinimum("/spec/a/metadata", MINIMUM, 8, (("a", "b"),)),
+        {"plaintext": [add("/spec/a/metadata/annotations", {"a": "b", MINIMUM: "8"})]},
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "overriders"), TOGETHER)
+@pytest.mark.parametrize("clusters", [(), ("a",)])
+def test_how_many_start_together(
+    told: GangMinimum, overriders: dict[str, object], clusters: tuple[str, ...]
+) -> None:
+    policy: Any = override_policy(binding(), (), (), Together(clusters, (told,)))
+    where = {"targetCluster": {"clusterNames": list(clusters)}} if clusters else {}
+    assert policy["spec"]["overrideRules"] == [{**where, "overriders": overriders}]
+
+
+def test_how_many_start_together_comes_beside_the_others() -> None:
+    guidance = (Guidance("a", (Guided(OWN, ("n0",)),)),)
+    kept = (Kept((), (Told(OWN, LABELS),)),)
+    told = Together((), (GangMinimum("/metadata", MINIMUM, 8),))
+    policy: Any = override_policy(binding(), guidance, kept, told)
+    assert [list(rule["overriders"]) for rule in policy["spec"]["overrideRules"]] == [
+        ["annotationsOverrider"],
+        ["plaintext"],
+        ["plaintext"],
+    ]

@@ -70,6 +70,45 @@ def test_by_what_decides_which_nodes_pods_are_on(path: str, touches: bool) -> No
     assert overrides.touch(TRAIN, [POD], KEPT_FIELDS) is touches
 
 
+MINIMUM = "scheduling.volcano.sh/group-min-member"
+OF_JOB = f"/metadata/annotations/{MINIMUM.replace('/', '~1')}"
+OF_SET = "/spec/replicatedJobs/0/template/metadata/annotations"
+ANNOTATIONS = [
+    (OF_JOB, OF_JOB, True),
+    ("/metadata/annotations", OF_JOB, True),
+    ("/metadata", OF_JOB, True),
+    ("", OF_JOB, True),
+    ("/metadata/annotations/a", OF_JOB, False),
+    ("/metadata/labels", OF_JOB, False),
+    ("/spec/template/spec/affinity", OF_JOB, False),
+    (f"{OF_SET}/a", OF_SET, True),
+    ("/spec/replicatedJobs/0/template", OF_SET, True),
+    ("/spec/replicatedJobs/1/template", OF_SET, False),
+    (OF_JOB, OF_SET, False),
+]
+
+
+@pytest.mark.parametrize(("path", "ours", "sets"), ANNOTATIONS)
+def test_by_what_says_how_many_start_together(path: str, ours: str, sets: bool) -> None:
+    overrides = Overrides()
+    overrides.policies.upsert(policy(path))
+    assert overrides.set_any(TRAIN, [ours]) is sets
+
+
+@pytest.mark.parametrize(("annotation", "sets"), [(MINIMUM, True), ("a", False)])
+@pytest.mark.parametrize("operator", ["add", "remove"])
+def test_by_the_annotations_that_it_sets(annotation: str, operator: str, sets: bool) -> None:
+    annotates = {"annotationsOverrider": [{"operator": operator, "value": {annotation: "2"}}]}
+    made = {
+        "metadata": {"name": "p", "namespace": "team"},
+        "spec": {"resourceSelectors": ANY, "overrideRules": [{"overriders": annotates}]},
+    }
+    overrides = Overrides()
+    overrides.policies.upsert(msgspec.json.decode(json.dumps(made), type=OverridePolicyObject))
+    assert overrides.set_any(TRAIN, [OF_JOB]) is sets
+    assert not overrides.touch(TRAIN, [POD])
+
+
 def test_it_is_told_where_others_are_there_now() -> None:
     told: list[str] = []
     overrides = Overrides(told.append)

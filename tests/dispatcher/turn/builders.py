@@ -135,12 +135,16 @@ class Plane:
         *,
         said: dict[str, str] | None = None,
         together: int = 0,
+        scheduler: str = "",
         **options: Unpack[Options],
     ) -> str:
-        """A Job and its held binding. ``together``: so many of its pods start together."""
+        """A Job and its held binding. ``together``: so many of its pods start together. ``scheduler``: that
+        its pods name.
+        """
         labels = {"fairway.dev/queue": queue} | (said or {})
         pods = options.get("replicas", 1)
-        job = objects.job(name, labels, gpus=options.get("gpus", 1), pods=pods)
+        named = {"schedulerName": scheduler} if scheduler else {}
+        job = objects.job(name, labels, gpus=options.get("gpus", 1), pods=pods, **named)
         job["metadata"] |= {"namespace": "team", "annotations": {"fairway.dev/gang": str(together or False)}}
         self.feed(JOBS, job)
         made = objects.binding(name, **options)

@@ -69,6 +69,12 @@ def test_nobody_is_ranked_where_the_cluster_has_no_classes_or_the_workload_its_o
     assert told(HEAD, WORKER, demand=alike) == unranked
 
 
+def test_who_looks_at_no_preferences_is_told_none() -> None:
+    head, worker = (PodTemplateFacts(one, f"/{one}", scheduler="kai-scheduler") for one in ("head", "worker"))
+    assert told(head, worker) == []
+    assert [told for told, _, _ in told(head, WORKER)] == ["worker"]
+
+
 def test_of_many_sizes_the_smallest_share_the_last_rank() -> None:
     names = [f"s{size}" for size in range(12, 0, -1)]
     demand = Demand(tuple(Component(name, 1, ((GPU, int(name[1:])),)) for name in names), is_set=True)

@@ -151,6 +151,32 @@ def test_whether_pods_say_how_urgent_they_are(said: dict[str, object], is_named:
 
 
 @pytest.mark.parametrize(
+    ("labels", "is_one"),
+    [
+        ({"scheduling.x-k8s.io/pod-group": "g"}, True),
+        ({"pod-group.scheduling.sigs.k8s.io": "g"}, True),
+        ({"scheduling.x-k8s.io/pod-group": ""}, False),
+        ({"kueue.x-k8s.io/pod-group-name": "g"}, False),
+        (None, False),
+    ],
+)
+def test_whether_all_of_their_group_have_one_priority(labels: dict[str, str] | None, is_one: bool) -> None:
+    made = job()
+    made["template"] = {"metadata": {"labels": labels}, "spec": POD}
+    (found,) = facts("batch/v1", "Job", made)
+    assert found.names_priority is is_one
+
+
+@pytest.mark.parametrize(
+    ("said", "scheduler"),
+    [({}, ""), ({"schedulerName": None}, ""), ({"schedulerName": "volcano"}, "volcano")],
+)
+def test_which_scheduler_takes_pods(said: dict[str, object], scheduler: str) -> None:
+    (found,) = facts("batch/v1", "Job", job(**said))
+    assert found.scheduler == scheduler
+
+
+@pytest.mark.parametrize(
     ("said", "is_told"),
     [
         ('{"a":' * 50 + "1" + "}" * 50, True),

@@ -15,6 +15,7 @@ from admin.doctor.karmada_kinds import (
     PROPAGATION_POLICIES,
     WORKLOADS,
 )
+from admin.doctor.kinds import CLUSTERS as MEMBER_CLUSTERS
 from admin.doctor.kinds import Kind
 from admin.doctor.objects import OBJECTS
 from fairway.kube.lease import LEASES
@@ -62,14 +63,12 @@ class World:
             self.objects[kind.name].clear()
 
     def evidence(self) -> Evidence:
-        read = {
-            kind.name: [
-                msgspec.json.decode(msgspec.json.encode(one), type=kind.type)
-                for one in self.objects[kind.name]
-            ]
-            for kind in KARMADA_KINDS
-            if kind.name in self.objects
-        }
+        read: dict[str, list[KubeObjectLike]] = {}
+        # Clusters in both types, as two views of the same objects.
+        for kind in (*KARMADA_KINDS, MEMBER_CLUSTERS):
+            if kind.name in self.objects:
+                made = [_decoded(one, kind) for one in self.objects[kind.name]]
+                read.setdefault(kind.name, []).extend(made)
         plane = Plane(Role.KARMADA, "karmada", objects=read, unread=self.unread)
         return Evidence(NOW_MS, karmada=plane)
 
