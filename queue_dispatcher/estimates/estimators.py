@@ -37,6 +37,7 @@ _PLACEMENTS: Final = 8
 """So many workloads that are alike can be told where to go by one answer."""
 _KEEPS_NONE_S: Final = 60.0
 _PROMISE_TIMEOUT_S: Final = 3.0
+_PATIENCE_S: Final = 1.0
 """One that does not answer keeps the others from being told no longer: what they keep runs out."""
 _REFUSALS: Final = (
     grpc.StatusCode.FAILED_PRECONDITION,
@@ -82,6 +83,8 @@ class Estimators:
         self._clock = clock
         # Addresses of estimators that keep no promises, and when they are told again.
         self._keep_none: dict[str, float] = {}
+        # Endpoints that are being told.
+        self._telling: dict[str, asyncio.Task[dict[str, tuple[int | None, ...]]]] = {}
         # By address, what was wrong when it was asked last, which is logged when it changes.
         self._troubles: dict[str, str] = {}
 
@@ -93,6 +96,8 @@ class Estimators:
 
     async def close(self) -> None:
         """Close every connection."""
+        for task in self._telling.values():
+            task.cancel()
         await self._connections.close()
 
     def has(self, cluster: str) -> bool:
@@ -158,22 +163,31 @@ class Estimators:
         """Tell every replica of the clusters' estimators what is on its way there, as ``holder``.
 
         By cluster that keeps it: how many pods of each workload are bound there, None where it cannot tell.
-        Never raises for what an estimator does.
+        One that has not answered the last of it yet is left alone, and keeps the others from being told for a
+        second at the most. Never raises for what an estimator does.
         """
         by_address = self._by_address(lists)
-        return await _gathered(
-            self._promise_all(address, holder, since_ms, of) for address, of in by_address.items()
-        )
+        found = await asyncio.gather(*map(self._endpoints.of, by_address))
+        begun = []
+        for (address, of), endpoints in zip(by_address.items(), found, strict=True):
+            told = requests_of(holder, since_ms, of)
+            for endpoint in endpoints:
+                if endpoint not in self._telling:
+                    calls = [self._promise(address, endpoint, one) for one in told]
+                    self._telling[endpoint] = task = asyncio.create_task(self._tell(endpoint, calls))
+                    begun.append(task)
+        if begun:
+            await asyncio.wait(begun, timeout=_PATIENCE_S)
+        answered = (task.result() for task in begun if task.done())
+        return {cluster: counts for one in answered for cluster, counts in one.items()}
 
-    async def _promise_all(
-        self, address: str, holder: str, since_ms: int, lists: Lists
+    async def _tell(
+        self, endpoint: str, calls: Iterable[Awaitable[Mapping[str, tuple[int | None, ...]]]]
     ) -> dict[str, tuple[int | None, ...]]:
-        """To every replica of one estimator."""
-        endpoints = await self._endpoints.of(address)
-        told = requests_of(holder, since_ms, lists)
-        return await _gathered(
-            self._promise(address, endpoint, one) for endpoint in endpoints for one in told
-        )
+        try:
+            return await _gathered(calls)
+        finally:
+            del self._telling[endpoint]
 
     async def _promise(self, address: str, endpoint: str, told: Told) -> dict[str, tuple[int | None, ...]]:
         if self._keep_none.get(endpoint, 0.0) > self._clock():

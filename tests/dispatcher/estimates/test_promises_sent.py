@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import grpc
 import pytest
@@ -14,6 +15,9 @@ from queue_dispatcher.estimates.estimators import Estimators
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from queue_dispatcher.settings import EstimatorSettings
 from tests.dispatcher.estimates.test_estimators import GANG, Canned, serving
+
+if TYPE_CHECKING:
+    Context = grpc.aio.ServicerContext[bytes, bytes]
 
 TRAIN = Promised("uid", WorkloadReference("batch/v1", "Job", "team", "train"), GANG)
 LISTS: Lists = {"m1": [TRAIN], "m2": [], "nobody": [TRAIN]}
@@ -74,6 +78,30 @@ def test_every_replica_is_told_that_the_address_resolves_to(monkeypatch: pytest.
             async with Estimators(EstimatorSettings({"m1": "estimator:10352"})) as estimators:
                 assert await estimators.promise("leader", 7, LISTS) == {"m1": (1,)}
             assert [len(replica.promised) for replica in (one, other)] == [1, 1]
+
+    asyncio.run(scenario())
+
+
+def test_one_that_hangs_keeps_the_others_from_being_told_for_a_second() -> None:
+    async def scenario() -> None:
+        goes_on = asyncio.Event()
+
+        class Hanging(Canned):
+            async def promise(self, data: bytes, context: "Context") -> bytes:
+                answer = await super().promise(data, context)
+                await goes_on.wait()
+                return answer
+
+        async with serving(Hanging()) as one, serving(Canned()) as other:
+            settings = EstimatorSettings({"m1": one.address, "m2": other.address}, timeout_s=60)
+            async with Estimators(settings) as estimators:
+                for _ in range(3):
+                    assert await estimators.promise("leader", 7, LISTS) == {"m2": ()}
+                assert (len(one.promised), len(other.promised)) == (1, 3)
+                goes_on.set()
+                while len(one.promised) < 2:
+                    found = await estimators.promise("leader", 7, LISTS)
+                assert found == {"m1": (1,), "m2": ()}
 
     asyncio.run(scenario())
 
