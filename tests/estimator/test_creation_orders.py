@@ -7,7 +7,7 @@ import pytest
 
 from estimator.capacity.request import Component
 from estimator.capacity.sets.component_sets import max_sets
-from estimator.capacity.sets.creation_orders import creation_orders, spread_sets
+from estimator.capacity.sets.creation_orders import Spreading, creation_orders
 from estimator.capacity.sets.pod_by_pod import PodByPod, Ties
 from estimator.cluster.mirror import ClusterMirror
 from tests.builders import cluster, component, never, node, pod, room_of
@@ -15,7 +15,7 @@ from tests.estimator.gang_instances import components, small_fleet, small_gang
 
 
 def spread(mirror: ClusterMirror, *asked: Component, limit: int = 50) -> int | None:
-    return spread_sets(room_of(mirror), asked, limit, never)
+    return Spreading(room_of(mirror), asked).sets(limit, never)
 
 
 def hosts(number: int, gpus: int = 8) -> ClusterMirror:
@@ -124,4 +124,4 @@ def test_sets_beyond_the_limit_are_not_placed() -> None:
 def test_nothing_is_told_once_the_time_is_up(calls: int) -> None:
     looks = iter([False] * calls)
     room = room_of(hosts(4))
-    assert spread_sets(room, (PAIR, FOUR), 1, lambda: next(looks, True)) is None
+    assert Spreading(room, (PAIR, FOUR)).sets(1, lambda: next(looks, True)) is None

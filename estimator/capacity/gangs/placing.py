@@ -18,7 +18,7 @@ from estimator.capacity.quota import quota_sets
 from estimator.capacity.request import Component, GangQuestion
 from estimator.capacity.room import Room
 from estimator.capacity.sets.best_fit import further
-from estimator.capacity.sets.creation_orders import packs, spread_sets
+from estimator.capacity.sets.creation_orders import Spreading
 from estimator.capacity.sets.first_fit import Placement
 from estimator.capacity.sets.spare import with_spare
 from estimator.capacity.topology.gang_fit import place_gang
@@ -77,10 +77,12 @@ def place(
     if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
-        spread = spread_sets(room, question.components, answer.value, lambda: expired() or side.spent)
+        spreading = Spreading(room, question.components)
+        spread = spreading.sets(answer.value, partial(_either, expired, side))
         if placements and fit.placement:
             told = min(answer.value, question.wanted or answer.value) * len(found)
-            is_packed = packs(room, question.components, _together(found), told, lambda: side.spent)
+            together, late = _together(found), partial(_either, expired, side)
+            is_packed = spreading.leaves_less_together(together, told, late)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None

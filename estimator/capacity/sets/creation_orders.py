@@ -7,6 +7,7 @@ every order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -29,59 +30,66 @@ Order = tuple[PodShape, ...]
 """The pods of one set, by their shapes."""
 
 
-def spread_sets(
-    room: Room, components: tuple[Component, ...], limit_sets: int, expired: Expired
-) -> int | None:
-    """The least number of whole sets that is placed in any of `creation_orders`, ``limit_sets`` at the most.
+class Spreading:
+    """Sets of these components as a scheduler that knows nothing of sets places them, in a room that stays.
 
-    None where that is too much work, the time is up, or shapes draw on the same devices.
+    Not worked out are some ten thousand pods, and shapes that draw on the same devices.
     """
-    needed = [component for component in components if component.replicas > 0]
-    if not needed or limit_sets <= 0:
-        return max(0, limit_sets)
-    shapes = tuple(dict.fromkeys(component.shape for component in needed))
-    pods = sum(component.replicas for component in needed)
-    if len(shapes) == 1:
-        # However they are spread, a node takes as many.
-        return min(limit_sets, int(room.fits(shapes[0]).sum()) // pods)
-    if pods * limit_sets > _MOST_PODS or len(shapes) * room.nodes.node_count > _MOST_SCORES:
-        return None
-    if not room.separable(shapes) or expired():
-        return None
-    scheduler = PodByPod(room, shapes)
-    least = limit_sets
-    for order, ties in creation_orders(room, needed):
-        found = scheduler.sets(order, least, expired, ties=ties)
-        if found is None or found == 0:
-            return found
-        least = found
-    return least
 
+    def __init__(self, room: Room, components: tuple[Component, ...]) -> None:
+        self._room = room
+        self._components = components
+        self._needed = [component for component in components if component.replicas > 0]
+        self._pods = sum(component.replicas for component in self._needed)
+        self._devices = {one.shape: devices_asked(one.shape.requests) for one in self._needed}
 
-def packs(
-    room: Room, components: tuple[Component, ...], placement: Placement, sets: int, expired: Expired
-) -> bool:
-    """Whether the ``placement`` of so many sets leaves free devices more together than spreading them might.
+    @cached_property
+    def _scheduler(self) -> PodByPod | None:
+        """Where all nodes are scored, which is done once."""
+        room, shapes = self._room, self._devices
+        if len(shapes) * room.nodes.node_count > _MOST_SCORES or not room.separable(shapes):
+            return None
+        return PodByPod(room, shapes)
 
-    The more the squares of what is left on each node add up to, the more of it is together. False where that
-    is too much work, or not known.
-    """
-    needed = [component for component in components if component.replicas > 0]
-    pods = sum(component.replicas for component in needed)
-    devices = {one.shape: devices_asked(one.shape.requests) for one in needed}
-    if not any(devices.values()) or pods * sets > _MOST_PODS:
-        return False
-    if len(devices) * room.nodes.node_count > _MOST_SCORES or not room.separable(devices):
-        return False
-    names = {name for shape in devices for name, _ in shape.requests if is_extended(name)}
-    free = np.sum([room.free(name) for name in names], axis=0)
-    spread = PodByPod(room, devices).taken(_in_turn(needed), sets, expired, devices, free)
-    if spread is None:
-        return False
-    packed: dict[int, int] = {}
-    for (index, row), count in placement.items():
-        packed[row] = packed.get(row, 0) + count * devices[components[index].shape]
-    return _together(free, packed) > _together(free, spread)
+    def sets(self, limit_sets: int, expired: Expired) -> int | None:
+        """The least number of whole sets that is placed in any of `creation_orders`, ``limit_sets`` at most.
+
+        None where that is not worked out, or the time is up.
+        """
+        if not self._needed or limit_sets <= 0:
+            return max(0, limit_sets)
+        if len(self._devices) == 1:
+            # However they are spread, a node takes as many.
+            (shape,) = self._devices
+            return min(limit_sets, int(self._room.fits(shape).sum()) // self._pods)
+        if self._pods * limit_sets > _MOST_PODS or expired() or self._scheduler is None:
+            return None
+        least = limit_sets
+        for order, ties in creation_orders(self._room, self._needed):
+            found = self._scheduler.sets(order, least, expired, ties=ties)
+            if found is None or found == 0:
+                return found
+            least = found
+        return least
+
+    def leaves_less_together(self, placement: Placement, sets: int, expired: Expired) -> bool:
+        """Whether it might leave free devices less together than the ``placement`` of so many sets does.
+
+        The more the squares of what is left on each node add up to, the more of it is together. False where
+        that is not worked out, or the time is up.
+        """
+        devices = self._devices
+        if not any(devices.values()) or self._pods * sets > _MOST_PODS or self._scheduler is None:
+            return False
+        names = {name for shape in devices for name, _ in shape.requests if is_extended(name)}
+        free = np.sum([self._room.free(name) for name in names], axis=0)
+        spread = self._scheduler.taken(_in_turn(self._needed), sets, expired, devices, free)
+        if spread is None:
+            return False
+        packed: dict[int, int] = {}
+        for (index, row), count in placement.items():
+            packed[row] = packed.get(row, 0) + count * devices[self._components[index].shape]
+        return _together(free, packed) > _together(free, spread)
 
 
 def _together(free: IntVector, taken: Mapping[int, int]) -> int:
