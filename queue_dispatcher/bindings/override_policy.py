@@ -11,6 +11,7 @@ that is not there fails the whole Work, so each sets what has its parent there; 
 itself have an overrider that makes what it needs.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +26,7 @@ from queue_dispatcher.workloads.pod_template import NODE_AFFINITY, PREFERRED
 
 API_VERSION: Final = "policy.karmada.io/v1alpha1"
 KIND: Final = "OverridePolicy"
+_MAX_NAME: Final = 253
 _WEIGHT: Final = 100
 # Less by as much as kube-scheduler adds for nodes that are emptier, and as much more than those not named.
 _SPARE_WEIGHT: Final = 50
@@ -36,8 +38,15 @@ def policy_path(binding: Binding) -> str:
 
 
 def policy_name(binding: Binding) -> str:
-    """What the policy of a binding is called: names of bindings can be too long for a prefix."""
-    return f"fairway-{binding.uid}"
+    """What the policy of a binding is called.
+
+    A workload that is made anew under its name has a binding of the same name, only after the one before and
+    its Works are gone: so what is left of that one's policy is found, and says nothing about it.
+    """
+    name = f"fairway-{binding.name}"
+    if len(name) <= _MAX_NAME:
+        return name
+    return f"fairway-{hashlib.sha256(binding.name.encode()).hexdigest()}"
 
 
 def override_policy(

@@ -171,7 +171,7 @@ async def everything(
     # What was taken back: its policy of that time is replaced, or goes where it is told nothing any more.
     again = {REQUEUE: json.dumps({"count": 1, "notBefore": EARLIER, "enqueuedAt": EARLIER})}
     told = world.submit("told", labels=named, annotations=again)
-    policy = {"metadata": {"name": f"fairway-{world.binding(told)['metadata']['uid']}"}}
+    policy = {"metadata": {"name": f"fairway-{world.binding(told)['metadata']['name']}"}}
     world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
     world.submit("untold", said={GUIDANCE: "off"}, labels=named, annotations=again)
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))

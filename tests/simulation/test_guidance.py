@@ -81,7 +81,7 @@ def test_what_a_leader_left_that_died_before_the_release_is_taken_away() -> None
     metadata = binding["metadata"]
     owner = {"kind": "ResourceBinding", "name": metadata["name"], "uid": metadata["uid"]}
     left = {
-        "name": f"fairway-{metadata['uid']}",
+        "name": f"fairway-{metadata['name']}",
         "namespace": metadata["namespace"],
         "labels": {"fairway.dev/guidance": "true"},
         "ownerReferences": [owner],

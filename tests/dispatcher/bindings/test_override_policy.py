@@ -1,13 +1,14 @@
 """The OverridePolicy of a release."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from fairway.taints import Toleration
-from queue_dispatcher.bindings.override_policy import override_policy, policy_path
+from queue_dispatcher.bindings.override_policy import override_policy, policy_name, policy_path
 from queue_dispatcher.workloads.gang_minimum import GangMinimum, Together
 from queue_dispatcher.workloads.guidance import Guidance, Guided
 from queue_dispatcher.workloads.keeping import Kept, Told
@@ -34,14 +35,14 @@ def test_the_whole_policy() -> None:
     )
     workload = made.workload
     assert policy_path(made) == (
-        f"/apis/policy.karmada.io/v1alpha1/namespaces/{made.namespace}/overridepolicies/fairway-{UID}"
+        f"/apis/policy.karmada.io/v1alpha1/namespaces/{made.namespace}/overridepolicies/fairway-{made.name}"
     )
     policy = msgspec.to_builtins(override_policy(made, guidance))
     assert json.loads(json.dumps(policy)) == {
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "OverridePolicy",
         "metadata": {
-            "name": f"fairway-{UID}",
+            "name": f"fairway-{made.name}",
             "namespace": made.namespace,
             "labels": {"fairway.dev/guidance": "true"},
             "ownerReferences": [
@@ -192,3 +193,10 @@ def test_how_many_start_together_comes_beside_the_others() -> None:
         ["plaintext"],
         ["plaintext"],
     ]
+
+
+@pytest.mark.parametrize("length", [245, 246, 253])
+def test_it_is_called_as_its_binding_however_long_that_is(length: int) -> None:
+    name = policy_name(replace(binding(), name="b" * length))
+    assert len(name) <= 253
+    assert name != policy_name(replace(binding(), name="c" * length))

@@ -1,6 +1,7 @@
 """Whether somebody else's policies may say what guidance would."""
 
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -155,6 +156,9 @@ def test_ours_are_known_and_touch_nobody() -> None:
     named = ObjectMeta(name=policy_name(of), namespace=of.namespace, labels={"fairway.dev/guidance": "true"})
     overrides.policies.upsert(msgspec.structs.replace(ours, metadata=named))
     assert overrides.has_ours(of)
+    # Made anew under its name, and the policy of the one before is not collected yet.
+    assert overrides.has_ours(replace(of, uid="anew"))
+    assert not overrides.has_ours(replace(of, name="other"))
     assert not overrides.touch(of.workload, [POD])
     overrides.policies.delete(f"{of.namespace}/{policy_name(of)}")
     assert not overrides.has_ours(of)
