@@ -43,8 +43,10 @@ types: $(VENV)/.dev ## mypy, strict
 imports: $(VENV)/.dev ## The floors of the house
 	@$(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
 
+# Bytecode is kept whatever the caller's environment says: some two hundred programs are started, and each would
+# compile all that it imports.
 unit: $(VENV)/.dev ## The test suite
-	$(BIN)/python -m pytest -n auto
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto
 
 proto: $(VENV)/.dev ## Generate the protobuf code again
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. $(PROTO)

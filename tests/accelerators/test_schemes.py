@@ -34,19 +34,18 @@ def test_a_plain_node_and_a_plain_pod_take_no_part(scheme: Scheme) -> None:
     assert scheme.claims(ask({"cpu": 1, "example.com/x": 2}, a="b")) is None
 
 
-@each_scheme
 @given(
     st.dictionaries(
         st.sampled_from([*sorted(MARKS), "gpu-fraction", "a"]), st.text("GPU-1,:;_05", max_size=20)
     ),
     st.dictionaries(st.sampled_from([*sorted(MARKS), "runai-gpu-group/a", "b"]), st.text("ab", max_size=2)),
 )
-def test_a_pod_without_a_mark_holds_nothing(
-    scheme: Scheme, annotations: dict[str, str], labels: dict[str, str]
-) -> None:
-    uses = scheme.uses(pod(annotations, labels=labels))
-    if MARKS.isdisjoint(annotations) and MARKS.isdisjoint(labels):
-        assert uses == Read(())
+def test_a_pod_without_a_mark_holds_nothing(annotations: dict[str, str], labels: dict[str, str]) -> None:
+    made = pod(annotations, labels=labels)
+    for scheme in SCHEMES:
+        uses = scheme.uses(made)
+        if MARKS.isdisjoint(annotations) and MARKS.isdisjoint(labels):
+            assert uses == Read(()), scheme.name
 
 
 @pytest.mark.parametrize(

@@ -438,14 +438,19 @@ def test_the_program_writes_utf_8_where_the_encoding_is_ascii(one: Path) -> None
     assert done.stdout.decode("utf-8").startswith("<!doctype html>")
 
 
+FULL = (">/dev/full", "standard output: No space left on device")
+CLOSED = (">&-", "standard output is closed")
+
+
 @pytest.mark.parametrize(
-    ("redirected", "said"),
+    ("args", "redirected", "said"),
     [
-        (">/dev/full", "standard output: No space left on device"),
-        (">&-", "standard output is closed"),
+        ("report ONE", *FULL),
+        ("report ONE", *CLOSED),
+        ("explain ONE --gpus 1 -o json", *FULL),
+        ("completion zsh", *CLOSED),
     ],
 )
-@pytest.mark.parametrize("args", ["report ONE", "explain ONE --gpus 1 -o json", "completion zsh"])
 def test_an_output_that_takes_nothing_is_told_in_a_line(
     one: Path, args: str, redirected: str, said: str
 ) -> None:

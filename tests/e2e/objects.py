@@ -19,6 +19,7 @@ MERGE = "application/merge-patch+json"
 STRICT = {"fieldValidation": "Strict"}
 
 Obj = dict[str, Any]
+_HEALTHS = ("Healthy", "Unhealthy")
 
 
 class Suspension(KubeStruct, frozen=True):
@@ -48,6 +49,7 @@ class MemberConditions(KubeStruct, frozen=True):
 
 class Item(KubeStruct, frozen=True):
     cluster_name: str = ""
+    health: str = ""
     status: MemberConditions | None = None
 
 
@@ -83,6 +85,13 @@ class Binding(KubeStruct, frozen=True):
     @property
     def is_placed(self) -> bool:
         return bool(self.spec.clusters)
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether Karmada has seen it itself in every cluster that it was placed on."""
+        # It tells no health of what it has only sent.
+        seen = {item.cluster_name for item in self.status.aggregated_status or () if item.health in _HEALTHS}
+        return self.shares.keys() <= seen
 
     @property
     def has_ended(self) -> bool:

@@ -63,7 +63,8 @@ class Tenant:
     async def end(self) -> None:
         """Remove everything, and wait until its GPUs are free again."""
         client = self.plane.karmada.client
-        for name in list(self.submitted):
+        # What waits goes first, so that nothing starts in the room of what ran.
+        for name in sorted(self.submitted, key=self._is_placed):
             await self.delete(name)
         await self.empty()
         for path in (
@@ -108,8 +109,17 @@ class Tenant:
         )
 
     async def delete(self, binding: str) -> None:
-        """Take a template away."""
+        """Take a template away, once it has arrived wherever it was placed.
+
+        Karmada deletes in a cluster only what its cache of that cluster has: what was made there a moment ago
+        would stay for ever.
+        """
         workload = self.submitted.pop(binding)
+        key = self.key(workload)
+        await self.plane.changes.until(
+            lambda: not self.knows(key) or self.binding(key).has_arrived,
+            f"{key} seen by Karmada where it was placed",
+        )
         with suppress(NotFound):
             await self.plane.karmada.client.delete(
                 f"{workload.path(self.namespace)}/{workload.name}",
@@ -250,6 +260,10 @@ class Tenant:
         return sum(
             after.is_released and after.record != before.record for before, after in pairwise(versions)
         )
+
+    def _is_placed(self, binding: str) -> bool:
+        key = f"{self.namespace}/{binding}"
+        return self.knows(key) and self.binding(key).is_placed
 
     def _queue(self, quota: int) -> Obj:
         resources = [{"name": GPU, "nominalQuota": str(quota)}]

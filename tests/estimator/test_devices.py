@@ -274,7 +274,7 @@ DEVICES = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(DEVICES, min_size=1, max_size=3), st.lists(CLAIMS, min_size=1, max_size=2), st.booleans())
 def test_what_is_counted_can_be_taken_and_no_more(
     nodes: list[list[Device]], claims: list[DeviceClaim], opens: bool
@@ -370,7 +370,7 @@ SEVERAL = st.lists(
 )
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.data())
 def test_nodes_that_are_alike_take_what_each_of_them_takes_by_itself(data: st.DataObject) -> None:
     """Many nodes of few kinds are worked out once for each kind, also while pods come, and nodes go."""

@@ -123,7 +123,7 @@ def test_what_is_found_over_patterns_is_true_however_much_of_it_is_looked_at(
 ) -> None:
     """By itself, without what other ways of searching would add."""
     proven = 0
-    for seed in range(100):
+    for seed in range(40):
         rng = Random(seed)
         fleet, parts = small_fleet(rng), gang(rng)
         most = gang_checker.best(fleet.gang(parts))
@@ -149,7 +149,7 @@ def test_what_is_found_over_patterns_is_true_however_much_of_it_is_looked_at(
             assert placed.sum() == per_shape[shape] * found.sets, seed
             room.take(shape, placed)
         proven += found.sets == found.bound
-    assert proven > 10
+    assert proven > 4
 
 
 def test_shapes_that_count_as_one_may_fit_together_where_two_of_a_kind_do_not() -> None:

@@ -46,7 +46,7 @@ from tests.estimator.agents import agent
 from tests.estimator.fleets import seeded
 from tests.estimator.sharing import SHARINGS, Entry, Group, fraction, in_9_fields, in_json, kai_node, sharer
 
-CI = settings(max_examples=300, derandomize=True, deadline=None)
+CI = settings(max_examples=150, derandomize=True, deadline=None)
 
 # --- HAMi ---------------------------------------------------------------------------------------------------
 

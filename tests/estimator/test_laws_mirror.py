@@ -37,7 +37,7 @@ from tests.builders import (
 )
 from tests.estimator.fleets import GHOST, NODE_NAMES, a_node, a_pod, asks, seeded
 
-CI = settings(max_examples=150, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 OWNERS = (("ReplicaSet", "web-1"), ("ReplicaSet", "web-2"), ("Job", "web"), ("StatefulSet", "web"))
 
 

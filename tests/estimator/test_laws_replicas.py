@@ -10,7 +10,7 @@ from tests import oracle
 from tests.builders import NodeBuilder, PodBuilder, cluster, read, replicas_of
 from tests.estimator.fleets import NODE_NAMES, asks, nodes, pods
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 
 FLEETS = st.tuples(*(nodes(name) for name in NODE_NAMES)).flatmap(
     lambda built: st.sampled_from([built, built, built[:2], built[:1], ()])

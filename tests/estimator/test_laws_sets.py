@@ -44,7 +44,7 @@ from tests.builders import (
 from tests.estimator import packing
 from tests.estimator.fleets import seeded
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "pods")
 
 

@@ -890,7 +890,7 @@ def _nodes_with_pods(draw: st.DrawFn) -> tuple[int, int, set[int], set[int], lis
 
 
 @given(_nodes_with_pods(), st.booleans())
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 def test_where_it_is_known_what_kubelet_gives_the_room_is_what_works_and_is_free(
     found: tuple[int, int, set[int], set[int], list[list[int]], list[set[int]]], has_label: bool
 ) -> None:
@@ -1001,7 +1001,7 @@ def all_of(mirror: ClusterMirror) -> object:
 
 
 @given(EVENTS, st.randoms(use_true_random=False))
-@settings(max_examples=200, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 def test_any_order_of_events_gives_the_columns_of_the_last_objects_alone(
     events: list[Event], rng: Random
 ) -> None:

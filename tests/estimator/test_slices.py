@@ -21,7 +21,7 @@ from estimator.reasons import broken_slices, part_of_host, slices_in_use
 from fairway.workloads.gang import TopologyMode, TopologyRequest
 from tests.builders import NodeBuilder, PodBuilder, Thing, cluster, never, node, pod, room_of, shape
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 PREFIX = "cloud.google.com/gke-"
 POOL, TPU = f"{PREFIX}nodepool", "google.com/tpu"
 TAINT, TOLERATED = f"{TPU}=present:NoSchedule", [f"{TPU}:NoSchedule"]

@@ -22,7 +22,7 @@ from estimator.reasons import domain_cap, scarcest_domain
 from tests.builders import NodeBuilder, cluster, never, node, replicas_of, room_of, shape
 from tests.estimator.fleets import seeded
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 ZONE, RACK, HOST = "zone", "rack", "kubernetes.io/hostname"
 
 

@@ -25,7 +25,7 @@ from fairway.selectors import Term, field_requirement, label_requirement
 from tests.builders import cluster, node, replicas_of, shape, term
 from tests.builders import toleration as wire_toleration
 
-CI = settings(max_examples=200, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 
 Json = dict[str, object]
 HOST = "kubernetes.io/hostname"

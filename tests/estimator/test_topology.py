@@ -47,7 +47,7 @@ from tests.estimator.fleets import seeded
 from tests.estimator.test_device_answers import hami_node
 from tests.estimator.test_spreading import kept
 
-CI = settings(max_examples=150, derandomize=True, deadline=None)
+CI = settings(max_examples=100, derandomize=True, deadline=None)
 BLOCK, RACK, HOST = "example.com/topology-block", "example.com/topology-rack", "kubernetes.io/hostname"
 CLIQUE, POOL = "nvidia.com/gpu.clique", "cloud.google.com/gke-nodepool"
 LEVELS = levels_of([BLOCK, RACK, HOST])

@@ -10,7 +10,7 @@ from tests.truth.answers import answers
 from tests.truth.cases import case
 from tests.truth.judging import Judged
 
-CASES, AT_ONCE = 300, 50
+CASES, AT_ONCE = 150, 50
 RARE = (
     309,
     349,

@@ -68,7 +68,7 @@ def test_an_owner_is_told_what_is_idle_since_when_and_what_to_do(play: Play) -> 
     play(scenario)
 
 
-@pytest.mark.parametrize("every_s", [600.0, HOUR_S, DAY_S - 20, DAY_S])
+@pytest.mark.parametrize("every_s", [1800.0, HOUR_S, DAY_S - 20, DAY_S])
 def test_once_a_day_and_every_day_however_often_it_runs(play: Play, every_s: float) -> None:
     async def scenario(world: World) -> None:
         world.east.idler()

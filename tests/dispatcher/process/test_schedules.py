@@ -5,7 +5,7 @@ from tests.crash.processes import forks
 from tests.crash.run import Verdict, run_both
 from tests.crash.schedule import schedule
 
-SCHEDULES = (schedule(10), schedule(24), schedule(24, replicas=2))
+SCHEDULES = (schedule(10), schedule(24, replicas=2))
 """Chosen for being short, with groups, growth, and workloads that are taken back; `tests.crash` runs more."""
 
 
