@@ -97,11 +97,11 @@ def charged_to(binding: Obj) -> dict[str, int]:
     return dict.fromkeys(flavors, dict(record.requests)[GPU])
 
 
-def test_a_hundred_mixed_jobs() -> None:
+def test_two_hundred_mixed_jobs() -> None:
     made, rng = fleet(NODES, FLAVORS), random.Random(14)
     made.wait(1_000)
     keys = []
-    for number in range(100):
+    for number in range(200):
         keys.append(made.submit(workload(number, rng)))
         made.wait(rng.randint(0, 1_500))
     made.until(lambda: all(is_ended(made.binding(key) or {}) for key in keys), within_ms=3_600_000)

@@ -144,12 +144,12 @@ def workload(number: int, rng: random.Random) -> Obj:
 
 
 @pytest.mark.parametrize("nodes", [ONE, BOTH, EACH], ids=["one cluster", "both in both", "one in each"])
-def test_a_hundred_mixed_jobs(nodes: Nodes) -> None:
+def test_two_hundred_mixed_jobs(nodes: Nodes) -> None:
     made, rng = fleet(nodes, 1), random.Random(14)
     watched = Watched(made, nodes)
     made.wait(1_000)
     keys = []
-    for number in range(100):
+    for number in range(200):
         keys.append(made.submit(workload(number, rng)))
         watched.wait(rng.randint(0, 2_500))
     while not all(is_ended(made.binding(key) or {}) for key in keys):
@@ -157,7 +157,7 @@ def test_a_hundred_mixed_jobs(nodes: Nodes) -> None:
         assert made.now_ms < 3_600_000
     assert watched.strays == []
     assert watched.kinds == {"new", "old"}
-    assert watched.bound >= 100
+    assert watched.bound >= 200
     used: dict[str, dict[str, int]] = {name: {} for name in nodes.flavors}
     for one in made.api.writes:
         after = one.after
