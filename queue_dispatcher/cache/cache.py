@@ -272,7 +272,7 @@ class Cache:
     def advance(self, moment: Moment) -> None:
         """It is that late: what time alone changes is derived anew."""
         self._moment = moment._replace(overtaken_ms=self._overtaken_ms)
-        self.fleet.advance(moment.day_ms)
+        self.fleet.advance(moment, self.running.clusters)
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)

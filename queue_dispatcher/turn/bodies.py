@@ -22,6 +22,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
+from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
@@ -45,6 +46,11 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted | Growing):
             return _take_back(cache, entry, state, now)
+        case Purpose.TAKE_BACK_LOST if isinstance(state, Admitted | Growing):
+            return _take_back_lost(cache, entry, state, now)
+        case Purpose.LEAVE_LOST if isinstance(state, Admitted):
+            loss = to_take_off(cache, entry, now)
+            return patches.leave(binding, loss.stays) if loss is not None and loss.stays else None
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
         case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
@@ -85,6 +91,17 @@ def _take_back(
     if entry.binding.placed:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)
+
+
+def _take_back_lost(
+    cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment
+) -> Mapping[str, object] | None:
+    loss, record = to_take_off(cache, entry, now), state.record
+    if loss is None or loss.stays or record is None:
+        return None
+    # It is none of its failures: due at once, and its tries are as many as before.
+    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, why_lost(cache, loss, now))
+    return patches.stop(entry.binding, requeue)
 
 
 def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
