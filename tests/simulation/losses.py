@@ -7,6 +7,7 @@ from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import SubmitLine
 from tests.simulation.accounts import ended_in, is_ended, is_held, record_of, replicas
+from tests.simulation.known import STALE_MS
 from tests.simulation.places import Places, shares
 
 _SETTLES_MS: Final = 60_000
@@ -16,11 +17,18 @@ _WITHIN_MS: Final = 30_000
 
 @dataclass
 class Losses(Places):
-    """The laws about losses, beside all others. ``moved``: how often work was taken off lost clusters."""
+    """The laws about losses, beside all others. ``moved``: how often work was taken off lost clusters;
+    ``charged``: how many GPUs were charged in all, at one time or another.
+    """
 
     moved: int = 0
+    charged: set[int] = field(default_factory=set)
     _left_ms: dict[str, int] = field(default_factory=dict)
     """By key: since when it should have been taken off lost clusters."""
+
+    def _binding_changed(self, written: Written) -> None:
+        super()._binding_changed(written)
+        self.charged.add(sum(one.gpus for one in self._charges.values()))
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
@@ -31,18 +39,15 @@ class Losses(Places):
         self._chosen.pop(written.key, None)
         self.moved += 1
         line = self._line(before)
-        if line is not None and not any(name not in self._away for name in self._others(line, left)):
-            # Others may be away as well by now, but then they were here a moment ago.
-            now_ms = written.at_ms
-            is_known = any(
-                (to_ms or now_ms) > now_ms - _SETTLES_MS
-                for name in self._others(line, left)
-                for _, to_ms in [self._away[name]]
-            )
-            if not is_known:
-                self._break(
-                    "nothing is given up for nothing", written.key, f"taken off {left}, and nowhere to go"
-                )
+        if line is not None and not any(
+            self._was_there(one, written.at_ms) for one in self._others(line, left)
+        ):
+            self._break("nothing is given up for nothing", written.key, f"off {left}, and nowhere to go")
+
+    def _was_there(self, cluster: str, at_ms: int) -> bool:
+        """Whether the cluster was Ready then, as far as a dispatcher may have heard."""
+        from_ms, to_ms = self._away.get(cluster, (at_ms, at_ms))
+        return to_ms is not None or at_ms - from_ms <= STALE_MS
 
     def look(self) -> None:
         """See `Laws.look`."""

@@ -47,7 +47,7 @@ def play(story: Story) -> Played:
     world = World(story)
     laws = Losses(world)
     try:
-        _run(world, laws)
+        run(world, laws)
     except Spinning as error:
         laws.broken.append(Broken("nobody is busy with nothing", "somebody", str(error), world.now_s))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the story
@@ -67,7 +67,8 @@ def play(story: Story) -> Played:
     )
 
 
-def _run(world: World, laws: Losses) -> None:
+def run(world: World, laws: Losses) -> None:
+    """The story of the world to its end, under the laws."""
     timeline = world.timeline
     until_ms = world.at_ms(story_end_s(world.story))
     while timeline.now_ms < until_ms:
