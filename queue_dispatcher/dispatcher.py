@@ -170,6 +170,7 @@ class Dispatcher:
             preplaces=preplaces and not observe,
             guides=guides,
             volcano=volcano,
+            observes=observe,
             read=reader.read if observing is None else observing.shown,
             forget=observing.forget if observing is not None else None,
         )

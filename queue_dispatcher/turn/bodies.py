@@ -160,15 +160,15 @@ def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mappin
 
 
 def _may_go(cache: Cache, entry: Entry, choice: Choice) -> bool:
-    """Whether its policy is still that of the choice, and permits the new clusters as they are by now; and
-    its pod templates say what they said when it was decided what else they are told.
+    """Whether its policy is still that of the choice, and permits the new clusters as they are by now, none
+    of which is lost; and its pod templates say what they said when it was decided what else they are told.
 
     Where some of it is placed already it stays, whatever became of the cluster.
     """
     told = (pods.template for one in choice.guidance for pods in one.pods)
     if not set(entry.facts.pods).issuperset(told):
         return False
-    permitted = cache.fleet.permitted(choice.placement)
+    permitted = cache.fleet.permitted(choice.placement) - cache.fleet.lost
     return choice.placement == entry.binding.placement and permitted.issuperset(
         place.cluster for place in choice.more
     )

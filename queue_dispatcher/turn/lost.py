@@ -109,7 +109,11 @@ def lost(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
 
 
 def lost_of(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
-    """What of an entry is lost, whether its time is over or not."""
+    """What of an entry is lost, whether its time is over or not; None where it is only observed, as it would
+    go on being where it is.
+    """
+    if cache.observes:
+        return None
     outages = cache.fleet.outages
     return loss_of(
         entry.binding,

@@ -137,7 +137,10 @@ class Known:
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
             missing = replicas(binding) - sum(have.values())
+            tasks = at(binding, "spec", "gracefulEvictionTasks", default=()) or ()
+            evicting = {task["fromCluster"] for task in tasks}
             names = [name for name in line.clusters or free if name in free and self._is_of_flavor(name)]
+            names = [name for name in names if name not in evicting]
             if not if_empty:
                 names = [name for name in names if self._is_open(name)]
             if not line.gpus:

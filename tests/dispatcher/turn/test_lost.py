@@ -149,6 +149,11 @@ def its_class_waits_for_ever(made: Plane) -> None:
     made.feed(SERVICE_CLASSES, gangs)
 
 
+def it_is_only_observed(made: Plane) -> None:
+    """Nothing is really written, so that it would be taken off over and over."""
+    made.cache.observes = True
+
+
 def is_deleted(made: Plane) -> None:
     made.edit("x", lambda obj: obj["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z"))
 
@@ -187,6 +192,7 @@ def tolerating(**toleration: object) -> Callable[[Plane], None]:
         its_queue_is_stopped,
         others_are_barred,
         its_class_waits_for_ever,
+        it_is_only_observed,
         # Its pods would run on in the lost cluster, managed by nobody.
         changed(preserveResourcesOnDeletion=True),
         # It was never sent there.
