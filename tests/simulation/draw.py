@@ -259,9 +259,13 @@ def _unanswered(story: Story, rng: random.Random) -> Story:
 
 def _losses(story: Story, rng: random.Random, clusters: list[str]) -> Story:
     """A cluster that is lost for about as long as it is waited for, and work that outlasts that."""
-    if rng.random() < 0.8 or any(line.share for line in story.of(QueueLine)):
+    if rng.random() < 0.75 or any(line.share for line in story.of(QueueLine)):
         return story
-    story = replace(story, lost_after_s=rng.choice((0, 45, 60, 120)))
+    story = replace(story, lost_after_s=rng.choice((0, 45, 60, 60, 120)))
+    if len(clusters) == 1:
+        # Somewhere to go.
+        clusters = [*clusters, "c1"]
+        story = story.cluster("c1", gpus=8)
     queue, at_s = rng.choice(_leaves(story)).name, rng.randint(0, 20)
     group = rng.random() < 0.2
     for number in range(rng.randint(1, 4)):
@@ -278,7 +282,7 @@ def _losses(story: Story, rng: random.Random, clusters: list[str]) -> Story:
         )
     for _ in range(rng.choice((1, 1, 2))):
         # Now and then all of them, as where the way to them is cut.
-        whom, for_s = rng.choice((*clusters, *clusters, "")), rng.choice((60, 90, 150, 240, 400))
+        whom, for_s = rng.choice((*clusters, *clusters, "")), rng.choice((60, 150, 240, 400))
         story = story.fault("cluster_lost", at_s=at_s + rng.randint(5, 60), for_s=for_s, whom=whom)
     return story
 

@@ -129,7 +129,13 @@ class Laws(Quiet):
                 ours[charge.queue] += charge.gpus
         name, now_ms = record["queue"], self.world.timeline.now_ms
         recent = [trees for until_ms, trees in self._earlier if until_ms >= now_ms - STALE_MS]
-        told = [trees.excess(name, ours) for trees in (self._trees, *recent) if name in trees.quotas]
+        before = ours - Counter({name: gpus})
+        # Of what a queue keeps for itself nobody else has taken any, however far others are above theirs.
+        told = [
+            trees.excess(name, ours) if trees.excess(name, ours) != trees.excess(name, before) else ""
+            for trees in (self._trees, *recent)
+            if name in trees.quotas
+        ]
         if told and all(told):
             self._break("quota is never exceeded by what we admitted", key, told[0])
         self._count_anew(key)
