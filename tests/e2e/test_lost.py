@@ -17,7 +17,8 @@ async def test_a_gang_is_started_whole_elsewhere(tenant: Tenant) -> None:
     await tenant.quota(8)
     train = job("train", 4, 2, gang=True, service_class=BRIEF)
     waits = job("waits", 1)
-    promised = service_class(BRIEF, clusterLostTimeout=f"{LOST_S}s", requeue={"backoffLimit": 0})
+    # Its place in the line is before that of whoever waits, were both made in the same second.
+    promised = service_class(BRIEF, priority=10, clusterLostTimeout=f"{LOST_S}s", requeue={"backoffLimit": 0})
     async with beside(plane.karmada.client, f"{FAIRWAY}/serviceclasses", promised):
         late = await plane.member(LATE, {"c1": 8})
         await plane.join(late)

@@ -1,6 +1,6 @@
 """A cluster is lost under work that runs there: waited for, then taken off it, charged once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -20,9 +20,9 @@ WAITS_S = 200
 TAINT = {"taints": [{"key": "cluster.karmada.io/not-ready", "effect": "NoSchedule"}]}
 
 
-def plane(**promised: object) -> Plane:
-    """Two clusters of one flavor, which this process has known for long."""
-    made = Plane({"m1": 100, "m2": 100, "m3": 100})
+def plane(rooms: Mapping[str, int] | None = None, **promised: object) -> Plane:
+    """Three clusters of one flavor, which this process has known for long; ``rooms``: of the estimators."""
+    made = Plane({"m1": 100, "m2": 100, "m3": 100}, rooms=rooms)
     made.feed(RESOURCE_FLAVORS, flavor("f", "m1", "m2", "m3"))
     made.feed(CLUSTER_QUEUES, cluster_queue("main", {"f": 100}))
     gangs = service_class("gangs")
@@ -105,6 +105,22 @@ def test_what_it_waits_for_again_is_told() -> None:
     reason = made.reason("x")
     assert reason is not None
     assert reason.kind == "WaitingForQuota"
+
+
+def test_its_release_states_none_that_is_lost_whatever_the_estimators_said_of_it() -> None:
+    made = plane({"m1": 9, "m2": 3, "m3": 8})
+    made.submit("x", replicas=4, said=CLASS, together=4)
+    made.turn()
+    assert where(made) == ["m1:4"]
+    made.place("x", m1=4)
+    made.passes(1)
+    made.submit("waits", replicas=97, said=CLASS)
+    # Not tainted yet; and its estimator knows no better.
+    made.cluster("m1", ready=False)
+    made.turn()
+    made.passes(WAITS_S)
+    assert (where(made), made.is_held("x"), made.is_held("waits")) == (["m3:4"], False, True)
+    assert made.charged() == 4
 
 
 def comes_back(made: Plane) -> None:
