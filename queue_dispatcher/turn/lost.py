@@ -86,9 +86,12 @@ def lost(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
     """The writes that take work off lost clusters; when the next one is due, epoch milliseconds."""
     writes: list[Write] = []
     due: list[int] = []
+    away = cache.fleet.outages.away()
+    if not away:
+        return writes, None
     elsewhere = Elsewhere(cache, now)
     looked_at: set[str] = set()
-    for cluster in cache.fleet.outages.away():
+    for cluster in away:
         for uid in sorted(cache.running.on(cluster)):
             entry = cache.entries[uid]
             if uid in looked_at or entry.record is not None:
