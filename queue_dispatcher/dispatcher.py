@@ -36,6 +36,7 @@ from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.notices import (
     AdmittedNotice,
     AnsweredNotice,
+    LostNotice,
     Notice,
     RefusedNotice,
     StaleNotice,
@@ -169,6 +170,7 @@ class Dispatcher:
             preplaces=preplaces and not observe,
             guides=guides,
             volcano=volcano,
+            observes=observe,
             read=reader.read if observing is None else observing.shown,
             forget=observing.forget if observing is not None else None,
         )
@@ -286,6 +288,15 @@ class NoticeTeller:
                 metrics.taken_back(queue, "StartTimeout")
                 told = f"did not start ({requeue.reason}), time {requeue.count}; waits again, in its place"
                 self._teller.tell(entry, "TakenBack", told, is_warning=True)
+            case LostNotice(entry, queue, reason):
+                metrics.taken_back(queue, "ClusterLost")
+                told = f"taken back whole: {reason}; waits again, in its place"
+                if not reason:
+                    stays = ", ".join(share.cluster for share in entry.binding.placed)
+                    told = (
+                        f"off a cluster that cannot be reached; runs on in {stays}, the rest is placed anew"
+                    )
+                self._teller.tell(entry, "ClusterLost", told, is_warning=True)
             case RefusedNotice(entry, purpose, message):
                 self._teller.tell(entry, "WriteRefused", f"{purpose}: {message}", is_warning=True)
             case StaleNotice(entry):

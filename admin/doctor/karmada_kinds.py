@@ -13,7 +13,6 @@ from admin.doctor.kinds import Kind
 from fairway.kube.lease import LEASES
 from fairway.kube.objects import KubeStruct, ObjectMeta, RawResources
 from fairway.kube.resource import ResourceKind
-from fairway.taints import Toleration
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -28,6 +27,7 @@ from queue_dispatcher.bindings.objects import (
     RESOURCE_BINDINGS,
     ClusterAffinitySpec,
     ClusterAffinityTerm,
+    ClusterToleration,
     PlacementSpec,
     ReplicaScheduling,
     SpreadConstraint,
@@ -66,7 +66,7 @@ class PolicyPlacement(KubeStruct, frozen=True):
 
     cluster_affinity: ClusterAffinitySpec | None = None
     cluster_affinities: list[ClusterAffinityTerm] | None = None
-    cluster_tolerations: list[Toleration] | None = None
+    cluster_tolerations: list[ClusterToleration] | None = None
     spread_constraints: list[SpreadBounds] | None = None
     replica_scheduling: ReplicaScheduling | None = None
 

@@ -140,6 +140,7 @@ class ServiceClassSpec(KubeStruct, frozen=True):
     global_default: bool | None = None
     start_timeout: str | None = None
     ready_timeout: str | None = None
+    cluster_lost_timeout: str | None = None
     requeue: RequeueSpec | None = None
     max_wait: str | None = None
     max_runtime: str | None = None

@@ -11,6 +11,7 @@ from queue_dispatcher.api.ageing import Ageing
 from queue_dispatcher.api.problem import Problem
 
 START_TIMEOUT_MS = 300_000
+CLUSTER_LOST_TIMEOUT_MS = 900_000
 BACKOFF_BASE_MS = 60_000
 BACKOFF_MAX_MS = 3_600_000
 
@@ -30,7 +31,8 @@ class ServiceClass:
 
     ``start_timeout_ms``: an admitted workload that no cluster took for so long is taken back, and a gang that
     was placed and whose pods have not had nodes for so long; ``ready_timeout_ms``: what was placed and whose
-    pods have not run for so long, None for no limit. It is tried again after ``backoff_base_ms``, doubled
+    pods have not run for so long, None for no limit; ``cluster_lost_timeout_ms``: what is in a cluster that
+    cannot be reached for so long, 0 for no limit. It is tried again after ``backoff_base_ms``, doubled
     each further time up to ``backoff_max_ms``, ``backoff_limit`` times at most (None: without end).
     ``max_wait_ms``, ``max_runtime_ms`` and ``min_runtime_ms`` are read and kept, of no effect yet; None where
     nothing is promised. ``ageing``: overrides the queue's; None leaves it to that.
@@ -48,6 +50,7 @@ class ServiceClass:
     preemptible: Preemptible = Preemptible.ALWAYS
     ageing: Ageing | None = None
     ready_timeout_ms: int | None = None
+    cluster_lost_timeout_ms: int = CLUSTER_LOST_TIMEOUT_MS
     is_default: bool = False
     problems: tuple[Problem, ...] = ()
 

@@ -126,12 +126,18 @@ class ReplicaScheduling(KubeStruct, frozen=True):
     weight_preference: WeightPreference | None = None
 
 
+class ClusterToleration(Toleration, frozen=True, gc=False):
+    """A toleration of clusters' taints; ``toleration_seconds``: of NoExecute, None for ever."""
+
+    toleration_seconds: int | None = msgspec.field(default=None, name="tolerationSeconds")
+
+
 class PlacementSpec(KubeStruct, frozen=True):
     """The policy's placement, copied to the binding."""
 
     cluster_affinity: ClusterAffinitySpec | None = None
     cluster_affinities: list[ClusterAffinityTerm] | None = None
-    cluster_tolerations: list[Toleration] | None = None
+    cluster_tolerations: list[ClusterToleration] | None = None
     spread_constraints: list[SpreadConstraint] | None = None
     replica_scheduling: ReplicaScheduling | None = None
 

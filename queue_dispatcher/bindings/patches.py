@@ -1,11 +1,11 @@
 """Every write of the dispatcher to a binding, as one JSON merge patch.
 
 Only our own fields: the leaf ``spec.suspension.scheduling`` (what a policy suspends stands beside it and
-stays byte for byte), our annotations, and ``spec.clusters``: emptied to take a workload back, and filled
-where a release says where to, with which goes what Karmada noted when it placed it before. What the gate
-noted goes with the hold. Each patch carries
-the uid and the resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422
-where the binding is no longer that one, and nothing is written. All say by `Binding` what they are about.
+stays byte for byte), our annotations, and ``spec.clusters``: emptied to take a workload back, without those
+that are lost where the rest runs on, and filled where a release says where to, with which goes what Karmada
+noted when it placed it before. What the gate noted goes with the hold. Each patch carries the uid and the
+resourceVersion that it was decided on: an API server answers 409 or, for another uid, 422 where the binding
+is no longer that one, and nothing is written. All say by `Binding` what they are about.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,7 @@ def admit(binding: Binding, record: AdmissionRecord, places: Sequence[Placed] = 
     ``places``: where to; empty leaves that to Karmada. Of what Karmada placed before by the same policy it
     would check nothing as long as it remembers that, so then it is to forget it.
     """
-    clusters: list[object] = [
-        {"name": place.cluster, "replicas": place.replicas} if place.replicas else {"name": place.cluster}
-        for place in places
-    ]
+    clusters = _stated(places)
     annotations = {ADMISSION: write_record(record), REQUEUE: None}
     if clusters:
         annotations[APPLIED_PLACEMENT] = None
@@ -58,10 +55,22 @@ def take_back(binding: Binding, requeue: RequeueRecord) -> Patch:
 
 
 def stop(binding: Binding, requeue: RequeueRecord) -> Patch:
-    """It is placed and never ran: as `take_back`, and off all clusters. Raises ValueError as `clear` does."""
+    """It is placed and never ran, or cannot be reached: as `take_back`, and off all clusters.
+
+    Raises ValueError as `clear` does.
+    """
     _refuse_preserved(binding)
     annotations = {ADMISSION: None, REQUEUE: write_requeue(requeue)}
     return _patch(binding, annotations=annotations, held=True, clusters=[])
+
+
+def leave(binding: Binding, stays: Sequence[Placed]) -> Patch:
+    """Off all clusters but where it ``stays``, so that Karmada places what is missing as when it grows.
+
+    Raises ValueError as `clear` does.
+    """
+    _refuse_preserved(binding)
+    return _patch(binding, clusters=_stated(stays))
 
 
 def started(binding: Binding, record: AdmissionRecord) -> Patch:
@@ -96,6 +105,13 @@ def clear(binding: Binding) -> Patch:
     """
     _refuse_preserved(binding)
     return _patch(binding, held=True, clusters=[])
+
+
+def _stated(places: Sequence[Placed]) -> list[object]:
+    return [
+        {"name": place.cluster, "replicas": place.replicas} if place.replicas else {"name": place.cluster}
+        for place in places
+    ]
 
 
 def _refuse_preserved(binding: Binding) -> None:

@@ -12,8 +12,14 @@ from fairway.kube.objects import (
     SelectorRequirement,
 )
 from fairway.selectors import SelectorError, label_requirement
+from fairway.taints import NO_EXECUTE, Taint, Toleration
 from queue_dispatcher.api.selector import EVERYTHING, NOTHING, Selector, read_selector
-from queue_dispatcher.bindings.objects import ClusterAffinitySpec, PlacementSpec, ReplicaScheduling
+from queue_dispatcher.bindings.objects import (
+    ClusterAffinitySpec,
+    ClusterToleration,
+    PlacementSpec,
+    ReplicaScheduling,
+)
 from queue_dispatcher.workloads.placement import (
     ZONE,
     AffinityGroup,
@@ -25,6 +31,8 @@ from queue_dispatcher.workloads.placement import (
 
 _CLUSTER = "cluster"
 _NO_CLUSTER = ClusterAffinity(labels=NOTHING)
+_LOST = tuple(Taint(f"cluster.karmada.io/{name}", "", NO_EXECUTE) for name in ("not-ready", "unreachable"))
+"""The taints for which Karmada evicts from clusters that are lost, where it does."""
 
 
 def read_placement(stated: PlacementSpec, evicting: Iterable[str] = (), scheduler: str = "") -> Placement:
@@ -34,10 +42,12 @@ def read_placement(stated: PlacementSpec, evicting: Iterable[str] = (), schedule
     scheduling = stated.replica_scheduling
     division = _division(scheduling)
     spread = () if division is Division.STATIC else tuple(stated.spread_constraints or ())
+    tolerations = stated.cluster_tolerations or ()
     by_cluster = [s for s in spread if not s.spread_by_label and s.spread_by_field in ("", _CLUSTER)]
     return Placement(
         groups=_groups(stated),
-        tolerations=tuple(stated.cluster_tolerations or ()),
+        tolerations=tuple(Toleration(one.key, one.operator, one.value, one.effect) for one in tolerations),
+        stays_ms=_stays_ms(tolerations),
         division=division,
         min_clusters=max((s.min_groups for s in by_cluster), default=0),
         max_clusters=min((s.max_groups for s in by_cluster if s.max_groups > 0), default=0),
@@ -47,6 +57,22 @@ def read_placement(stated: PlacementSpec, evicting: Iterable[str] = (), schedule
         evicting=frozenset(evicting),
         scheduler=scheduler,
     )
+
+
+def _stays_ms(tolerations: Iterable[ClusterToleration]) -> int | None:
+    """For how long the workload is to stay in a cluster that is lost, None for ever.
+
+    Mirrors GetMatchingTolerations and GetMinTolerationTime of Karmada's taint manager; the longer of both
+    taints.
+    """
+    longest_ms = 0
+    for taint in _LOST:
+        matching = [one.toleration_seconds for one in tolerations if one.tolerates(taint)]
+        seconds = [max(0, one) for one in matching if one is not None]
+        if matching and not seconds:
+            return None
+        longest_ms = max(longest_ms, 1_000 * min(seconds, default=0))
+    return longest_ms
 
 
 def _groups(stated: PlacementSpec) -> tuple[AffinityGroup, ...]:

@@ -1,4 +1,4 @@
-"""The requeue record: a workload was released, did not start in time, and was taken back.
+"""The requeue record: a workload was released, did not start in time or lost its cluster, and was taken back.
 
 Written in the same patch that holds the binding again, so that its place in the line, the number of tries and
 the time of the next one survive the dispatcher. It also marks the binding as taken back by us: whatever
@@ -28,10 +28,11 @@ MAX_REASON = 1024
 
 @dataclass(frozen=True, slots=True)
 class RequeueRecord:
-    """``count``: how many times it was taken back, 1 or more. ``not_before_ms``: when it is due again.
+    """``count``: how many times in a row it did not start, 0 where only its cluster was lost.
+    ``not_before_ms``: when it is due again.
 
-    ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it did
-    not start, for people.
+    ``enqueued_ms``: since when it has its place in the line. All epoch milliseconds. ``reason``: why it was
+    taken back, for people.
     """
 
     count: int
@@ -55,7 +56,7 @@ def parse_requeue(text: str) -> RequeueRecord | Malformed:
     try:
         raw = decode(_RECORDS, text)
         return RequeueRecord(
-            count=in_range("count", raw.count, 1, MAX_COUNT),
+            count=in_range("count", raw.count, 0, MAX_COUNT),
             not_before_ms=read_moment("notBefore", raw.not_before),
             enqueued_ms=read_moment("enqueuedAt", raw.enqueued_at),
             reason=raw.reason[:MAX_REASON],

@@ -80,7 +80,7 @@ class Cache:
 
     ``scope`` says what is to wait. ``changed`` is called when something may have to be decided anew. With
     ``probes`` estimators are asked, and with ``preplaces`` releases say where to, as far as their answers go;
-    with ``guides`` also where in a cluster.
+    with ``guides`` also where in a cluster. With ``observes`` no write is really made.
     ``read`` reduces bindings, if not as they are; ``forget`` is told the uid
     of one that is gone.
     Sinks for reflectors: ``bindings``, ``cluster_bindings``, ``clusters``, ``flavors``, the tables of
@@ -96,11 +96,13 @@ class Cache:
         preplaces: bool = True,
         guides: bool = True,
         volcano: bool = False,
+        observes: bool = False,
         read: Callable[[ResourceBinding], Binding] | None = None,
         forget: Callable[[str], None] | None = None,
     ) -> None:
         self._changed = changed
         self._forget = forget
+        self.observes = observes
         read = read or BindingReader().read
         self.bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
@@ -272,7 +274,7 @@ class Cache:
     def advance(self, moment: Moment) -> None:
         """It is that late: what time alone changes is derived anew."""
         self._moment = moment._replace(overtaken_ms=self._overtaken_ms)
-        self.fleet.advance(moment.day_ms)
+        self.fleet.advance(moment, self.running.clusters)
         for uid in list(self.running.in_flight):
             entry = self.entries[uid]
             known = phase_of(entry)

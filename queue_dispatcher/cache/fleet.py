@@ -9,6 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from queue_dispatcher.api.resource_flavor import FromEstimator, ResourceFlavor, Static
+from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.cache.outages import Outages
 from queue_dispatcher.ledger.cells import Cell, CellTable
 from queue_dispatcher.ledger.ledger import Ledger
 from queue_dispatcher.workloads.demand import Demand
@@ -41,6 +43,7 @@ class Fleet:
         """The clusters that are not Ready."""
         self.excused: frozenset[str] = frozenset()
         """Of those, the ones that are not for longer than `GRACE_MS`."""
+        self.outages = Outages(lambda: self.clusters)
         self._estimated: dict[str, Mapping[str, int]] = {}
         self._moved = moved
         self._room = room
@@ -53,6 +56,7 @@ class Fleet:
 
     def cluster_changed(self, key: str, before: Cluster | None, after: Cluster | None) -> None:
         """A cluster is there, looks different, or is gone."""
+        self.outages.changed(key, before, after)
         if before is None or after is None or before.place != after.place:
             self._place_changed(key, before, after)
         if before is None or after is None or before.amounts != after.amounts:
@@ -72,9 +76,10 @@ class Fleet:
         self._owned.clear()
         self._amounts()
 
-    def advance(self, now_ms: int) -> None:
-        """Time has passed, epoch milliseconds: clusters may not be Ready for too long by now."""
-        excused = frozenset(name for name in self.lost if now_ms - self.clusters[name].lost_ms < GRACE_MS)
+    def advance(self, now: Moment, used: Collection[str]) -> None:
+        """Time has passed: clusters may not be Ready for too long by now. ``used``: where work is placed."""
+        self.outages.advance(now.elapsed_ms, used)
+        excused = frozenset(name for name in self.lost if now.day_ms - self.clusters[name].lost_ms < GRACE_MS)
         if excused != self.excused:
             changed, self.excused = excused ^ self.excused, excused
             self._forget_amounts(changed)

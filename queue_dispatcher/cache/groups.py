@@ -26,8 +26,9 @@ class Member:
 
     ``size``: of the group, as this one states it. ``is_pending``: it waits, and nothing but quota and room
     keeps it from starting. ``is_new``: it was never released, as far as is known. ``was_taken_back``: it was
-    released before, and did not start. ``asked``: what it waits for, or was released with. ``admitted_ms``:
-    when it was released with the group, None if it was not; ``decision``: with whom, None if with nobody.
+    released before, and did not start or lost its cluster. ``asked``: what it waits for, or was released
+    with. ``admitted_ms``: when it was released with the group, None if it was not; ``decision``: with whom,
+    None if with nobody.
     """
 
     uid: str

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from queue_dispatcher.bindings.decision import Decision
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.entry import Entry, GroupKey
 from queue_dispatcher.cache.groups import Member, group_state, left_out
@@ -197,7 +198,7 @@ def _member(entry: Entry, group: str) -> Member:
     record = entry.effective_record
     was_released = record is not None and record.group == group
     state = entry.state
-    tries = state.tries if isinstance(state, Pending) else 0
+    was_taken_back = isinstance(state, Pending) and isinstance(entry.binding.requeue, RequeueRecord)
     return Member(
         uid=entry.uid,
         size=entry.facts.group_size,
@@ -205,8 +206,8 @@ def _member(entry: Entry, group: str) -> Member:
         enqueued_ms=entry.item.enqueued_ms if entry.item is not None else 0,
         is_pending=_waits(entry),
         # The gate marks what it holds, and the mark goes with the first release.
-        is_new=tries == 0 and entry.binding.gated_ms is not None,
-        was_taken_back=tries > 0,
+        is_new=not was_taken_back and entry.binding.gated_ms is not None,
+        was_taken_back=was_taken_back,
         asked=record.requests if record else state.demand if isinstance(state, Pending) else (),
         admitted_ms=record.admitted_ms if record and was_released else None,
         decision=record.decision if record and was_released else None,

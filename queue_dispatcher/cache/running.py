@@ -67,6 +67,9 @@ class RunningSet:
         self.outgrown: set[str] = set()
         """Released, and held again because it grew before any of it was placed."""
         self._running: dict[str, Running] = {}
+        # By cluster, what was released and is placed there; and where each is.
+        self._placed: dict[str, set[str]] = {}
+        self._places: dict[str, tuple[str, ...]] = {}
         # By the queue that is charged, those of which not all is seen to run.
         self._idle: dict[str, set[str]] = {}
 
@@ -84,13 +87,22 @@ class RunningSet:
         """Those charged to the queue itself of which not all is seen to run."""
         return self._idle.get(queue, ())
 
+    @property
+    def clusters(self) -> Collection[str]:
+        """Where anything is placed that was released."""
+        return self._placed.keys()
+
+    def on(self, cluster: str) -> Collection[str]:
+        """What was released and is placed on the cluster."""
+        return self._placed.get(cluster, ())
+
     def is_starting(self, uid: str) -> bool:
         """Whether it is released and lacks a place."""
         return any(uid in uids for uids in (self.in_flight, self.preplaced, self.parked, self.unobserved))
 
     def put(self, entry: Entry, charged: BindingCharge | None, promised: ServiceClass) -> None:
         """The entry is as it is, charged so."""
-        uid, is_assumed = entry.uid, entry.record is not None
+        uid, binding, is_assumed = entry.uid, entry.binding, entry.record is not None
         phase = phase_of(entry)
         # What is held for a kick is about to be let go.
         is_kicked = isinstance(entry.state, HeldWithin) and entry.seen.kicks > 0
@@ -104,18 +116,19 @@ class RunningSet:
         placed = phase if isinstance(phase, Placed) else None
         unbound = placed.unbound if placed is not None else 0
         # Half a gang has not started, however long it is placed.
-        is_half = is_half_bound(entry.binding, unbound, entry.facts.gang_pods)
+        is_half = is_half_bound(binding, unbound, entry.facts.gang_pods)
         has_started = placed is not None and not placed.starting and not is_half
         _keep(self.starting, uid, placed is not None and not has_started)
         _keep(self.unbound, uid, bool(unbound))
         _keep(self.uncounted, uid, unbound is None)
         is_growing = isinstance(entry.state, Growing) and not is_assumed
-        _keep(self.outgrown, uid, is_growing and record is not None and not entry.binding.placed)
+        _keep(self.outgrown, uid, is_growing and record is not None and not binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
         self._forget(uid)
+        was_released = binding.record is not None and isinstance(entry.state, Admitted | Growing | Shrinking)
+        self._place(uid, tuple(share.cluster for share in binding.placed) if was_released else ())
         if charged is None:
             return
-        binding = entry.binding
         if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
             self._idle.setdefault(charged.queue, set()).add(uid)
         since_ms = record.admitted_ms if record is not None else binding.created_ms
@@ -137,6 +150,22 @@ class RunningSet:
         for uids in (*released, self.outgrown, *started):
             uids.discard(uid)
         self._forget(uid)
+        self._place(uid, ())
+
+    def _place(self, uid: str, clusters: tuple[str, ...]) -> None:
+        before = self._places.get(uid, ())
+        if before == clusters:
+            return
+        for cluster in before:
+            on = self._placed.get(cluster, set())
+            on.discard(uid)
+            if not on:
+                self._placed.pop(cluster, None)
+        for cluster in clusters:
+            self._placed.setdefault(cluster, set()).add(uid)
+        self._places.pop(uid, None)
+        if clusters:
+            self._places[uid] = clusters
 
     def _forget(self, uid: str) -> None:
         before = self._running.pop(uid, None)

@@ -35,8 +35,8 @@ class _Whole(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class TemplateKind:
-    """The templates of one kind; the reflector's sink for them. With ``digests`` those are kept as well,
-    and the pods of gangs are counted; with ``guides`` also what guidance has to know of their templates.
+    """The templates of one kind; the reflector's sink for them. With ``digests`` those are kept as well;
+    with ``guides`` also what guidance has to know of their templates.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class TemplateKind:
         # Most templates of a kind say the same: one object for all of them.
         self._same: dict[TemplateFacts | Reason, TemplateFacts | Reason] = {}
         self._questions: dict[str, str] | None = {} if digests else None
-        self._guides = guides
+        self._tells = guides and digests
 
     @property
     def name(self) -> Kind:
@@ -74,11 +74,12 @@ class TemplateKind:
         whole = _Whole(self.api_version, self.kind, obj.metadata, obj.spec)
         raw = msgspec.json.encode(whole)
         facts, question = read_template(raw), ""
-        gang = read_workload(raw) if self._questions is not None else None
+        gang = read_workload(raw)
         if isinstance(gang, Gang):
-            question = _question(gang)
+            if self._questions is not None:
+                question = _question(gang)
             if isinstance(facts, TemplateFacts):
-                pods = pod_templates(self.name[0], raw, gang) if self._guides and facts.is_guided else ()
+                pods = pod_templates(self.name[0], raw, gang) if self._tells and facts.is_guided else ()
                 # What is guided is asked about otherwise.
                 question += "+" if pods else ""
                 facts = replace(

@@ -128,7 +128,9 @@ def _chosen(
         binding = entry.binding
         if binding.placement is None:
             return None
-        preferred = preferred_clusters(alternative, cache.fleet.reaches, cache.fleet.tiers(binding.placement))
+        # One that went away since it was asked about is nowhere to go.
+        tiers = [tier - cache.fleet.lost for tier in cache.fleet.tiers(binding.placement)]
+        preferred = preferred_clusters(alternative, cache.fleet.reaches, tiers)
         free = _free(cache, binding.demand)
         made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
         if made is None:

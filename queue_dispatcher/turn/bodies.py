@@ -22,6 +22,7 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import is_placed
+from queue_dispatcher.turn.lost import to_take_off, why_lost
 from queue_dispatcher.turn.overdue import why_overdue
 from queue_dispatcher.turn.taking_back import why_taken_back
 from queue_dispatcher.turn.writes import Companion, Purpose
@@ -46,6 +47,11 @@ def body_of(cache: Cache, entry: Entry, purpose: Purpose, now: Moment) -> Mappin
             return _adoption(cache, entry, state, now.day_ms)
         case Purpose.TAKE_BACK if isinstance(state, Admitted | Growing):
             return _take_back(cache, entry, state, now)
+        case Purpose.TAKE_BACK_LOST if isinstance(state, Admitted | Growing):
+            return _take_back_lost(cache, entry, state, now)
+        case Purpose.LEAVE_LOST if isinstance(state, Admitted):
+            loss = to_take_off(cache, entry, now)
+            return patches.leave(binding, loss.stays) if loss is not None and loss.stays else None
         case Purpose.TAKE_BACK_GROWTH if isinstance(state, Admitted):
             return _take_back_growth(entry, state, now)
         case Purpose.STARTED if isinstance(state, Admitted) and is_placed(entry):
@@ -86,6 +92,17 @@ def _take_back(
     if entry.binding.placed:
         return patches.stop(entry.binding, requeue)
     return patches.take_back(entry.binding, requeue)
+
+
+def _take_back_lost(
+    cache: Cache, entry: Entry, state: Admitted | Growing, now: Moment
+) -> Mapping[str, object] | None:
+    loss, record = to_take_off(cache, entry, now), state.record
+    if loss is None or loss.stays or record is None:
+        return None
+    # It is none of its failures: due at once, and its tries are as many as before.
+    requeue = RequeueRecord(record.tries, now.day_ms, record.enqueued_ms, why_lost(cache, loss, now))
+    return patches.stop(entry.binding, requeue)
 
 
 def _take_back_growth(entry: Entry, state: Admitted, now: Moment) -> Mapping[str, object] | None:
@@ -158,15 +175,15 @@ def _adoption(cache: Cache, entry: Entry, state: Adopted, day_ms: int) -> Mappin
 
 
 def _may_go(cache: Cache, entry: Entry, choice: Choice) -> bool:
-    """Whether its policy is still that of the choice, and permits the new clusters as they are by now; and
-    its pod templates say what they said when it was decided what else they are told.
+    """Whether its policy is still that of the choice, and permits the new clusters as they are by now, none
+    of which is lost; and its pod templates say what they said when it was decided what else they are told.
 
     Where some of it is placed already it stays, whatever became of the cluster.
     """
     told = (pods.template for one in choice.guidance for pods in one.pods)
     if not set(entry.facts.pods).issuperset(told):
         return False
-    permitted = cache.fleet.permitted(choice.placement)
+    permitted = cache.fleet.permitted(choice.placement) - cache.fleet.lost
     return choice.placement == entry.binding.placement and permitted.issuperset(
         place.cluster for place in choice.more
     )

@@ -29,6 +29,17 @@ class TakenBackNotice:
 
 
 @dataclass(frozen=True, slots=True)
+class LostNotice:
+    """The binding was taken off a cluster that is lost. ``reason``: why it is held again, empty where the
+    rest of it runs on.
+    """
+
+    entry: Entry
+    queue: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedNotice:
     """The API server refuses a write."""
 
@@ -62,6 +73,7 @@ Notice = (
     | FinishedNotice
     | RestartedNotice
     | TakenBackNotice
+    | LostNotice
     | RefusedNotice
     | StaleNotice
     | AnsweredNotice

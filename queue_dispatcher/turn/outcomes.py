@@ -5,10 +5,16 @@ from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import Pending
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry, Released
-from queue_dispatcher.cache.indexes import queue_name
+from queue_dispatcher.cache.indexes import charged_name, queue_name
 from queue_dispatcher.estimates.estimates import Answered
 from queue_dispatcher.turn.events import Counted, Event, Led, Saw, Wrote
-from queue_dispatcher.turn.notices import AdmittedNotice, AnsweredNotice, RefusedNotice, TakenBackNotice
+from queue_dispatcher.turn.notices import (
+    AdmittedNotice,
+    AnsweredNotice,
+    LostNotice,
+    RefusedNotice,
+    TakenBackNotice,
+)
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Fate, Purpose, Write
 
@@ -124,6 +130,12 @@ def _applied(state: TurnState, entry: Entry, purpose: Purpose, now: Moment) -> N
             requeue = entry.binding.requeue
             if isinstance(requeue, RequeueRecord):
                 state.notices.append(TakenBackNotice(entry, queue_name(entry), requeue))
+        case Purpose.TAKE_BACK_LOST:
+            requeue = entry.binding.requeue
+            if isinstance(requeue, RequeueRecord):
+                state.notices.append(LostNotice(entry, queue_name(entry), requeue.reason))
+        case Purpose.LEAVE_LOST:
+            state.notices.append(LostNotice(entry, charged_name(entry)))
         case Purpose.TAKE_BACK_GROWTH:
             record, scheduled = entry.binding.record, entry.binding.scheduled
             if record is not None:

@@ -31,6 +31,7 @@ from queue_dispatcher.turn.admissions import admissions, standing
 from queue_dispatcher.turn.duties import duties, next_retry_ms, not_started, overdue, started
 from queue_dispatcher.turn.events import Event
 from queue_dispatcher.turn.following import NOT_DECIDED, asked_by, released_by
+from queue_dispatcher.turn.lost import lost
 from queue_dispatcher.turn.notices import StaleNotice
 from queue_dispatcher.turn.outcomes import hear
 from queue_dispatcher.turn.probing import probings_of
@@ -87,6 +88,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
     retry_ms = next_retry_ms(cache, now.day_ms)
     taken_back, overdue_ms = overdue(cache, now)
     writes += taken_back + not_started(cache, now) + started(cache, now)
+    taken_off, lost_ms = lost(cache, now)
+    writes += taken_off
     kicked, probings = kicks(state, now)
     writes += kicked
     last = _last_decision(state, now)
@@ -107,7 +110,8 @@ def turning(state: TurnState, events: Iterable[Event], now: Moment) -> Generator
         probings += probings_of(state, decision)
         _note(state, decision, len(admitted), now, is_latest=is_latest)
     state.window.under_way(len(cache.running.in_flight), now.elapsed_ms)
-    due = [at for at in (retry_ms, overdue_ms, decided_ms, _try_due_ms(state, now)) if at is not None]
+    times = (retry_ms, overdue_ms, lost_ms, decided_ms, _try_due_ms(state, now))
+    due = [at for at in times if at is not None]
     return Turned(tuple(writes), tuple(probings), min(due, default=None), has_decided=last is None)
 
 

@@ -5,9 +5,11 @@ from queue_dispatcher.bindings.bound import is_counted, lacking_nodes
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Placed
+from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
+from queue_dispatcher.turn.lost import Elsewhere, lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
 
 
@@ -28,6 +30,21 @@ def start_of(entry: Entry, now: Moment) -> Start | None:
         reason=released.reason if is_ours else "",
         guided=list(released.guided) if is_ours else [],
     )
+
+
+def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
+    """What is to be told of its clusters that cannot be reached; empty where there is nothing."""
+    loss = lost_of(cache, entry, now)
+    if loss is None:
+        return ""
+    why = why_lost(cache, loss, now)
+    what = "the part that is there" if loss.stays else "all of it"
+    if loss.left_ms > 0:
+        left_s = -(-loss.left_ms // 1000)
+        return f"{why}; {what} is taken off in {left_s} s unless that ends, or Karmada moves it"
+    if Elsewhere(cache, now).could_take(entry, loss):
+        return f"{why}; {what} is about to be taken off"
+    return f"{why}; {what} stays there, charged: no other cluster that can be reached could take it"
 
 
 def is_starting(entry: Entry) -> bool:

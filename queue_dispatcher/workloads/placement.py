@@ -94,7 +94,8 @@ class Placement:
     ``groups``: empty for every cluster. ``max_clusters``: how many are chosen at most, 0 for no limit;
     ``min_clusters``: at least. ``spread_by``: fields that a cluster must have because the workload is spread
     by them. ``evicting``: clusters that it is being taken off, none of which Karmada gives it meanwhile.
-    ``scheduler``: who is to place it, empty for Karmada's own.
+    ``scheduler``: who is to place it, empty for Karmada's own. ``stays_ms``: for how long it tolerates that
+    its cluster is lost, None for ever.
     """
 
     groups: tuple[AffinityGroup, ...] = ()
@@ -105,6 +106,7 @@ class Placement:
     spread_by: frozenset[str] = frozenset()
     evicting: frozenset[str] = frozenset()
     scheduler: str = ""
+    stays_ms: int | None = 0
 
     @property
     def is_duplicated(self) -> bool:

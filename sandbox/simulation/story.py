@@ -243,7 +243,8 @@ class Story:
     """``seed``: of what the lines leave to chance (delays). ``until_s``: when nothing more is begun.
 
     ``estimators``: whether the dispatcher and Karmada ask them; ``preplaces``: whether releases state where
-    to then. ``failover``: whether Karmada evicts from lost clusters. Each method adds the line of its type.
+    to then. ``failover``: whether Karmada evicts from lost clusters. ``lost_after_s``: for how long all
+    classes wait for a lost cluster, 0 for without end. Each method adds the line of its type.
     """
 
     seed: int = 0
@@ -251,6 +252,7 @@ class Story:
     estimators: bool = False
     failover: bool = False
     preplaces: bool = True
+    lost_after_s: int = 900
     lines: tuple[Line, ...] = ()
 
     cluster = _tells(ClusterLine)

@@ -126,7 +126,11 @@ class World:
     def _set_up(self) -> None:
         self.api.create("namespaces", {"metadata": {"name": NAMESPACE}}, user=SOMEBODY)
         self.api.create("resourceflavors", {"metadata": {"name": FLAVOR}, "spec": {}}, user=SOMEBODY)
-        for name, spec in sorted({_class(line): _promises(line) for line in self.submitted.values()}.items()):
+        for name, spec in sorted(
+            {
+                _class(line): _promises(line, self.story.lost_after_s) for line in self.submitted.values()
+            }.items()
+        ):
             self.api.create("serviceclasses", {"metadata": {"name": name}, "spec": spec}, user=SOMEBODY)
         for name, of in _policies(self.submitted.values()).items():
             self.api.create("propagationpolicies", _policy(name, of), user=SOMEBODY)
@@ -243,8 +247,8 @@ def _class(line: SubmitLine) -> str:
     return f"priority-{line.priority}" + ("" if line.tries is None else f"-tries-{line.tries}") + when
 
 
-def _promises(line: SubmitLine) -> Obj:
-    spec: Obj = {"priority": line.priority}
+def _promises(line: SubmitLine, lost_after_s: int) -> Obj:
+    spec: Obj = {"priority": line.priority, "clusterLostTimeout": f"{lost_after_s}s"}
     if line.ready:
         spec["readyTimeout"] = "5m"
     if line.tries is not None:

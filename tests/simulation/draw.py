@@ -80,6 +80,7 @@ def draw(seed: int) -> Story:
     story = _comings_and_goings(story, random.Random(f"comings of {seed}"))
     story = _unanswered(story, random.Random(f"unanswered of {seed}"))
     story = _joiners(story, random.Random(f"joiners of {seed}"))
+    story = _losses(story, random.Random(f"losses of {seed}"), clusters)
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -254,6 +255,36 @@ def _unanswered(story: Story, rng: random.Random) -> Story:
         story = story.fault("estimator_wrong", at_s=at_s + 2, for_s=20, amount=4)
         story = story.submit("late", queue, priority=1000, at_s=at_s + 10)
     return story.fault("estimator_gone", at_s=at_s + 25, for_s=rng.randint(300, 400))
+
+
+def _losses(story: Story, rng: random.Random, clusters: list[str]) -> Story:
+    """A cluster that is lost for about as long as it is waited for, and work that outlasts that."""
+    if rng.random() < 0.75 or any(line.share for line in story.of(QueueLine)):
+        return story
+    story = replace(story, lost_after_s=rng.choice((0, 45, 60, 60, 120)))
+    if len(clusters) == 1:
+        # Somewhere to go.
+        clusters = [*clusters, "c1"]
+        story = story.cluster("c1", gpus=8)
+    queue, at_s = rng.choice(_leaves(story)).name, rng.randint(0, 20)
+    group = rng.random() < 0.2
+    for number in range(rng.randint(1, 4)):
+        story = story.submit(
+            f"long{number}",
+            queue,
+            pods=rng.choice((1, 2, 3)),
+            runs_s=rng.choice((300, 600)),
+            kind="Job" if rng.random() < 0.8 else "Deployment",
+            gang=rng.random() < 0.6,
+            group="long" if group else "",
+            group_size=2 if group else 0,
+            at_s=at_s,
+        )
+    for _ in range(rng.choice((1, 1, 2))):
+        # Now and then all of them, as where the way to them is cut.
+        whom, for_s = rng.choice((*clusters, *clusters, "")), rng.choice((60, 150, 240, 400))
+        story = story.fault("cluster_lost", at_s=at_s + rng.randint(5, 60), for_s=for_s, whom=whom)
+    return story
 
 
 def _leaves(story: Story) -> list[QueueLine]:

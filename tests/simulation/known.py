@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from queue_dispatcher.bindings.decision import digest
-from sandbox.simulation.objects import Obj, at, from_rfc3339
+from sandbox.simulation.api_server import Written
+from sandbox.simulation.objects import Obj, at, condition, from_rfc3339
 from sandbox.simulation.story import SubmitLine
 from sandbox.simulation.world import FLAVOR, World
 from tests.simulation.accounts import (
@@ -22,6 +23,9 @@ from tests.simulation.accounts import (
 )
 
 QUEUE = "fairway.dev/queue"
+STALE_MS = 100_000
+"""So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
+SLACK_MS = 5_000
 STARTS_WITHIN_MS = 400_000
 """What was admitted runs after so long, or is taken back; the default is 300 s."""
 
@@ -52,6 +56,8 @@ class Known:
     _released: set[str] = field(default_factory=set)
     _as_one: dict[str, dict[str, int]] = field(default_factory=dict)
     """By the digest of a decision: who was to be released together, by uid, and what each asked for."""
+    _away: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    """By cluster: since when it was not Ready last, and until when; None while it is not."""
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def _break(self, law: str, about: str, told: str) -> None:
@@ -65,6 +71,29 @@ class Known:
         gpus = sum(one.gpus * one.nodes for one in self.world.clusters.values())
         objects = self.world.api.collection("clusterqueues").objects.values()
         self._trees = Trees(quota_of(one, gpus) for one in objects)
+
+    def _cluster_changed(self, written: Written) -> None:
+        known = self._away.get(written.key)
+        is_away = written.after is None or not _is_ready(written.after)
+        if is_away and (known is None or known[1] is not None):
+            self._away[written.key] = (written.at_ms, None)
+        elif not is_away and known is not None and known[1] is None:
+            self._away[written.key] = (known[0], written.at_ms)
+
+    def _lost_before(self, at_ms: int) -> frozenset[str]:
+        """The clusters that work may be taken off then: lost for longer than it is to be waited for, as far
+        as a dispatcher may have heard.
+        """
+        after_ms = 1_000 * self.world.story.lost_after_s
+        if not after_ms:
+            return frozenset()
+        return frozenset(
+            name
+            for name, (from_ms, to_ms) in self._away.items()
+            if (at_ms if to_ms is None else to_ms) - from_ms + STALE_MS >= after_ms - SLACK_MS
+            and at_ms - from_ms >= after_ms - SLACK_MS
+            and (to_ms is None or at_ms - to_ms <= STALE_MS)
+        )
 
     def _charge(self, key: str, charge: Charge | None) -> None:
         old = self._charges.pop(key, None)
@@ -108,7 +137,10 @@ class Known:
             shares = at(binding, "spec", "clusters", default=())
             have = {share["name"]: share.get("replicas", 0) for share in shares}
             missing = replicas(binding) - sum(have.values())
+            tasks = at(binding, "spec", "gracefulEvictionTasks", default=()) or ()
+            evicting = {task["fromCluster"] for task in tasks}
             names = [name for name in line.clusters or free if name in free and self._is_of_flavor(name)]
+            names = [name for name in names if name not in evicting]
             if not if_empty:
                 names = [name for name in names if self._is_open(name)]
             if not line.gpus:
@@ -246,6 +278,11 @@ class Known:
     def _queue_named(self, binding: Obj) -> str:
         record = record_of(binding)
         return str(record["queue"]) if record is not None else self._named_now(binding)
+
+
+def _is_ready(cluster: Obj) -> bool:
+    ready = condition(cluster, "Ready")
+    return ready is not None and ready["status"] == "True"
 
 
 def _take(free: list[int], gpus: int, pods: int) -> int:

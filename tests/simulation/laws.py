@@ -1,7 +1,7 @@
 """What must hold whatever happens: checked after each step on what the step wrote, and every few seconds."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from sandbox.simulation.api_server import Written
@@ -19,12 +19,11 @@ from tests.simulation.accounts import (
     placed,
     record_of,
 )
+from tests.simulation.known import STALE_MS
 from tests.simulation.quiet import Quiet
 
 _OURS = (ADMISSION, REQUEUE, "fairway.dev/held-at")
 _APPLIED = "policy.karmada.io/applied-placement"
-_STALE_MS = 100_000
-"""So old may be what a decision was based on: a watch that says nothing is noticed after 90 s."""
 _AT_LEAST_MS = 2_000
 _TURNS = 12
 """How many releases of no more right may pass somebody over; so many more for each queue."""
@@ -60,6 +59,8 @@ class Laws(Quiet):
                 self._queues_changed()
             elif written.resource == "resourcebindings":
                 self._binding_changed(written)
+            elif written.resource == "clusters":
+                self._cluster_changed(written)
             elif written.resource == OVERRIDE_POLICIES and written.user.startswith("dispatcher"):
                 self._guided(written)
             elif written.user.startswith("dispatcher") and written.resource != "leases":
@@ -101,7 +102,7 @@ class Laws(Quiet):
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         key = written.key
-        if strange := _outside(before, after):
+        if strange := _outside(before, after, self._lost_before(written.at_ms)):
             self._break("no write outside our fields", key, strange)
         old, new = record_of(before), record_of(after)
         if new is None or (old is not None and old["requests"] == new["requests"]):
@@ -127,8 +128,14 @@ class Laws(Quiet):
             if charge.is_ours:
                 ours[charge.queue] += charge.gpus
         name, now_ms = record["queue"], self.world.timeline.now_ms
-        recent = [trees for until_ms, trees in self._earlier if until_ms >= now_ms - _STALE_MS]
-        told = [trees.excess(name, ours) for trees in (self._trees, *recent) if name in trees.quotas]
+        recent = [trees for until_ms, trees in self._earlier if until_ms >= now_ms - STALE_MS]
+        before = ours - Counter({name: gpus})
+        # Of what a queue keeps for itself nobody else has taken any, however far others are above theirs.
+        told = [
+            trees.excess(name, ours) if trees.excess(name, ours) != trees.excess(name, before) else ""
+            for trees in (self._trees, *recent)
+            if name in trees.quotas
+        ]
         if told and all(told):
             self._break("quota is never exceeded by what we admitted", key, told[0])
         self._count_anew(key)
@@ -213,23 +220,23 @@ class Laws(Quiet):
         )
 
 
-def _goes_on(before: Obj, after: Obj) -> bool:
-    """Whether what was placed stays where it is, at least."""
+def _goes_on(before: Obj, after: Obj, lost: Collection[str]) -> bool:
+    """Whether what was placed stays where it is, at least, but for clusters that were lost for too long."""
     had, has = (
         {share["name"]: share.get("replicas", 0) for share in at(one, "spec", "clusters", default=()) or ()}
         for one in (before, after)
     )
-    return all(has.get(name, -1) >= count for name, count in had.items())
+    return all(has.get(name, -1) >= count or name in lost for name, count in had.items())
 
 
-def _outside(before: Obj, after: Obj) -> str:
+def _outside(before: Obj, after: Obj, lost: Collection[str]) -> str:
     """What was changed of a binding that is not ours to change; empty for nothing."""
     for name in before.keys() | after.keys():
         if name not in ("metadata", "spec") and before.get(name) != after.get(name):
             return name
     for name in before["spec"].keys() | after["spec"].keys():
         was, now = before["spec"].get(name), after["spec"].get(name)
-        if was == now or (name == "clusters" and (not now or _goes_on(before, after))):
+        if was == now or (name == "clusters" and (not now or _goes_on(before, after, lost))):
             continue
         if name == "suspension":
             was, now = dict(was or {}), dict(now or {})

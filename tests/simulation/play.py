@@ -9,7 +9,7 @@ from sandbox.simulation.story import Story
 from sandbox.simulation.world import World
 from tests.simulation.accounts import is_ended
 from tests.simulation.known import Broken
-from tests.simulation.places import Places
+from tests.simulation.losses import Losses
 
 QUIET_MS = 900_000
 """Faults over and nothing begun any more, so long until whatever waits has to have a lasting reason."""
@@ -45,9 +45,9 @@ def play(story: Story) -> Played:
     """Play the story; an exception is a defect like any other."""
     started_s = time.process_time()
     world = World(story)
-    laws = Places(world)
+    laws = Losses(world)
     try:
-        _run(world, laws)
+        run(world, laws)
     except Spinning as error:
         laws.broken.append(Broken("nobody is busy with nothing", "somebody", str(error), world.now_s))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the story
@@ -67,7 +67,8 @@ def play(story: Story) -> Played:
     )
 
 
-def _run(world: World, laws: Places) -> None:
+def run(world: World, laws: Losses) -> None:
+    """The story of the world to its end, under the laws."""
     timeline = world.timeline
     until_ms = world.at_ms(story_end_s(world.story))
     while timeline.now_ms < until_ms:
@@ -95,7 +96,7 @@ def story_end_s(story: Story) -> int:
     return max([story.until_s, *lasting])
 
 
-def _look(world: World, laws: Places) -> None:
+def _look(world: World, laws: Losses) -> None:
     """A few seconds pass, every step under the laws."""
     timeline, until_ms = world.timeline, world.timeline.now_ms + _LOOK_MS
     events, writes = timeline.events, len(world.api.writes)

@@ -81,7 +81,7 @@ class Starts(Decisions):
         if line is None or record is None or now is not None:
             return
         was_growth, self._grew = key in self._grew, self._grew - {key}
-        if is_held(before) or not is_held(after):
+        if is_held(before) or not is_held(after) or self._is_lost(before, written.at_ms):
             return
         if was_growth and (runs := _running(before)):
             self._break("what runs is not stopped for growth that does not", key, f"{runs} of its pods ran")
@@ -94,6 +94,11 @@ class Starts(Decisions):
             self._break(_LAW, written.key, "all of it was placed, and its class asks for no more")
         elif had_ms < _STARTS_WITHIN_MS - _SLACK_MS:
             self._break(_LAW, written.key, f"it had {had_ms // 1000} s to start")
+
+    def _is_lost(self, binding: Obj, at_ms: int) -> bool:
+        """Whether a part of it is in a cluster that was lost for too long."""
+        lost = self._lost_before(at_ms)
+        return any(share["name"] in lost for share in at(binding, "spec", "clusters", default=()))
 
     def _mates(self, key: str, line: SubmitLine, record: Obj) -> Iterator[Obj]:
         """Those that were released with it by one decision."""

@@ -76,8 +76,12 @@ def integer(
     return wrong
 
 
-def duration_ms(raw: str | None, default: Default, field: str, problems: Problems) -> int | Default:
-    """A duration above zero in milliseconds; ``default`` where none is said, or a wrong one."""
+def duration_ms(
+    raw: str | None, default: Default, field: str, problems: Problems, *, may_be_zero: bool = False
+) -> int | Default:
+    """A duration above zero in milliseconds, or from zero on; ``default`` where none is said, or a wrong
+    one.
+    """
     if raw is None or raw == "":
         return default
     meanwhile = "read as if it were not there"
@@ -86,6 +90,8 @@ def duration_ms(raw: str | None, default: Default, field: str, problems: Problem
     except DurationError:
         problems.add(field, f"{shown(raw)}: expected a duration such as 90s, 5m or 1h30m; {meanwhile}")
         return default
+    if milliseconds == 0 and may_be_zero:
+        return 0
     if milliseconds < 1:
         problems.add(field, f"{shown(raw)}: expected a duration above zero; {meanwhile}")
         return default

@@ -5,6 +5,7 @@ from queue_dispatcher.api.reading.fields import MAX_INT32, Problems, ageing, cho
 from queue_dispatcher.api.service_class import (
     BACKOFF_BASE_MS,
     BACKOFF_MAX_MS,
+    CLUSTER_LOST_TIMEOUT_MS,
     START_TIMEOUT_MS,
     Preemptible,
     ServiceClass,
@@ -31,6 +32,13 @@ def read_service_class(stated: ServiceClassObject) -> ServiceClass:
         priority=integer(spec.priority, 0, 0, -MAX_PRIORITY, MAX_PRIORITY, "spec.priority", problems),
         start_timeout_ms=duration_ms(spec.start_timeout, START_TIMEOUT_MS, "spec.startTimeout", problems),
         ready_timeout_ms=duration_ms(spec.ready_timeout, None, "spec.readyTimeout", problems),
+        cluster_lost_timeout_ms=duration_ms(
+            spec.cluster_lost_timeout,
+            CLUSTER_LOST_TIMEOUT_MS,
+            "spec.clusterLostTimeout",
+            problems,
+            may_be_zero=True,
+        ),
         backoff_base_ms=base_ms,
         backoff_max_ms=max_ms,
         backoff_limit=limit,

@@ -318,6 +318,7 @@ def test_a_class_of_service() -> None:
                 "globalDefault": True,
                 "startTimeout": "90s",
                 "readyTimeout": "1h",
+                "clusterLostTimeout": "30m",
                 "requeue": {"backoffBase": "500ms", "backoffMax": "1h30m", "backoffLimit": 0},
                 "maxWait": "24h",
                 "maxRuntime": "48h",
@@ -329,7 +330,7 @@ def test_a_class_of_service() -> None:
     )
     assert read == ServiceClass(
         "batch", 100, 90_000, 500, 5_400_000, 0, 24 * HOUR_MS, 48 * HOUR_MS, 10 * MINUTE_MS,
-        Preemptible.BORROWED_ONLY, Ageing(HOUR_MS, 0), HOUR_MS, is_default=True,
+        Preemptible.BORROWED_ONLY, Ageing(HOUR_MS, 0), HOUR_MS, 30 * MINUTE_MS, is_default=True,
     )  # fmt: skip
 
 
@@ -340,6 +341,7 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
                 "priority": 2**40,
                 "startTimeout": "five",
                 "readyTimeout": "never",
+                "clusterLostTimeout": "-15m",
                 "requeue": {"backoffBase": "-1m", "backoffMax": "0s", "backoffLimit": -1},
                 "maxWait": "1d",
                 "maxRuntime": "9" * 30 + "h",
@@ -359,12 +361,22 @@ def test_a_class_that_cannot_be_read_promises_the_defaults() -> None:
         "spec.priority",
         "spec.startTimeout",
         "spec.readyTimeout",
+        "spec.clusterLostTimeout",
         "spec.maxWait",
         "spec.maxRuntime",
         "spec.minRuntime",
         "spec.preemptible",
         "spec.ageing.step",
     ]
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [({}, 900_000), ({"clusterLostTimeout": "0s"}, 0), ({"clusterLostTimeout": ""}, 900_000)],
+)
+def test_a_lost_cluster_is_waited_for_a_while_or_without_end(stated: Spec, expected: int) -> None:
+    read = read_service_class(service_class(stated))
+    assert (read.cluster_lost_timeout_ms, read.problems) == (expected, ())
 
 
 def test_a_longest_wait_below_the_first_is_the_first() -> None:

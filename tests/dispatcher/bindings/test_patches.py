@@ -15,6 +15,7 @@ from queue_dispatcher.bindings.patches import Patch
 from queue_dispatcher.bindings.record import write_record
 from queue_dispatcher.bindings.requeue import write_requeue
 from queue_dispatcher.bindings.state import Admitted, Growing, HeldWithin, Pending, Reassert, Shrinking, State
+from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.template import NO_FACTS
 from tests.dispatcher.bindings.builders import (
@@ -36,6 +37,7 @@ ALL: dict[str, Callable[[Binding], Patch]] = {
     "clear hold": lambda one: patches.clear_hold(one, None),
     "clear hold and lower": lambda one: patches.clear_hold(one, record(1)),
     "take back": lambda one: patches.take_back(one, requeue()),
+    "leave": lambda one: patches.leave(one, (Placed("m2", 3), Placed("m3", 0))),
     "hold": patches.hold,
     "release": lambda one: patches.release(one, "8"),
     "clear": patches.clear,
@@ -103,6 +105,7 @@ def test_each_is_about_the_binding_as_it_was_read(name: str) -> None:
         ("hold", {"metadata": {}, "spec": {"suspension": {"scheduling": True}}}),
         ("release", {"metadata": {}, "spec": {"suspension": {"scheduling": False}}}),
         ("clear", {"metadata": {}, "spec": {"suspension": {"scheduling": True}, "clusters": []}}),
+        ("leave", {"metadata": {}, "spec": {"clusters": [{"name": "m2", "replicas": 3}, {"name": "m3"}]}}),
     ],
 )
 def test_the_bodies(name: str, expected: dict[str, dict[str, object]]) -> None:
@@ -113,10 +116,11 @@ def test_the_bodies(name: str, expected: dict[str, dict[str, object]]) -> None:
     assert patch == expected
 
 
-def test_pods_that_would_be_stranded_are_not_cleared() -> None:
+@pytest.mark.parametrize("name", ["clear", "leave"])
+def test_pods_that_would_be_stranded_are_not_cleared(name: str) -> None:
     one = binding(spec={"preserveResourcesOnDeletion": True})
     with pytest.raises(ValueError, match="ns/train-job: preserveResourcesOnDeletion"):
-        patches.clear(one)
+        ALL[name](one)
 
 
 def step(obj: Object, patch: Patch) -> tuple[Object, State]:
@@ -200,6 +204,6 @@ def stripped(obj: Object, name: str) -> Object:
     for key in (ADMISSION, REQUEUE):
         metadata["annotations"].pop(key, None)
     spec["suspension"].pop("scheduling", None)
-    if name == "clear":
+    if name in ("clear", "leave"):
         spec.pop("clusters", None)
     return rest

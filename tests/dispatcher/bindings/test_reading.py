@@ -194,7 +194,39 @@ def test_rules_of_administrators_decide_the_end() -> None:
     assert one.finished == {"a"}
 
 
+NOT_READY = {"key": "cluster.karmada.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
+
+
 class TestPlacement:
+    @pytest.mark.parametrize(
+        ("tolerations", "expected"),
+        [
+            ((), 0),
+            (({"key": "k", "operator": "Exists"},), 0),
+            # As Karmada's webhook adds them where its failover is on.
+            (
+                (
+                    {**NOT_READY, "tolerationSeconds": 300},
+                    {**NOT_READY, "key": "cluster.karmada.io/unreachable", "tolerationSeconds": 400},
+                ),
+                400_000,
+            ),
+            # The least of those that say how long counts, as with Karmada's taint manager.
+            (({**NOT_READY, "tolerationSeconds": 300}, {**NOT_READY, "tolerationSeconds": 60}), 60_000),
+            (({**NOT_READY, "tolerationSeconds": 300}, {"operator": "Exists"}), None),
+            (({**NOT_READY, "tolerationSeconds": -1},), 0),
+            (({**NOT_READY, "effect": "NoSchedule"},), 0),
+            ((NOT_READY,), None),
+            (({"operator": "Exists"},), None),
+        ],
+    )
+    def test_how_long_it_stays_in_a_lost_cluster(
+        self, tolerations: tuple[dict[str, object], ...], expected: int | None
+    ) -> None:
+        one = binding(spec={"placement": {"clusterTolerations": list(tolerations)}})
+        assert one.placement is not None
+        assert one.placement.stays_ms == expected
+
     @pytest.mark.parametrize(
         ("placement", "expected"),
         [

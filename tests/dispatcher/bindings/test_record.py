@@ -110,8 +110,8 @@ def test_flavors_named_twice_or_by_nothing_count_once_or_not() -> None:
     [
         ("", "expected JSON"),
         (
-            '{"count": 0, "notBefore": "2026-01-01T00:00:00Z", "enqueuedAt": "2026-01-01T00:00:00Z"}',
-            "count: 0",
+            '{"count": -1, "notBefore": "2026-01-01T00:00:00Z", "enqueuedAt": "2026-01-01T00:00:00Z"}',
+            "count: -1",
         ),
         ('{"count": 1, "notBefore": "", "enqueuedAt": "2026-01-01T00:00:00Z"}', "notBefore: ''"),
         ('{"count": 1, "notBefore": "2026-01-01T00:00:00Z"}', "enqueuedAt"),

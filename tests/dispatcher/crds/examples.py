@@ -441,6 +441,15 @@ CLASSES = (
     ),
     Example("a time to run in", "ServiceClass", {"readyTimeout": "1h"}),
     Example("no time to run in", "ServiceClass", {"readyTimeout": "0s"}, "above 0", "spec.readyTimeout"),
+    Example("a time for a cluster to come back", "ServiceClass", {"clusterLostTimeout": "1h"}),
+    Example("a cluster that is waited for without end", "ServiceClass", {"clusterLostTimeout": "0s"}),
+    Example(
+        "a time without a unit",
+        "ServiceClass",
+        {"clusterLostTimeout": "15"},
+        "should match",
+        "spec.clusterLostTimeout",
+    ),
     Example("run times", "ServiceClass", {"minRuntime": "10m", "maxRuntime": "600s"}),
     Example(
         "run times that cross",

@@ -114,12 +114,27 @@ class Plane:
         hear(self.state, Led(True), self.now)
 
     def feed(self, kind: ResourceKind[Any], obj: Obj) -> None:
-        """The object exists."""
+        """The object exists, as it is."""
         self._version += 1
+        named = (obj["metadata"].get("namespace"), obj["metadata"]["name"])
+        self._fed = [one for one in self._fed if one[0] is not kind or _named(one[1]) != named]
         obj["metadata"].setdefault("uid", f"{kind.name}/{obj['metadata']['name']}")
         obj["metadata"]["resourceVersion"] = str(self._version)
         self._fed.append((kind, obj))
         self._sinks[kind.name].upsert(_as(kind, obj))
+
+    def cluster(self, name: str, gpus: int = 100, *, ready: bool = True, **more: Obj) -> None:
+        """The cluster is as it is from now on, and says since when."""
+        made = objects.cluster(name, gpus, ready=ready)
+        made["status"]["conditions"][0]["lastTransitionTime"] = format_ms(EPOCH_MS + self.elapsed_ms)
+        made["metadata"] |= more.get("metadata", {})
+        made["spec"] |= more.get("spec", {})
+        self.feed(CLUSTERS, made)
+
+    def cluster_gone(self, name: str) -> None:
+        """There is no such cluster any more."""
+        self._fed = [one for one in self._fed if one[0] is not CLUSTERS or one[1]["metadata"]["name"] != name]
+        self.cache.clusters.delete(name)
 
     def queue(self, name: str, quotas: Mapping[str, int]) -> None:
         """A ClusterQueue and a LocalQueue that leads to it."""
@@ -333,6 +348,10 @@ class Plane:
     def clusters(self, name: str) -> Iterator[str]:
         for share in self.bindings[name]["spec"].get("clusters") or ():
             yield f"{share['name']}:{share['replicas']}"
+
+
+def _named(obj: Obj) -> tuple[object, object]:
+    return obj["metadata"].get("namespace"), obj["metadata"]["name"]
 
 
 def _as(kind: ResourceKind[Any], obj: Obj) -> object:
