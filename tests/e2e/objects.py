@@ -131,6 +131,11 @@ class Pod(KubeStruct, frozen=True):
         return bool(self.spec.node_name) and self.status.phase == "Pending"
 
     @property
+    def holds_node(self) -> bool:
+        """Whether it has a node and has not ended, so that nobody else has its devices."""
+        return bool(self.spec.node_name) and self.status.phase in ("Pending", "Running")
+
+    @property
     def runs(self) -> bool:
         return self.status.phase == "Running" and self.metadata.deletion_timestamp is None
 
