@@ -92,13 +92,12 @@ class Tenant:
     async def submit(self, workload: Workload, placement: Obj, scheduler: str = "") -> str:
         """Its policy and its template; the key of the binding that Karmada is going to make."""
         await self._policy(workload, placement, scheduler)
-        await self._template(workload)
-        return self.key(workload)
+        return await self.create(workload)
 
     async def submit_all(self, workloads: Sequence[Workload], placement: Obj) -> None:
         """All of them at the same moment, when their policies are there."""
         await asyncio.gather(*(self._policy(workload, placement) for workload in workloads))
-        await asyncio.gather(*map(self._template, workloads))
+        await asyncio.gather(*map(self.create, workloads))
 
     async def _policy(self, workload: Workload, placement: Obj, scheduler: str = "") -> None:
         path = f"{POLICIES}/namespaces/{self.namespace}/propagationpolicies"
@@ -106,10 +105,12 @@ class Tenant:
         with suppress(Conflict):
             await self.plane.karmada.client.post(path, made, dict, STRICT)
 
-    async def _template(self, workload: Workload) -> None:
+    async def create(self, workload: Workload) -> str:
+        """Its template alone, where there is a policy for it; the key of its binding."""
         path = workload.path(self.namespace)
         await self.plane.karmada.client.post(path, workload.body, dict, STRICT)
         self.submitted[workload.binding] = workload
+        return self.key(workload)
 
     def key(self, workload: Workload) -> str:
         return f"{self.namespace}/{workload.binding}"
