@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -87,17 +88,16 @@ def _tables(title: str, found: Mapping[Way, Topics], note: str) -> list[Result]:
 
 
 async def _played(way: Way, load: Load) -> Played:
-    for one in load.workloads:
-        one.created_s = one.started_s = None
+    of = [replace(one) for one in load.workloads]
     async with running(way, load.fleet) as plane:
         kinds = (job("any"), job_set("any", 1))
         made = await teams(plane, load.quotas, kinds, whole(*load.fleet))
-        return await play(plane, made, load.workloads, load.from_s, load.until_s)
+        return await play(plane, made, of, load.from_s, load.until_s)
 
 
 def _held(played: Played, capacity: int) -> Topics:
     """What was used, what became of releases, and what was held for nothing."""
-    sums = played.sums
+    sums, of = played.sums, played.releases
     used_waiting = sums.used_waiting / max(1.0, sums.waiting_s)
     half = sum(seconds > _LONG_S for seconds in sums.half_for_s.values())
     return {
@@ -107,9 +107,10 @@ def _held(played: Played, capacity: int) -> Topics:
             Figure("in use while work waits", 100 * used_waiting / capacity, "%"),
         ],
         "releases": [
-            Figure("released", played.released, ""),
-            Figure("refused", 100 * played.refused / max(1, played.released), "%"),
-            Figure("taken back", played.taken_back, ""),
+            Figure("released", of.released, ""),
+            Figure("refused", 100 * of.refused / max(1, of.released), "%"),
+            Figure("placed and said not to fit", 100 * of.contradicted / max(1, of.released), "%"),
+            Figure("taken back", of.taken_back, ""),
             Figure(f"not whole over {_LONG_S:.0f} s", half, "gangs"),
         ],
         "what is held": [

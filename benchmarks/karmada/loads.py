@@ -14,8 +14,8 @@ from tests.e2e.workloads import job, mixed_job_set
 
 _GANGS: Final = 60
 _EVERY_S: Final = 3.0
-_RUN_S: Final = 20.0
-_SHARES: Final = (1, 2, 4, WHOLE)
+_RUN_S: Final = 10.0
+_SMALL: Final = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,29 +45,27 @@ def _of_day(one: ordinary_day.Submitted, at_s: float) -> Submitted:
 
 
 def tight(seed: int, until_s: float) -> Load:
-    """JobSets of pods of several sizes, each of which fills two or three nodes to the last GPU.
+    """JobSets that fill two nodes each: one by one pod, one by smaller ones, which come in any order.
 
-    There is quota for all of them; the fleet is that of the day, without its nodes of four.
+    There is quota for all of them, and room for two in each cluster.
     """
     rng = random.Random(seed)
     made = []
     for number in range(_GANGS):
-        pods = _filling(rng, rng.choice((2, 2, 3)))
-        runs_s = max(5.0, min(4 * _RUN_S, rng.expovariate(1 / _RUN_S)))
+        sizes = [(WHOLE, 1), *_filling(rng).items()]
+        rng.shuffle(sizes)
+        pods = dict(sizes)
         gang = mixed_job_set(f"g{number:02}", pods)
-        made.append(Submitted(gang, "tight", "of several sizes", pods, number * _EVERY_S, runs_s))
-    return Load({"a": (WHOLE,) * 6, "b": (WHOLE,) * 4}, {"tight": 1_000}, made, 0.0, until_s)
+        made.append(Submitted(gang, "tight", "of several sizes", pods, number * _EVERY_S, _RUN_S))
+    return Load({"a": (WHOLE,) * 4, "b": (WHOLE,) * 4}, {"tight": 1_000}, made, 0.0, until_s)
 
 
-def _filling(rng: random.Random, nodes: int) -> dict[int, int]:
-    """Pods by size that fill so many nodes, of at least two sizes."""
-    while True:
-        sizes: Counter[int] = Counter()
-        for _ in range(nodes):
-            left = WHOLE
-            while left:
-                size = rng.choice([size for size in _SHARES if size <= left])
-                sizes[size] += 1
-                left -= size
-        if len(sizes) > 1:
-            return dict(sizes)
+def _filling(rng: random.Random) -> Counter[int]:
+    """Pods by size, less than whole, that fill a node."""
+    sizes: Counter[int] = Counter()
+    left = WHOLE
+    while left:
+        size = rng.choice([size for size in _SMALL if size <= left])
+        sizes[size] += 1
+        left -= size
+    return sizes

@@ -15,6 +15,16 @@ LOOK_S: Final = 0.25
 WHOLE: Final = 8
 
 
+@dataclass(slots=True)
+class Releases:
+    """How many there were; of these refused by Karmada, said by it not to fit where they are, taken back."""
+
+    released: int = 0
+    refused: int = 0
+    contradicted: int = 0
+    taken_back: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Played:
     """What was seen between the beginning and ``until_s`` of the monotonic clock."""
@@ -22,9 +32,7 @@ class Played:
     workloads: Sequence[Submitted]
     sums: Sums
     until_s: float
-    released: int
-    refused: int
-    taken_back: int
+    releases: Releases
 
     def wait_s(self, one: Submitted) -> float:
         """How long it waited; if it waits still, until the end."""
@@ -59,7 +67,7 @@ async def play(
                 sums.add(now_s, now_s - last_s, due, found, broken, WHOLE)
             last_s = now_s
     counted = [one for one in due if one.at_s >= from_s]
-    return Played(counted, sums, last_s, *_releases(plane, teams, counted))
+    return Played(counted, sums, last_s, _releases(teams, counted))
 
 
 async def _submit(teams: Mapping[str, Tenant], due: Sequence[Submitted], began_s: float) -> None:
@@ -78,14 +86,14 @@ async def _end(plane: Plane, team: Tenant, one: Submitted) -> None:
         await team.delete(one.workload.binding)
 
 
-def _releases(plane: Plane, teams: Mapping[str, Tenant], of: Sequence[Submitted]) -> tuple[int, int, int]:
-    """How many were released, refused by Karmada after that, and taken back."""
-    released = refused = taken_back = 0
+def _releases(teams: Mapping[str, Tenant], of: Sequence[Submitted]) -> Releases:
+    counted = Releases()
     for one in of:
         versions = teams[one.team].versions(one.key)
-        first = next((place for place, each in enumerate(versions) if each.is_released), None)
-        if first is not None:
-            released += 1
-            refused += any(each.is_refused and each.is_released for each in versions[first:])
-            taken_back += any(each.is_held for each in versions[first:])
-    return released, refused, taken_back
+        first = next((place for place, each in enumerate(versions) if each.is_released), len(versions))
+        since = versions[first:]
+        counted.released += bool(since)
+        counted.refused += any(each.is_refused and not each.is_placed for each in since)
+        counted.contradicted += any(each.is_refused and each.is_placed for each in since)
+        counted.taken_back += any(each.is_held for each in since)
+    return counted
