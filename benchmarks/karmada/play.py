@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from benchmarks.karmada.job_sets import controlled, jobs_of
@@ -94,6 +95,9 @@ def _releases(teams: Mapping[str, Tenant], of: Sequence[Submitted]) -> Releases:
         since = versions[first:]
         counted.released += bool(since)
         counted.refused += any(each.is_refused and not each.is_placed for each in since)
-        counted.contradicted += any(each.is_refused and each.is_placed for each in since)
+        counted.contradicted += any(
+            after.is_refused and not before.is_refused and before.is_placed and after.is_placed
+            for before, after in pairwise(since)
+        )
         counted.taken_back += any(each.is_held for each in since)
     return counted
