@@ -48,8 +48,13 @@ class Ours:
 
     async def counts(self, sample: str) -> float:
         """What its metrics say of all samples that begin so, labels included; 0 where there are none."""
-        text = (await _get(f"{self.metrics}/metrics")).decode()
-        return sum(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(sample))
+        return sum((await self.samples(sample)).values())
+
+    async def samples(self, beginning: str) -> dict[str, float]:
+        """All samples of its metrics that begin so, by name and labels."""
+        lines = (await _get(f"{self.metrics}/metrics")).decode().splitlines()
+        found = (line.rpartition(" ") for line in lines if line.startswith(beginning))
+        return {name: float(value) for name, _, value in found}
 
     async def workloads(self, namespace: str, name: str) -> list[WorkloadView]:
         """What a dispatcher says of a workload."""

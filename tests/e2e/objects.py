@@ -110,14 +110,25 @@ class Binding(KubeStruct, frozen=True):
         return (found[0].reason or "") if found else ""
 
     @property
+    def is_refused(self) -> bool:
+        """Whether Karmada says that it could not place it."""
+        found = [each for each in self.status.conditions or () if each.type == "Scheduled"]
+        return any(each.status == "False" for each in found)
+
+    @property
     def charge(self) -> int:
         """GPUs that are charged for it."""
         record = self.record
         return 0 if record is None or self.has_ended else int(record["requests"].get(GPU, 0))
 
 
+class PodResources(KubeStruct, frozen=True):
+    limits: dict[str, str] | None = None
+
+
 class PodContainer(KubeStruct, frozen=True):
     name: str = ""
+    resources: PodResources = PodResources()
 
 
 class PodSpec(KubeStruct, frozen=True):
@@ -140,8 +151,19 @@ class Pod(KubeStruct, frozen=True):
         return bool(self.spec.node_name) and self.status.phase == "Pending"
 
     @property
+    def holds_node(self) -> bool:
+        """Whether it has a node and has not ended, so that nobody else has its devices."""
+        return bool(self.spec.node_name) and self.status.phase in ("Pending", "Running")
+
+    @property
     def runs(self) -> bool:
         return self.status.phase == "Running" and self.metadata.deletion_timestamp is None
+
+    @property
+    def gpus(self) -> int:
+        """What it asks for."""
+        limits = (container.resources.limits or {} for container in self.spec.containers or ())
+        return sum(int(each.get(GPU, "0")) for each in limits)
 
     @property
     def workload(self) -> str:

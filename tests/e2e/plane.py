@@ -21,14 +21,13 @@ NODES: Final[Mapping[str, Mapping[str, int]]] = {
     # Two GPUs more, but most of them in crumbs: only what does not need whole nodes fits.
     "b": {"b1": 8, "b2": 2, "b3": 2, "b4": 2, "b5": 2, "b6": 2},
 }
-GPUS: Final = {name: sum(nodes.values()) for name, nodes in NODES.items()}
 LATE: Final = "c"
 """A cluster that may join later; dispatchers are told from the beginning where its estimator would be."""
 
 
 @dataclass(slots=True)
 class Plane:
-    """``members`` by name, those that have joined."""
+    """``members`` by name, those that have joined. ``nodes``: GPUs of each, of those that join at once."""
 
     assets: Assets
     pki: Pki
@@ -37,16 +36,17 @@ class Plane:
     host: Host
     karmada: Karmada
     fairway: Installation
+    nodes: Mapping[str, Mapping[str, int]]
     members: dict[str, Member] = field(default_factory=dict)
 
     async def begin(self) -> None:
         """Start everything; Karmada and Fairway are ready to schedule then."""
-        for name in (*NODES, LATE):
+        for name in (*self.nodes, LATE):
             self.fairway.ports.estimator(name)
-        servers = {name: self._server(name) for name in NODES}
+        servers = {name: self._server(name) for name in self.nodes}
         begun, _, _ = await asyncio.gather(
             asyncio.gather(
-                *(member.begin(server, self.changes, NODES[name]) for name, server in servers.items())
+                *(member.begin(server, self.changes, self.nodes[name]) for name, server in servers.items())
             ),
             self.host.begin(),
             self.karmada.begin(),
@@ -57,7 +57,10 @@ class Plane:
         # The scheduler keeps connections to estimators, and waits long before it tries again.
         await asyncio.gather(self.karmada.schedule(), self.fairway.start())
         await self.changes.until(
-            lambda: all(self.karmada.clusters.now[name].gpus == gpus for name, gpus in GPUS.items()),
+            lambda: all(
+                self.karmada.clusters.now[name].gpus == sum(gpus.values())
+                for name, gpus in self.nodes.items()
+            ),
             "Karmada knows its clusters' GPUs",
         )
 
@@ -102,10 +105,10 @@ class Plane:
         return api_server.start(name, self.assets, self.pki, self.programs)
 
 
-def create(assets: Assets, folder: Path) -> Plane:
+def create(assets: Assets, folder: Path, nodes: Mapping[str, Mapping[str, int]] = NODES) -> Plane:
     """Nothing but the first two API servers is started; whoever calls this ends the plane."""
     (folder / "logs").mkdir()
     pki, programs, changes = Pki.create(folder / "pki"), Programs(folder / "logs"), Changes()
     karmada = Karmada(api_server.start("karmada", assets, pki, programs), changes)
     host = Host(api_server.start("host", assets, pki, programs), changes)
-    return Plane(assets, pki, programs, changes, host, karmada, Installation(host, karmada, programs))
+    return Plane(assets, pki, programs, changes, host, karmada, Installation(host, karmada, programs), nodes)

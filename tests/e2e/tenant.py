@@ -1,5 +1,7 @@
 """One test's share of the plane: a namespace with a queue, and what is submitted there."""
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -90,11 +92,24 @@ class Tenant:
 
     async def submit(self, workload: Workload, placement: Obj, scheduler: str = "") -> str:
         """Its policy and its template; the key of the binding that Karmada is going to make."""
-        client = self.plane.karmada.client
+        await self._policy(workload, placement, scheduler)
+        return await self.create(workload)
+
+    async def submit_all(self, workloads: Sequence[Workload], placement: Obj) -> None:
+        """All of them at the same moment, when their policies are there."""
+        await asyncio.gather(*(self._policy(workload, placement) for workload in workloads))
+        await asyncio.gather(*map(self.create, workloads))
+
+    async def _policy(self, workload: Workload, placement: Obj, scheduler: str = "") -> None:
         path = f"{POLICIES}/namespaces/{self.namespace}/propagationpolicies"
+        made = policy(self.namespace, workload, placement, scheduler)
         with suppress(Conflict):
-            await client.post(path, policy(self.namespace, workload, placement, scheduler), dict, STRICT)
-        await client.post(workload.path(self.namespace), workload.body, dict, STRICT)
+            await self.plane.karmada.client.post(path, made, dict, STRICT)
+
+    async def create(self, workload: Workload) -> str:
+        """Its template alone, where there is a policy for it; the key of its binding."""
+        path = workload.path(self.namespace)
+        await self.plane.karmada.client.post(path, workload.body, dict, STRICT)
         self.submitted[workload.binding] = workload
         return self.key(workload)
 

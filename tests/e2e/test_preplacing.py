@@ -1,11 +1,13 @@
 """A release states where to, and Karmada keeps to it: see docs/placement.md."""
 
+import os
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pytest
 
-from tests.e2e.objects import Binding, Obj
+from tests.e2e.objects import Binding, Obj, Pod
 from tests.e2e.tenant import Tenant
 from tests.e2e.workloads import (
     Workload,
@@ -23,7 +25,8 @@ from tests.e2e.workloads import (
 
 FOUR = deployment("web", 4)
 SET = volcano_job("train", 3)
-_ROUNDS = 6
+ROUNDS = int(os.environ.get("FAIRWAY_ROUNDS", "6"))
+"""Of gangs of which one has no room."""
 PLACEMENTS: list[tuple[str, Workload, Obj, bool]] = [
     ("aggregated", FOUR, aggregated("a", "b"), True),
     ("by room", FOUR, divided("a", "b"), True),
@@ -110,26 +113,69 @@ def _all_run(tenant: Tenant, workload: Workload) -> bool:
 async def test_three_gangs_on_room_for_two(tenant: Tenant) -> None:
     """Round after round all at once: never a third, never a half, and the third as soon as there is room."""
     await tenant.quota(24)
-    for number in range(_ROUNDS):
-        await three_at_once(tenant, [job(f"g{number}-{which}", 2, 4, gang=True) for which in range(3)])
+    await rounds(tenant, gangs=3, gpus=4)
 
 
-async def three_at_once(tenant: Tenant, gangs: list[Workload]) -> None:
-    """There is room for two of them."""
-    for gang in gangs:
-        await tenant.submit(gang, whole("a"))
+async def test_two_gangs_on_room_for_one(tenant: Tenant) -> None:
+    """Each needs all nodes, and the quota is enough for both: never one node for each of them."""
+    await tenant.quota(32)
+    await rounds(tenant, gangs=2, gpus=8)
+
+
+async def rounds(tenant: Tenant, gangs: int, gpus: int) -> None:
+    """So many gangs at once, again and again, each of two pods; there is room for all but one."""
+    watched = Watch(gangs - 1)
+    pods = tenant.plane.members["a"].kubelet.pods
+    pods.listeners.append(watched.see)
+    try:
+        for number in range(ROUNDS):
+            names = [f"g{number}-{which}" for which in range(gangs)]
+            await all_but_one(tenant, [job(name, 2, gpus, gang=True) for name in names])
+    finally:
+        pods.listeners.remove(watched.see)
+    assert watched.crowded == []
+    # A watch that sees nothing finds nothing wrong.
+    assert len(watched.seen) == ROUNDS * gangs
+
+
+@dataclass(slots=True)
+class Watch:
+    """Which gangs have nodes, by every version of their pods. ``crowded``: where more than ``most`` had."""
+
+    most: int
+    bound: dict[str, set[str]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    crowded: list[list[str]] = field(default_factory=list)
+
+    def see(self, pod: Pod) -> None:
+        """A version of a pod."""
+        of = self.bound.setdefault(pod.workload, set())
+        if pod.holds_node:
+            of.add(pod.metadata.uid)
+            self.seen.add(pod.workload)
+        else:
+            of.discard(pod.metadata.uid)
+        holding = sorted(name for name, uids in self.bound.items() if uids)
+        if len(holding) > self.most and holding not in self.crowded[-1:]:
+            self.crowded.append(holding)
+
+
+async def all_but_one(tenant: Tenant, gangs: list[Workload]) -> None:
+    """They come at once; one waits, without a single pod, until others have ended."""
+    await tenant.submit_all(gangs, whole("a"))
     await tenant.plane.changes.until(
-        lambda: sum(_all_run(tenant, gang) for gang in gangs) == 2,
-        f"two of {gangs[0].name} and so on running",
+        lambda: sum(_all_run(tenant, gang) for gang in gangs) == len(gangs) - 1,
+        f"all but one of {gangs[0].name} and so on running",
     )
-    (third,) = (gang for gang in gangs if not _all_run(tenant, gang))
-    assert all(binding.is_held for binding in tenant.versions(tenant.key(third)))
-    assert tenant.pods() == {"a": 4}
-    for gang in gangs:
-        if gang is not third:
-            await tenant.finish(gang)
-    await tenant.running(third, 2)
-    await tenant.finish(third)
+    (last,) = (gang for gang in gangs if not _all_run(tenant, gang))
+    others = [gang for gang in gangs if gang is not last]
+    await tenant.waits_for(last, "WaitingForCapacity")
+    assert all(binding.is_held for binding in tenant.versions(tenant.key(last)))
+    assert tenant.pods() == {"a": 2 * len(others)}
+    for gang in others:
+        await tenant.finish(gang)
+    await tenant.running(last, 2)
+    await tenant.finish(last)
     for gang in gangs:
         assert len(where(tenant, tenant.key(gang))) == 1
         await tenant.delete(gang.binding)

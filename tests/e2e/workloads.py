@@ -78,6 +78,12 @@ def job_set(name: str, workers: int, gpus: int = 1) -> Workload:
     return _workload("JobSet", name, "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": replicated})
 
 
+def mixed_job_set(name: str, sizes: Mapping[int, int]) -> Workload:
+    """So many pods by the GPUs that each asks for: a component for each size."""
+    replicated = [_replicated(f"of-{gpus}", pods, gpus, name) for gpus, pods in sizes.items()]
+    return _workload("JobSet", name, "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": replicated})
+
+
 def volcano_job(name: str, workers: int, gpus: int = 1) -> Workload:
     """A master without GPUs and some workers: two components."""
     tasks = [
@@ -168,16 +174,25 @@ def _placement(clusters: tuple[str, ...], division: Obj) -> Obj:
 def policy(namespace: str, workload: Workload, placement: Obj, scheduler: str = "") -> Obj:
     """A PropagationPolicy for one workload; ``scheduler``: who is to place it, if not Karmada's own."""
     selector = {"apiVersion": workload.group_version, "kind": workload.kind, "name": workload.name}
+    # A Job of Kubernetes and one of Volcano may share a name.
+    made = _policy(f"{workload.plural}-{workload.name}", namespace, selector, placement)
+    if scheduler:
+        made["spec"]["schedulerName"] = scheduler
+    return made
+
+
+def policy_of_all(namespace: str, workload: Workload, placement: Obj) -> Obj:
+    """A PropagationPolicy for all of the namespace that are of this one's kind."""
+    selector = {"apiVersion": workload.group_version, "kind": workload.kind}
+    return _policy(f"all-{workload.plural}", namespace, selector, placement)
+
+
+def _policy(name: str, namespace: str, selector: Obj, placement: Obj) -> Obj:
     return {
         "apiVersion": "policy.karmada.io/v1alpha1",
         "kind": "PropagationPolicy",
-        # A Job of Kubernetes and one of Volcano may share a name.
-        "metadata": {"name": f"{workload.plural}-{workload.name}", "namespace": namespace},
-        "spec": {
-            "resourceSelectors": [selector],
-            "placement": placement,
-            **({"schedulerName": scheduler} if scheduler else {}),
-        },
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"resourceSelectors": [selector], "placement": placement},
     }
 
 
