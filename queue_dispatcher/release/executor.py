@@ -8,6 +8,10 @@ while the write waited for its turn; and one that is no longer wanted is not mad
 What the answers mean: changed or gone is ordinary, and the object is read again. No answer leaves open
 whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
 write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
+
+What has to be there before a write is made out of its turn, as soon as the write is submitted, so that those
+of a sequence go on side by side. It gets a moment to become known: Karmada reads policies and bindings from
+two caches, and a Work that is made without a policy cannot be changed to what that says.
 """
 
 import asyncio
@@ -16,7 +20,8 @@ import random
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
 from fairway.kube.errors import (
@@ -31,7 +36,7 @@ from fairway.kube.errors import (
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +48,10 @@ GUIDE = "guide"
 WORKERS = 32
 PAUSE_S = 0.05
 ATTEMPTS = 8
+LOOK_S = 0.01
+"""How often a write looks whether what comes first is there."""
+SETTLES_S: Final = 0.2
+"""For what comes first to become known to Karmada."""
 UNREADABLE_S = 5.0
 """For how long what may not be read is left alone."""
 
@@ -76,6 +85,22 @@ class Api(Protocol[T]):
         """See to it that it is as it says, or not there. Raises KubeError; may simply be done again."""
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What became of what comes before a write. ``failed``: what becomes of the write then, and why.
+
+    ``known_s``: when it may be taken to be known.
+    """
+
+    companion: Companion | None = None
+    failed: tuple[Fate, str] | None = None
+    known_s: float = 0.0
+
+
+_NOTHING: Final = _First()
+_DEFECT: Final = "a defect of the dispatcher; see its log"
+
+
 class Executor(Generic[T]):
     """The writes of one dispatcher.
 
@@ -106,8 +131,10 @@ class Executor(Generic[T]):
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
         self._sequences: dict[str, deque[Write]] = {}
-        # Sequences with something to do that no worker has taken; each is here once at most.
-        self._ready: asyncio.Queue[str] = asyncio.Queue()
+        # Sequences with something to do that no worker has taken, each here once at most; and ahead of these,
+        # so that a worker is free for them, the writes that something else may have to come before.
+        self._ready: asyncio.Queue[str | Write] = asyncio.Queue()
+        self._first: dict[Write, _First | None] = {}
 
     @property
     def waiting(self) -> int:
@@ -117,6 +144,9 @@ class Executor(Generic[T]):
     def submit(self, writes: Iterable[Write]) -> None:
         """Make the writes, after those of the same sequence that were submitted before."""
         for write in writes:
+            if write.purpose is Purpose.ADMIT:
+                self._first[write] = None
+                self._ready.put_nowait(write)
             sequence = self._sequences.get(write.sequence)
             if sequence is None:
                 sequence = self._sequences[write.sequence] = deque()
@@ -132,6 +162,9 @@ class Executor(Generic[T]):
     async def _work(self) -> None:
         while True:
             name = await self._ready.get()
+            if isinstance(name, Write):
+                await self._make_first(name)
+                continue
             sequence = self._sequences[name]
             write = sequence[0]
             try:
@@ -139,20 +172,55 @@ class Executor(Generic[T]):
             except Exception:
                 logger.exception("%s of binding %s failed", write.purpose, write.uid)
                 self._observe(write.purpose, "internal")
-                self._reconciler.wrote(write, Fate.REFUSED, "a defect of the dispatcher; see its log")
+                self._reconciler.wrote(write, Fate.REFUSED, _DEFECT)
                 goes_on = False
-            sequence.popleft()
+            self._drop(sequence.popleft())
             if not goes_on:
                 while sequence:
-                    self._reconciler.wrote(sequence.popleft(), Fate.DROPPED)
+                    dropped = self._drop(sequence.popleft())
+                    self._reconciler.wrote(dropped, Fate.DROPPED)
             if sequence:
                 self._ready.put_nowait(name)
             else:
                 del self._sequences[name]
 
+    def _drop(self, write: Write) -> Write:
+        """It is over."""
+        self._first.pop(write, None)
+        return write
+
+    async def _make_first(self, write: Write) -> None:
+        """See to it that what comes before the write is there."""
+        try:
+            made = await self._first_of(write)
+        except Exception:
+            logger.exception("what comes before the %s of binding %s failed", write.purpose, write.uid)
+            made = _First(failed=(Fate.REFUSED, _DEFECT))
+        if write in self._first:
+            self._first[write] = made
+
+    async def _first_of(self, write: Write) -> _First:
+        await self._pause()
+        await self._reconciler.at_rest()
+        prepared = self._reconciler.prepare(write) if self._may_write() else None
+        if prepared is None or prepared.first is None:
+            return _NOTHING
+        failed = await self._ensure(prepared.first)
+        return _First(prepared.first, failed, self._clock() + SETTLES_S)
+
     async def _make(self, write: Write) -> bool:
         """Make one write; whether the next of its sequence may be made."""
-        ensured: Companion | None = None
+        first = _NOTHING
+        while write in self._first:
+            made = self._first[write]
+            if made is not None and made.known_s <= self._clock():
+                first = made
+                break
+            await self._sleep(LOOK_S if made is None else made.known_s - self._clock())
+        if first.failed is not None:
+            self._reconciler.wrote(write, *first.failed)
+            return False
+        ensured = first.companion
         for attempt in range(ATTEMPTS):
             await self._pause()
             await self._reconciler.at_rest()
@@ -168,8 +236,9 @@ class Executor(Generic[T]):
                 if failed is not None:
                     self._reconciler.wrote(write, *failed)
                     return False
-                # That took a while: somebody else may lead by now, or it may be wanted no more.
+                # That takes a while: somebody else may lead by then, or it may be wanted no more.
                 ensured = prepared.first
+                await self._sleep(SETTLES_S)
                 continue
             try:
                 result = await self._api.patch(prepared.path, prepared.body, prepared.when)

@@ -20,7 +20,7 @@ from fairway.kube.errors import (
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.release.executor import ATTEMPTS, UNREADABLE_S, Executor
+from queue_dispatcher.release.executor import ATTEMPTS, SETTLES_S, UNREADABLE_S, Executor
 from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
 
 STALE = Stale("changed")
@@ -299,8 +299,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
 
 def test_who_does_not_lead_writes_nothing() -> None:
     async def scenario() -> None:
-        leads = [True, True, False]
-        scene = Scene(leads=lambda: leads.pop(0) if leads else False)
+        scene = Scene(leads=lambda: len(scene.server.patched) < 2)
         scene.executor.submit([admit(uid) for uid in "abcd"])
         await scene.settle()
         assert scene.server.patched == ["a", "b"]
@@ -412,13 +411,14 @@ def test_what_is_needed_and_refused_is_told_and_the_write_is_not_made(
     async def scenario() -> None:
         scene = Scene()
         scene.reconciler.first = Companion("policy", body, is_needed=True)
-        scene.server.answers = {"policy": [Forbidden("policy", 403, "no")]}
+        no = Forbidden("policy", 403, "no")
+        scene.server.answers = {"policy": [no, no]}
         scene.executor.submit([admit("a"), admit("b")])
         await scene.settle()
-        assert scene.server.patched == ["policy"]
+        assert scene.server.patched == ["policy", "policy"]
         assert scene.reconciler.told == ["refused a", "dropped b"]
         assert told in scene.reconciler.messages["a"]
-        assert scene.outcomes == ["forbidden"]
+        assert scene.outcomes == ["forbidden", "forbidden"]
 
     asyncio.run(scenario())
 
@@ -440,6 +440,50 @@ def test_what_comes_first_is_there_before_the_write(
         assert (scene.server.patched, scene.reconciler.told, scene.outcomes) == (sent, told, outcomes)
 
     asyncio.run(scenario())
+
+
+def test_what_comes_first_is_made_side_by_side_and_known_before_the_writes_follow_in_turn() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = POLICY
+        at_s: list[float] = []
+        ensure, patch = scene.server.ensure, scene.server.patch
+
+        async def ensured(companion: Companion) -> None:
+            at_s.append(scene.now_s)
+            await ensure(companion)
+
+        async def patched(path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[str]:
+            assert scene.now_s >= at_s["abc".index(path)] + SETTLES_S
+            return await patch(path, body, when)
+
+        scene.server.ensure = ensured  # type: ignore[method-assign]  # when it was made
+        scene.server.patch = patched  # type: ignore[method-assign]
+        scene.executor.submit([admit(uid) for uid in "abc"])
+        await scene.settle()
+        assert scene.server.patched == ["policy", "policy", "policy", "a", "b", "c"]
+
+    asyncio.run(scenario())
+
+
+def test_a_defect_in_what_comes_first_is_told_and_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.reconciler.first = POLICY
+
+        async def broken(companion: Companion) -> None:
+            raise ZeroDivisionError
+
+        scene.server.ensure = broken  # type: ignore[method-assign]  # a defect
+        scene.executor.submit([admit("a")])
+        await scene.settle()
+        scene.reconciler.first = None
+        scene.executor.submit([admit("b")])
+        await scene.settle()
+        assert scene.reconciler.told == ["refused a", "saw b", "applied b"]
+
+    asyncio.run(scenario())
+    assert "what comes before the admit of binding a failed" in caplog.text
 
 
 def test_who_leads_no_more_once_the_policy_is_there_releases_nothing() -> None:
