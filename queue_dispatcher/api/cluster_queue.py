@@ -52,6 +52,15 @@ class ReclaimWithinCohort(StrEnum):
     ANY = "Any"
 
 
+class ScoringStrategy(StrEnum):
+    """Which clusters and nodes are filled first; named as in the NodeResourcesFitArgs of kube-scheduler."""
+
+    MOST_ALLOCATED = "MostAllocated"
+    """The fullest, so that room stays together elsewhere: work is packed."""
+    LEAST_ALLOCATED = "LeastAllocated"
+    """The emptiest: work is spread."""
+
+
 class SearchPolicy(StrEnum):
     """What a flavor that could be had at a price does to the search for a flavor."""
 
@@ -116,7 +125,8 @@ class ClusterQueue:
     what is shared among siblings, thousandths, above 0. ``priority``: the higher the sooner among siblings;
     only Volcano's queues have it. ``namespace_selector``: whose workloads it takes, by the labels of their
     namespace; None for every namespace's. ``ageing``: how waiting raises priority, unless the workload's
-    ServiceClass says. ``fungibility``: which flavor is tried next.
+    ServiceClass says. ``fungibility``: which flavor is tried next. ``scoring``: which of the clusters with
+    room, and of their nodes, its workloads go to.
     """
 
     name: str
@@ -129,6 +139,7 @@ class ClusterQueue:
     namespace_selector: Selector | None = None
     ageing: Ageing = NO_AGEING
     fungibility: FlavorFungibility = FlavorFungibility()
+    scoring: ScoringStrategy = ScoringStrategy.MOST_ALLOCATED
     preemption: Preemption = Preemption()
     problems: tuple[Problem, ...] = ()
 

@@ -5,10 +5,12 @@ told in a condition of its object, until it does what it says.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from queue_dispatcher.api.cluster_queue import (
     ClusterQueue,
     ReclaimWithinCohort,
+    ScoringStrategy,
     SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
@@ -19,17 +21,21 @@ from queue_dispatcher.api.resource_flavor import ResourceFlavor
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
 
 _NOTHING_DISPLACED = "no effect yet: nothing is displaced"
-
+IS_ABOVE_OTHERS: Final = "it has queues below it, in which workloads wait: state it of those"
+"""Why releases of a queue say no clusters, for `without_effect`."""
 
 Stated = ClusterQueue | LocalQueue | ServiceClass | ResourceFlavor
 """What administrators state."""
 
 
-def without_effect(of: Stated) -> tuple[Problem, ...]:
-    """The fields of an object that say other than what is done anyway, and do nothing, in their order."""
+def without_effect(of: Stated, unplaced: str = "") -> tuple[Problem, ...]:
+    """The fields of an object that say other than what is done anyway, and do nothing, in their order.
+
+    ``unplaced``: of a ClusterQueue, why no releases of it say where they go; empty where they do.
+    """
     match of:
         case ClusterQueue():
-            return tuple(_of_cluster_queue(of))
+            return tuple(_of_cluster_queue(of, unplaced))
         case LocalQueue():
             return tuple(_of_stop_policy(of.stop_policy))
         case ServiceClass():
@@ -38,7 +44,7 @@ def without_effect(of: Stated) -> tuple[Problem, ...]:
             return tuple(_of_flavor(of))
 
 
-def _of_cluster_queue(queue: ClusterQueue) -> Iterator[Problem]:
+def _of_cluster_queue(queue: ClusterQueue, unplaced: str) -> Iterator[Problem]:
     yield from _of_stop_policy(queue.stop_policy)
     fungibility, preemption = queue.fungibility, queue.preemption
     if fungibility.when_can_preempt is not SearchPolicy.TRY_NEXT_FLAVOR:
@@ -50,6 +56,8 @@ def _of_cluster_queue(queue: ClusterQueue) -> Iterator[Problem]:
         yield Problem(
             "spec.flavorFungibility.preference", f"{_NOTHING_DISPLACED}, so nothing is chosen between"
         )
+    if unplaced and queue.scoring is not ScoringStrategy.MOST_ALLOCATED:
+        yield Problem("spec.scoringStrategy", f"no effect: {unplaced}")
     if preemption.within_cluster_queue is not WithinClusterQueue.NEVER:
         yield Problem("spec.preemption.withinClusterQueue", _NOTHING_DISPLACED)
     if preemption.reclaim_within_cohort is not ReclaimWithinCohort.NEVER:

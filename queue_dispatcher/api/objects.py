@@ -87,6 +87,12 @@ class FlavorFungibilitySpec(KubeStruct, frozen=True):
     preference: str | None = None
 
 
+class ScoringStrategySpec(KubeStruct, frozen=True):
+    """Which clusters and nodes are filled first."""
+
+    type: str | None = None
+
+
 class ClusterQueueSpec(KubeStruct, frozen=True):
     """What a ClusterQueue is told."""
 
@@ -98,6 +104,7 @@ class ClusterQueueSpec(KubeStruct, frozen=True):
     namespace_selector: LabelSelector | None = None
     ageing: AgeingSpec | None = None
     flavor_fungibility: FlavorFungibilitySpec | None = None
+    scoring_strategy: ScoringStrategySpec | None = None
     preemption: PreemptionSpec | None = None
 
 

@@ -107,7 +107,7 @@ class Cache:
         self.bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.cluster_bindings = BindingTable(read, self._add, self._replace, self._remove)
         self.fleet = Fleet(self._places_moved, self._room_appeared, self._amounts_changed)
-        self.clusters = Table[ClusterObject, Cluster](read_cluster, self.fleet.cluster_changed)
+        self.clusters = Table[ClusterObject, Cluster](read_cluster, self._cluster_changed)
         self.flavors = Table[ResourceFlavorObject, ResourceFlavor](
             read_resource_flavor, self.fleet.flavor_changed
         )
@@ -118,11 +118,15 @@ class Cache:
         self.templates = Templates(self._template_changed, digests=probes, guides=guides and preplaces)
         self.table = CellTable()
         self.is_accelerator = scope.is_accelerator
+        self.preplaces = probes and preplaces
+        """Whether releases say where they go, as far as the estimators' answers go."""
         self.shapes = Shapes(self.fleet, self.table, scope.is_accelerator, probes=probes, preplaces=preplaces)
         self.pending = PendingQueues(self.shapes, self._count)
         self.tally = Tally()
         self.resolved = resolve((), {}, self.table)
         self.charges = Charges(self.resolved.tree)
+        self.charged_when_counted: dict[str, Mapping[Cell, int]] = {}
+        """By cluster, what was charged there when Karmada last counted what is free; none before it has."""
         self.entries: dict[str, Entry] = {}
         """By uid."""
         self.running = RunningSet()
@@ -235,6 +239,13 @@ class Cache:
     def _overridden(self, namespace: str) -> None:
         self._told_otherwise.add(namespace)
         self._changed()
+
+    def _cluster_changed(self, key: str, before: Cluster | None, after: Cluster | None) -> None:
+        if after is None:
+            self.charged_when_counted.pop(key, None)
+        elif before is not None and before.free != after.free:
+            self.charged_when_counted[key] = dict(self.charges.on(key))
+        self.fleet.cluster_changed(key, before, after)
 
     def _room_appeared(self, cluster: str, growth: Mapping[str, int]) -> None:
         known = self.room.setdefault(cluster, {})

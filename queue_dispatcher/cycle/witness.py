@@ -14,11 +14,19 @@ class Witness:
 
     ``nodes``: by pod set. ``ranks``: whether the cluster has the PriorityClasses that put large pods first.
     ``spare``: pod sets and nodes of theirs that would take more of them, and have to be filled last.
+    ``only_packs``: whether they become whole left to themselves too, and are to go there only so that free
+    devices stay together.
     """
 
     nodes: tuple[tuple[str, Nodes], ...]
     ranks: bool = False
     spare: frozenset[tuple[str, str]] = frozenset()
+    only_packs: bool = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether its pods may not become whole unless they are told."""
+        return bool(self.nodes) and not self.only_packs
 
     def is_on(self, nodes: Collection[str]) -> bool:
         """Whether any of the pods would go to one of these."""

@@ -315,21 +315,22 @@ def _witnesses(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> tu
 
     Nobody knows whether it does where something is on its way, ``is_busy``, that may go elsewhere than
     thought: pods that are alike become whole all the same, others are told.
+    What becomes whole by itself is told for packing's sake alone, if at all.
     """
     wanted = min(copies, placement.fits)
     pod_sets = {one.pod_set for one in placement.placement}
-    is_placed = placement.spread_fits >= wanted and not placement.packs
+    is_whole = placement.spread_fits >= wanted and not (is_busy and len(pod_sets) > 1)
     if wanted <= 0 or not pod_sets:
         return ()
     by_nth: dict[int, list[pb.Assignment]] = {}
     for one in placement.placement:
         by_nth.setdefault(one.nth, []).append(one)
-    if is_placed and not (is_busy and len(pod_sets) > 1):
+    if is_whole and not placement.packs:
         return (LEFT_ALONE,) * len(by_nth)
-    return tuple(_witness(by_nth[nth], placement.ranks_by_size) for nth in sorted(by_nth))
+    return tuple(_witness(by_nth[nth], placement.ranks_by_size, is_whole) for nth in sorted(by_nth))
 
 
-def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool) -> Witness:
+def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool, only_packs: bool) -> Witness:
     nodes: dict[str, list[tuple[str, int]]] = {}
     spare = set()
     for one in assignments:
@@ -337,7 +338,7 @@ def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool) -> Witne
         if one.spare:
             spare.add((one.pod_set, one.node))
     told = tuple((pod_set, tuple(where)) for pod_set, where in nodes.items())
-    return Witness(told, ranks_by_size, frozenset(spare))
+    return Witness(told, ranks_by_size, frozenset(spare), only_packs)
 
 
 def _why(placement: pb.ClusterPlacement) -> str:

@@ -62,13 +62,15 @@ class _Known:
     def after_another(self, clusters: Collection[str], nodes: Nodes) -> "_Known":
         """Once pods of something else have gone there, to these ``nodes`` as far as that is known.
 
-        What need not be told where to go there may have to be by now.
+        What need not be told where to go there may have to be by now; also what was to be told for packing's
+        sake alone, if its pods are not all alike.
         """
         left = []
         for at, told in self.now.witnesses:
             if at in clusters:
                 taken = nodes.get(at, ())
-                told = tuple(one for one in told if one != LEFT_ALONE and not one.is_on(taken))
+                kept = (one for one in told if one != LEFT_ALONE and not one.is_on(taken))
+                told = tuple(replace(one, only_packs=one.only_packs and len(one.nodes) < 2) for one in kept)
             left.append((at, told))
         return replace(self, now=replace(self.now, witnesses=tuple(left)))
 

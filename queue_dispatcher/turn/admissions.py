@@ -1,8 +1,9 @@
 """Admissions: the writes that carry out what a cycle decided, which from then on counts as made."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from queue_dispatcher.api.cluster_queue import ScoringStrategy
 from queue_dispatcher.bindings.admission import (
     admission_record,
     components_of,
@@ -18,12 +19,13 @@ from queue_dispatcher.cache.entry import Admission, Entry
 from queue_dispatcher.cycle.actions import Action, Admit
 from queue_dispatcher.cycle.items import Alternative, Item, probe_of
 from queue_dispatcher.cycle.snapshot import Verdict
+from queue_dispatcher.cycle.witness import Witness
 from queue_dispatcher.turn.duties import begin
+from queue_dispatcher.turn.free_devices import free_devices
 from queue_dispatcher.turn.probing import tell_released
 from queue_dispatcher.turn.state import TurnState
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.choice import Choice, choice
-from queue_dispatcher.workloads.demand import Demand
 from queue_dispatcher.workloads.flavors import preferred_clusters
 from queue_dispatcher.workloads.guidance import Guidance, guidance
 from queue_dispatcher.workloads.template import TemplateFacts
@@ -122,6 +124,7 @@ def _chosen(
     verdicts = verdict.members or (verdict,)
     if len(verdicts) != len(item.members):
         return None
+    spreads = _spreads(cache, item.queue)
     chosen: dict[str, Choice] = {}
     for uid, alternative, said in zip(item.members, split, verdicts, strict=True):
         entry = cache.entries[uid]
@@ -131,32 +134,47 @@ def _chosen(
         # One that went away since it was asked about is nowhere to go.
         tiers = [tier - cache.fleet.lost for tier in cache.fleet.tiers(binding.placement)]
         preferred = preferred_clusters(alternative, cache.fleet.reaches, tiers)
-        free = _free(cache, binding.demand)
-        made = choice(binding.placement, binding.demand, said, preferred, free, binding.placed)
+        free = free_devices(cache, binding.demand, as_of_now=spreads)
+        placement, demand, there = binding.placement, binding.demand, binding.placed
+        made = choice(placement, demand, said, preferred, free, there, spreads=spreads)
         if made is None:
             return None
-        made = replace(made, guidance=_guidance(cache, entry, said, made))
         chosen[uid] = made if verdict is said else replace(made, reason="its group fits so")
-    return chosen
+    firsts = {uid: _firsts(said, chosen[uid]) for uid, said in zip(item.members, verdicts, strict=True)}
+    # Where some of a group have to be told, others that are not could take their nodes.
+    is_tied = len(firsts) > 1 and any(one.is_needed for of in firsts.values() for one in of.values())
+    packs = is_tied or not spreads
+    return {
+        uid: replace(made, guidance=_guidance(cache, cache.entries[uid], firsts[uid], made, packs=packs))
+        for uid, made in chosen.items()
+    }
 
 
-def _guidance(cache: Cache, entry: Entry, said: Verdict, made: Choice) -> tuple[Guidance, ...]:
+def _spreads(cache: Cache, queue: str) -> bool:
+    """Whether the work of a queue is to be spread, not packed."""
+    known = cache.queues.queues.cluster_queues.get(queue)
+    return known is not None and known.scoring is ScoringStrategy.LEAST_ALLOCATED
+
+
+def _firsts(said: Verdict, made: Choice) -> dict[str, Witness]:
+    """By cluster that it goes to, where its pods would go there."""
+    places = {share.cluster for share in made.more}
+    return {cluster: told[0] for cluster, told in said.witnesses if cluster in places}
+
+
+def _guidance(
+    cache: Cache, entry: Entry, firsts: Mapping[str, Witness], made: Choice, *, packs: bool
+) -> tuple[Guidance, ...]:
     """What its pods are told; nothing where some of it runs already, whose templates may not change, or where
-    somebody else's policies may tell them something.
+    somebody else's policies may tell them something. ``packs``: also what they need not be told to be whole.
     """
     binding, facts = entry.binding, entry.facts
-    if binding.placed or not facts.pods or not said.witnesses:
+    witnesses = {cluster: one for cluster, one in firsts.items() if packs or one.is_needed}
+    if binding.placed or not facts.pods or not witnesses:
         return ()
     if cache.overrides.touch(binding.workload, facts.pods):
         return ()
-    firsts = {cluster: witnesses[0] for cluster, witnesses in said.witnesses}
-    return guidance(facts.pods, binding.demand, firsts, made.more, facts.priority_class)
-
-
-def _free(cache: Cache, demand: Demand) -> dict[str, int]:
-    """By cluster, how many devices of the kind that the workload asks for Karmada has counted as free."""
-    resource = next((name for name, _ in demand.total() if cache.is_accelerator(name)), "")
-    return {name: max(0, cluster.free.get(resource, 0)) for name, cluster in cache.fleet.clusters.items()}
+    return guidance(facts.pods, binding.demand, witnesses, made.more, facts.priority_class)
 
 
 def _record(

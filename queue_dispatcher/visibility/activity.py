@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from queue_dispatcher.api.cluster_queue import ClusterQueue, StopPolicy
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS
 from queue_dispatcher.api.local_queue import LocalQueue
 from queue_dispatcher.api.problem import Problem
 from queue_dispatcher.cache.cache import Cache
@@ -38,6 +39,15 @@ def local_refusal(cache: Cache, local: LocalQueue) -> Refusal | None:
         return Refusal(text=f"ClusterQueue {local.cluster_queue} does not exist")
     stopped = cache.resolved.refusal(queue.name)
     return Refusal(text=stopped) if stopped else refusal(cache, queue)
+
+
+def unplaced(cache: Cache, queue: ClusterQueue) -> str:
+    """Why no releases of a ClusterQueue say where they go; empty where they do."""
+    if queue.name in cache.resolved.inner:
+        return IS_ABOVE_OTHERS
+    if not cache.preplaces:
+        return "Karmada chooses the clusters; with estimators and --placement=fairway the dispatcher does"
+    return ""
 
 
 def problems_of(cache: Cache, queue: ClusterQueue) -> Sequence[Problem]:

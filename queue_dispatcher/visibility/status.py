@@ -33,7 +33,7 @@ from queue_dispatcher.bindings.timestamp import format_ms
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.clock import SteadyClock
 from queue_dispatcher.dispatcher import Dispatcher
-from queue_dispatcher.visibility.activity import Refusal, local_refusal, problems_of, refusal
+from queue_dispatcher.visibility.activity import Refusal, local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.views import still_counted
 
@@ -162,7 +162,9 @@ class QueueStatuses:
                 ClusterQueueStatus(
                     pending=tally.pending[name],
                     admitted=tally.admitted[name],
-                    conditions=self._conditions(path, queue, refusal(cache, queue), notes),
+                    conditions=self._conditions(
+                        path, queue, refusal(cache, queue), notes, unplaced(cache, queue)
+                    ),
                     flavors_usage=tuple(
                         FlavorUsage(flavor, tuple(resource_usage(*one) for one in of))
                         for flavor, of in usage.items()
@@ -193,14 +195,15 @@ class QueueStatuses:
                 yield path, type(of).__name__, ConditionsStatus(conditions)
 
     def _conditions(
-        self, path: str, of: Stated, refused: Refusal | None, notes: Iterable[str]
+        self, path: str, of: Stated, refused: Refusal | None, notes: Iterable[str], why_unplaced: str = ""
     ) -> tuple[QueueCondition, ...]:
-        return (self._active(path, refused, notes), *self._effective(path, of))
+        return (self._active(path, refused, notes), *self._effective(path, of, why_unplaced))
 
-    def _effective(self, path: str, of: Stated) -> tuple[QueueCondition, ...]:
+    def _effective(self, path: str, of: Stated, why_unplaced: str = "") -> tuple[QueueCondition, ...]:
         before = self._before(path)
         generation = next((one.observed_generation for one in before), 0)
-        return effective(without_effect(of), generation, format_ms(self._clock.now_ms()), before)
+        told = without_effect(of, why_unplaced)
+        return effective(told, generation, format_ms(self._clock.now_ms()), before)
 
     def _active(self, path: str, refused: Refusal | None, notes: Iterable[str]) -> QueueCondition:
         before = self._before(path)

@@ -39,7 +39,7 @@ from queue_dispatcher.cycle.items import Item
 from queue_dispatcher.cycle.reasons import told_to
 from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
-from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal
+from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
 from queue_dispatcher.visibility.starts import is_starting, lost_note, release_order, start_of
 from queue_dispatcher.visibility.usage import QueueUsage
@@ -219,7 +219,7 @@ class Views:
         workloads: list[WorkloadView] | None = None,
     ) -> QueueView:
         queue = self._cache.queues.queues.cluster_queues[name]
-        problems = (*problems_of(self._cache, queue), *without_effect(queue))
+        problems = (*problems_of(self._cache, queue), *without_effect(queue, unplaced(self._cache, queue)))
         refused = refusal(self._cache, queue)
         shares = self._cache.charges.ledger.share(name, ())
         idle = self._usage.idle(name)

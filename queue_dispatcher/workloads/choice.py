@@ -1,8 +1,9 @@
 """Where a workload is released to, out of the clusters whose estimators have said that it fits. Pure.
 
 As few clusters as there is room for, of the flavor that its queue prefers. Of those that hold all of it the
-fullest, so that elsewhere room stays together for what is large; what its policy divides by room, in
-proportion to it. None where the room that is left adds up to less: then Karmada chooses.
+fullest, so that elsewhere room stays together for what is large, or the emptiest where its queue spreads;
+what its policy divides by room, in proportion to it. None where the room that is left adds up to less: then
+Karmada chooses.
 """
 
 import heapq
@@ -38,8 +39,11 @@ def choice(
     preferred: Sequence[frozenset[str]],
     free: Mapping[str, int],
     there: Sequence[Placed] = (),
+    *,
+    spreads: bool = False,
 ) -> Choice | None:
-    """The choice for a workload; ``there``: what of it is placed, and stays.
+    """The choice for a workload; ``there``: what of it is placed, and stays. ``spreads``: to the emptiest of
+    the clusters that hold all of it, not the fullest.
 
     ``preferred``: clusters of the flavors that it is charged to, the preferred first; no others are chosen.
     ``free``: how many devices of its kind each cluster is known to have left; those left out have none.
@@ -54,9 +58,10 @@ def choice(
     is_by_room = divides and placement.division is Division.DYNAMIC and placement.max_clusters != 1
     if fitting and not is_by_room:
         # What grows stays together where it can.
-        whole = min(fitting, key=lambda one: (ranks[one], one not in has, free.get(one, 0), one))
+        sign = -1 if spreads else 1
+        whole = min(fitting, key=lambda one: (ranks[one], one not in has, sign * free.get(one, 0), one))
         share = Placed(whole, 0 if demand.is_set else lacking)
-        reason = "it runs there" if whole in has else _why(whole, fitting, ranks, free)
+        reason = "it runs there" if whole in has else _why(whole, fitting, ranks, free, spreads)
         return _made(placement, has, (share,), {whole: verdict.per}, reason)
     if not divides or verdict.per != lacking:
         return None
@@ -88,13 +93,16 @@ def _made(
     return Choice(places, more, taken, reason, placement)
 
 
-def _why(whole: str, fitting: Sequence[str], ranks: Mapping[str, int], free: Mapping[str, int]) -> str:
+def _why(
+    whole: str, fitting: Sequence[str], ranks: Mapping[str, int], free: Mapping[str, int], spreads: bool
+) -> str:
     alike = [cluster for cluster in fitting if ranks[cluster] == ranks[whole]]
     if len(fitting) == 1:
         return "it is the only one with room"
     if len(alike) < len(fitting):
         return f"of {len(fitting)} with room its queue or its policy prefers it"
-    return f"of {len(fitting)} with room it is the fullest, with {free.get(whole, 0)} free"
+    which = "emptiest" if spreads else "fullest"
+    return f"of {len(fitting)} with room it is the {which}, with {free.get(whole, 0)} free"
 
 
 def _few(order: Sequence[str], rooms: Mapping[str, int], replicas: int) -> dict[str, int] | None:

@@ -277,6 +277,7 @@ def _pack(pods: Sequence[Pods], nodes: list[Node]) -> list[tuple[Pods, Node]] | 
 def witnesses_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> tuple[Witness, ...]:
     """Where pods of one copy would go; or so many of a single kind, and as many again beside them. Nowhere
     where a scheduler that spreads does no harm: of one kind, where all nodes that take it have as much free.
+    Pods of one kind become whole all the same, so theirs only pack.
     """
     mirrored = [node.copied() for node in nodes]
     if len(pods) > 1:
@@ -292,7 +293,7 @@ def witnesses_of(pods: Sequence[Pods], nodes: Sequence[Node], copies: int) -> tu
         filled = _fill(together, mirrored)
         if not filled or (found and len(filled) < together.count):
             break
-        found.append(_witness(filled))
+        found.append(replace(_witness(filled), only_packs=True))
     return tuple(found)
 
 

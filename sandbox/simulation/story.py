@@ -81,6 +81,7 @@ class QueueLine(Line):
 
     ``share``: if not 0, so many percent of all GPUs instead.
     ``lends``: at most so many of its own go to others; ``borrows``: at most so many of others come to it.
+    ``spreads``: its work goes to the emptiest cluster, not the fullest.
     """
 
     call: ClassVar[str] = "queue"
@@ -92,6 +93,7 @@ class QueueLine(Line):
     lends: int | None = None
     borrows: int | None = None
     share: int = 0
+    spreads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

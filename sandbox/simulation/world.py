@@ -280,6 +280,8 @@ def _policy(name: str, line: SubmitLine) -> Obj:
 def _queue(line: QueueLine) -> Obj:
     spec = _spec(line, f"{line.share}%" if line.share else str(line.gpus))
     spec["queueingStrategy"] = "StrictFIFO" if line.strict else "BestEffortFIFO"
+    if line.spreads:
+        spec["scoringStrategy"] = {"type": "LeastAllocated"}
     if line.parent:
         spec["parent"] = line.parent
     if line.weight != 1:

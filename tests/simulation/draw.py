@@ -81,6 +81,7 @@ def draw(seed: int) -> Story:
     story = _unanswered(story, random.Random(f"unanswered of {seed}"))
     story = _joiners(story, random.Random(f"joiners of {seed}"))
     story = _losses(story, random.Random(f"losses of {seed}"), clusters)
+    story = _spreading(story, random.Random(f"spreading of {seed}"))
     return _ways(story, random.Random(f"ways of {seed}"))
 
 
@@ -180,6 +181,15 @@ def _shares(story: Story, rng: random.Random) -> Story:
         replace(line, share=rng.choice((10, 25, 33, 50, 100)))
         if isinstance(line, QueueLine) and rng.random() < 0.7
         else line
+        for line in story.lines
+    )
+    return replace(story, lines=tuple(lines))
+
+
+def _spreading(story: Story, rng: random.Random) -> Story:
+    """Now and then queues whose work is spread."""
+    lines = (
+        replace(line, spreads=rng.random() < 0.3) if isinstance(line, QueueLine) else line
         for line in story.lines
     )
     return replace(story, lines=tuple(lines))

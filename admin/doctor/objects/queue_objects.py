@@ -13,7 +13,7 @@ from admin.doctor.objects.gathered import Case, gathered
 from admin.doctor.objects.seen import Seen, seen, title
 from fairway.resources import format_amount
 from queue_dispatcher.api.cluster_queue import ClusterQueue
-from queue_dispatcher.api.effect import Stated, without_effect
+from queue_dispatcher.api.effect import IS_ABOVE_OTHERS, Stated, without_effect
 from queue_dispatcher.api.kinds import (
     CLUSTER_QUEUES,
     LOCAL_QUEUES,
@@ -58,8 +58,10 @@ def _effect(evidence: Evidence) -> Iterator[Finding]:
         ((f"ResourceFlavor {name}", one) for name, one in found.cache.flavors.values.items()),
         ((f"ServiceClass {name}", one) for name, one in queues.service_classes.values.items()),
     )
+    inner = found.cache.resolved.inner
     for subject, one in stated:
-        for field in without_effect(one):
+        above = IS_ABOVE_OTHERS if isinstance(one, ClusterQueue) and one.name in inner else ""
+        for field in without_effect(one, above):
             yield Finding(
                 Verdict.WARNING,
                 subject,

@@ -18,11 +18,17 @@ from queue_dispatcher.api.cluster_queue import (
     Preemption,
     QueueingStrategy,
     ReclaimWithinCohort,
+    ScoringStrategy,
     SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
 )
-from queue_dispatcher.api.objects import ClusterQueueObject, FlavorFungibilitySpec, PreemptionSpec
+from queue_dispatcher.api.objects import (
+    ClusterQueueObject,
+    FlavorFungibilitySpec,
+    PreemptionSpec,
+    ScoringStrategySpec,
+)
 from queue_dispatcher.api.reading.fields import Problems, ageing, choice, selector, shown
 from queue_dispatcher.api.reading.resource_groups import read_resource_groups
 
@@ -51,6 +57,7 @@ def read_cluster_queue(stated: ClusterQueueObject) -> ClusterQueue:
         namespace_selector=selector(spec.namespace_selector, "spec.namespaceSelector", problems),
         ageing=(ageing(spec.ageing, "spec.ageing", problems) if spec.ageing else None) or NO_AGEING,
         fungibility=_fungibility(spec.flavor_fungibility or FlavorFungibilitySpec(), problems),
+        scoring=_scoring(spec.scoring_strategy or ScoringStrategySpec(), problems),
         preemption=_preemption(spec.preemption or PreemptionSpec(), problems),
         problems=problems.found,
     )
@@ -66,6 +73,11 @@ def _weight_milli(raw: RawQuantity, problems: Problems) -> int:
     expected = "expected a number above 0 and below 10000 with at most three decimals, such as 2 or 0.5"
     problems.add("spec.weight", f"{shown(raw)}: {expected}; read as 1")
     return WEIGHT_MILLI
+
+
+def _scoring(stated: ScoringStrategySpec, problems: Problems) -> ScoringStrategy:
+    packs = ScoringStrategy.MOST_ALLOCATED
+    return choice(stated.type, packs, packs, "spec.scoringStrategy.type", problems)
 
 
 def _preemption(stated: PreemptionSpec, problems: Problems) -> Preemption:

@@ -58,6 +58,8 @@ SPOT: Spec = {"key": "spot", "effect": "NoSchedule"}
             ),
             ["spec.flavorFungibility.preference"],
         ),
+        # Only where no release says where it goes, see below.
+        (queue(scoringStrategy={"type": "LeastAllocated"}), []),
         (
             read_local_queue(local_queue({"clusterQueue": "a", "stopPolicy": "HoldAndDrain"})),
             ["spec.stopPolicy"],
@@ -85,3 +87,17 @@ def test_fields_without_effect(stated: Stated, told: list[str]) -> None:
         ("Effective", "False", "FieldsWithoutEffect")
     ] * bool(told)
     assert all(field in condition.message for condition in conditions for field in told)
+
+
+@pytest.mark.parametrize(
+    ("type_", "unplaced", "told"),
+    [
+        ("LeastAllocated", "", []),
+        ("LeastAllocated", "Karmada chooses", ["spec.scoringStrategy: no effect: Karmada chooses"]),
+        # The API server says so of all that say nothing.
+        ("MostAllocated", "Karmada chooses", []),
+    ],
+)
+def test_who_chooses_no_clusters_spreads_nothing(type_: str, unplaced: str, told: list[str]) -> None:
+    found = without_effect(queue(scoringStrategy={"type": type_}), unplaced)
+    assert [str(one) for one in found] == told

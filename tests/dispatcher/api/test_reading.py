@@ -12,6 +12,7 @@ from queue_dispatcher.api.cluster_queue import (
     Preemption,
     QueueingStrategy,
     ReclaimWithinCohort,
+    ScoringStrategy,
     SearchPolicy,
     StopPolicy,
     WithinClusterQueue,
@@ -62,6 +63,7 @@ class TestDefaults:
             stop_policy=StopPolicy.NONE,
             namespace_selector=None,
             ageing=NO_AGEING,
+            scoring=ScoringStrategy.MOST_ALLOCATED,
             preemption=Preemption(WithinClusterQueue.NEVER, ReclaimWithinCohort.NEVER),
         )
 
@@ -251,6 +253,20 @@ def test_when_the_next_flavor_is_tried(stated: Json, expected: FlavorFungibility
     assert fields(read.problems) == [f"spec.flavorFungibility.{name}" for name in wrong]
 
 
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (None, ScoringStrategy.MOST_ALLOCATED),
+        ({}, ScoringStrategy.MOST_ALLOCATED),
+        ({"type": "MostAllocated"}, ScoringStrategy.MOST_ALLOCATED),
+        ({"type": "LeastAllocated"}, ScoringStrategy.LEAST_ALLOCATED),
+    ],
+)
+def test_which_clusters_are_filled_first(stated: Json, expected: ScoringStrategy) -> None:
+    read = read_cluster_queue(cluster_queue({"scoringStrategy": stated}))
+    assert (read.scoring, read.problems) == (expected, ())
+
+
 def test_a_taint_that_cannot_be_read_keeps_off_all_the_same() -> None:
     stated = [
         {"key": "spot", "value": "yes", "effect": "NoExecute"},
@@ -273,6 +289,7 @@ def test_words_that_are_not_known_mean_what_is_safe() -> None:
             {
                 "queueingStrategy": "BackfillFIFO",
                 "stopPolicy": "Stop",
+                "scoringStrategy": {"type": "RequestedToCapacityRatio"},
                 "preemption": {"withinClusterQueue": "Any", "reclaimWithinCohort": "Always"},
                 "ageing": {"step": "soon", "cap": -1},
             }
@@ -280,11 +297,13 @@ def test_words_that_are_not_known_mean_what_is_safe() -> None:
     )
     assert (read.strategy, read.stop_policy) == (QueueingStrategy.STRICT_FIFO, StopPolicy.HOLD)
     assert (read.preemption, read.ageing) == (Preemption(), NO_AGEING)
+    assert read.scoring is ScoringStrategy.MOST_ALLOCATED
     assert fields(read.problems) == [
         "spec.queueingStrategy",
         "spec.stopPolicy",
         "spec.ageing.step",
         "spec.ageing.cap",
+        "spec.scoringStrategy.type",
         "spec.preemption.withinClusterQueue",
         "spec.preemption.reclaimWithinCohort",
     ]

@@ -360,6 +360,21 @@ QUEUES = (
         "ClusterQueue",
         queue(preemption={"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}),
     ),
+    Example("spreads", "ClusterQueue", queue(scoringStrategy={"type": "LeastAllocated"})),
+    Example(
+        "no such scoring",
+        "ClusterQueue",
+        queue(scoringStrategy={"type": "RequestedToCapacityRatio"}),
+        "Unsupported",
+        "spec.scoringStrategy.type",
+    ),
+    Example(
+        "scoring by nothing",
+        "ClusterQueue",
+        queue(scoringStrategy={}),
+        "Required",
+        "spec.scoringStrategy.type",
+    ),
     Example(
         "no such preemption",
         "ClusterQueue",

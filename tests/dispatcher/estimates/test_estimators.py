@@ -395,25 +395,30 @@ MIXED, ALIKE = ("head", "worker"), ("pod",)
 
 
 @pytest.mark.parametrize(
-    ("pod_sets", "spread_fits", "packs", "is_busy", "is_told"),
+    ("pod_sets", "spread_fits", "packs", "is_busy", "is_told", "only_packs"),
     [
-        (MIXED, 1, False, False, False),
-        (MIXED, 1, False, True, True),
-        (MIXED, 0, False, False, True),
-        (MIXED, -1, False, False, True),
-        (MIXED, 1, True, False, True),
-        (ALIKE, 1, False, True, False),
-        (ALIKE, 1, True, True, True),
+        (MIXED, 1, False, False, False, False),
+        (MIXED, 1, False, True, True, False),
+        (MIXED, 0, False, False, True, False),
+        (MIXED, -1, False, False, True, False),
+        (MIXED, 1, True, False, True, True),
+        (MIXED, 0, True, False, True, False),
+        (MIXED, 1, True, True, True, False),
+        (ALIKE, 1, False, True, False, False),
+        (ALIKE, 1, True, True, True, True),
+        (ALIKE, 0, True, False, True, False),
     ],
 )
 def test_where_pods_go_is_told_unless_they_go_there_anyway(
-    pod_sets: tuple[str, ...], spread_fits: int, packs: bool, is_busy: bool, is_told: bool
+    pod_sets: tuple[str, ...], spread_fits: int, packs: bool, is_busy: bool, is_told: bool, only_packs: bool
 ) -> None:
     where = [pb.Assignment(pod_set=name, node="n", pods=2, spare=True) for name in pod_sets]
     placement = pb.ClusterPlacement(
         cluster="a", fits=1, spread_fits=spread_fits, packs=packs, placement=where
     )
     told = Witness(
-        tuple((name, (("n", 2),)) for name in pod_sets), spare=frozenset((name, "n") for name in pod_sets)
+        tuple((name, (("n", 2),)) for name in pod_sets),
+        spare=frozenset((name, "n") for name in pod_sets),
+        only_packs=only_packs,
     )
     assert _room(placement, 1, is_busy).witnesses == (told if is_told else LEFT_ALONE,)

@@ -115,6 +115,33 @@ def test_what_need_not_be_told_may_have_to_be_once_others_are_there(cluster: str
     assert left(verdicts) == (None if is_asked else list(alone))
 
 
+MIXED = Witness((("head", (("n1", 1),)), ("worker", (("n2", 1),))), only_packs=True)
+
+
+@pytest.mark.parametrize("taken", [{}, {"m1": {"n9"}}])
+@pytest.mark.parametrize(
+    ("told", "needed"),
+    [
+        (MIXED, [True]),
+        (replace(FIRST, only_packs=True), [False]),
+        (FIRST, [True]),
+    ],
+    ids=["of several kinds", "alike", "needed before"],
+)
+def test_what_only_packs_is_needed_once_others_are_there_unless_its_pods_are_alike(
+    told: Witness, needed: list[bool], taken: dict[str, set[str]]
+) -> None:
+    verdicts = Verdicts()
+    verdicts.put("q", replace(GUIDED, witnesses=(("m1", (told,)),)), M1 | M2, 0)
+    verdicts.room_taken({"m2"}, pods(1), taken)
+    assert left(verdicts) == [told]
+    verdicts.room_taken({"m1"}, pods(1), taken)
+    now = left(verdicts)
+    assert now is not None
+    assert [one.is_needed for one in now] == needed
+    assert [one.nodes for one in now] == [told.nodes]
+
+
 @pytest.mark.parametrize(
     ("by", "of", "expected"),
     [

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import aiohttp
 import msgspec
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from fairway.kube.client import KubeClient
@@ -18,6 +19,7 @@ from queue_dispatcher.visibility.readings import reading
 from queue_dispatcher.visibility.server import VisibilityServer
 from queue_dispatcher.visibility.status import QueueStatuses
 from tests.dispatcher.scenarios.objects import FAIRWAY, GPU, Obj, cluster_queue, service_class
+from tests.dispatcher.scenarios.test_estimates import Estimators
 from tests.dispatcher.scenarios.world import World, run
 
 T = TypeVar("T")
@@ -204,6 +206,39 @@ def test_the_condition_says_what_is_wrong_with_a_queue() -> None:
             assert active("localqueues", "both", "team") == ready
             task.cancel()
             await asyncio.wait((task,))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
+        (False, {"main": "Karmada chooses the clusters", "above": "it has queues below it"}),
+        (True, {"above": "it has queues below it"}),
+    ],
+    ids=["without estimators", "with estimators"],
+)
+def test_spreading_without_effect_is_told(asks: bool, told: dict[str, str]) -> None:
+    async def scenario(world: World) -> None:
+        world.fleet(m1=8)
+        spreads = {"type": "LeastAllocated"}
+        world.queue("above", {"m1": 8}, scoringStrategy=spreads)
+        world.queue("main", {"m1": 8}, parent="above", scoringStrategy=spreads)
+        await world.start(estimation=Estimators(world, {"m1": 8}).estimation() if asks else None)
+        await world.passes(2)
+        async with KubeClient.from_url(world.api.url, qps=-1) as client:
+            clock = world.dispatcher.controller._clock
+            await QueueStatuses(client, world.dispatcher, clock, lambda *_: None).write(lambda: True)
+        records = world.api.store.collection("fairway.dev/v1alpha1", "clusterqueues").records
+        for name in ("main", "above"):
+            view = await asked(world, f"/queues/{name}", QueueView)
+            expected = told.get(name)
+            conditions = records["", name].decode()["status"]["conditions"]
+            assert view.problems == [c["message"] for c in conditions if c["type"] == "Effective"]
+            assert len(view.problems) == (expected is not None)
+            assert all(
+                one.startswith(f"spec.scoringStrategy: no effect: {expected}") for one in view.problems
+            )
 
     run(scenario)
 

@@ -52,7 +52,8 @@ class Plane:
     Clusters have so many ``gpus``, each a flavor of its own name; queue ``main`` may use all of them.
     ``estimator``: how many workloads fit now, by the name of one; estimators are asked if it is given.
     ``rooms``: instead, for how many copies of any question each cluster has room, but for those ``silent``,
-    of which nobody knows; ``witnesses``: where pods would go in each. ``told``: what was to be there
+    of which nobody knows; ``witnesses``: where pods would go in each, ``witnesses_of``: of these workloads,
+    by name. ``told``: what was to be there
     before each write. ``companions``: what came before the last release, by name; ``gangs``: what was
     asked last, by name and cluster.
     """
@@ -75,6 +76,7 @@ class Plane:
         self.rooms = rooms
         self.silent: Collection[str] = ()
         self.witnesses: tuple[Witness, ...] = ()
+        self.witnesses_of: Mapping[str, tuple[Witness, ...]] = {}
         self.told: list[Companion | None] = []
         self._fed: list[tuple[ResourceKind[Any], Obj]] = []
         self._version = 0
@@ -299,10 +301,11 @@ class Plane:
             questions.append(question)
             self.gangs[name] = {cluster: question.gang_at(cluster) for cluster in question.clusters}
             if self.rooms is not None:
+                witnesses = self.witnesses_of.get(name, self.witnesses)
                 rooms = [
                     ClusterRoom(cluster, 0, unknown=f"{cluster} is silent")
                     if cluster in self.silent
-                    else ClusterRoom(cluster, self.rooms.get(cluster, 0), witnesses=self.witnesses)
+                    else ClusterRoom(cluster, self.rooms.get(cluster, 0), witnesses=witnesses)
                     for cluster in question.clusters
                 ]
                 verdict, unknown = verdict_of(question, rooms)

@@ -85,6 +85,17 @@ BROKEN: list[tuple[str, Change, str, Verdict, str, str]] = [
         "spec.preemption.reclaimWithinCohort: no effect yet",
     ),
     (
+        "spreading where queues below hold the workloads",
+        lambda w: (
+            w.add(CLUSTER_QUEUES, cluster_queue("root", 0, scoringStrategy={"type": "LeastAllocated"})),
+            said(spec_of(w), parent="root"),
+        ),
+        "queue-effect",
+        Verdict.WARNING,
+        "ClusterQueue root",
+        "spec.scoringStrategy: no effect: it has queues below it",
+    ),
+    (
         "a strategy that there is not",
         lambda w: said(spec_of(w), queueingStrategy="LIFO"),
         "queue-fields",
