@@ -195,10 +195,15 @@ class BindingCondition(KubeStruct, frozen=True):
 
 
 class AggregatedStatusItem(KubeStruct, frozen=True):
-    """The status of the workload in one cluster, undecoded."""
+    """The status of the workload in one cluster, undecoded; ``applied``: whether Karmada could write it.
+
+    Mirrors AggregatedStatusItem of work.karmada.io/v1alpha2, where ``applied`` that is false is left out.
+    """
 
     cluster_name: str = ""
     status: msgspec.Raw = NULL
+    applied: bool = False
+    applied_message: str = ""
 
 
 class BindingStatus(KubeStruct, frozen=True):

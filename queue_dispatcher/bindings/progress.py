@@ -14,6 +14,7 @@ from queue_dispatcher.bindings.objects import NULL, BindingStatus, Suspension
 from queue_dispatcher.workloads.demand import Demand, Placed
 from queue_dispatcher.workloads.running import are_seen, ended_pods, running_pods, starting_pods
 
+MAX_MESSAGE = 200
 SCHEDULING = "f:scheduling"
 _OURS = ("fairway", "karmada-")
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -25,7 +26,8 @@ class Progress:
     member says that they are there and do not run. ``silent``: clusters that got a part and have not reported
     anything of it; ``unseen``: those and others of which no pod is reported. ``unsent``: those to which a
     policy has Karmada send nothing. ``ended``: by cluster, how many pods have ended, where any have.
-    ``is_told``: whether all clusters say how many pods run.
+    ``is_told``: whether all clusters say how many pods run. ``refused``: where Karmada cannot write it, and
+    why; what became of what is there is not collected then.
     """
 
     idle: int = 0
@@ -35,6 +37,7 @@ class Progress:
     unseen: frozenset[str] = frozenset()
     ended: tuple[tuple[str, int], ...] = ()
     is_told: bool = False
+    refused: tuple[tuple[str, str], ...] = ()
 
 
 ALL_RUNS = Progress()
@@ -52,7 +55,8 @@ def progress_of(
     """The progress of what is placed."""
     if not placed:
         return ALL_RUNS
-    reports = {item.cluster_name: item.status for item in status.aggregated_status or ()}
+    items = {item.cluster_name: item for item in status.aggregated_status or ()}
+    reports = {cluster: item.status for cluster, item in items.items()}
     idle = silent = starting = 0
     unseen = set()
     ended: list[tuple[str, int]] = []
@@ -77,7 +81,12 @@ def progress_of(
         if over := ended_pods(group, kind, report):
             ended.append((share.cluster, over))
     unsent = _unsent(placed, suspension)
-    return Progress(idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told)
+    refused = tuple(
+        (share.cluster, item.applied_message[:MAX_MESSAGE])
+        for share in placed
+        if (item := items.get(share.cluster)) is not None and not item.applied and item.applied_message
+    )
+    return Progress(idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told, refused)
 
 
 def pods_at(demand: Demand, share: Placed) -> int:

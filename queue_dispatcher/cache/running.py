@@ -59,7 +59,7 @@ class RunningSet:
         self.retried: set[str] = set()
         """Placed, after tries in vain that its record still counts."""
         self.starting: set[str] = set()
-        """Placed, and pods of it do not run yet."""
+        """Placed, and not started yet: pods of it do not run, or Karmada cannot write it there."""
         self.unbound: set[str] = set()
         """Placed, and pods of it are known to have no nodes."""
         self.uncounted: set[str] = set()
@@ -117,7 +117,9 @@ class RunningSet:
         unbound = placed.unbound if placed is not None else 0
         # Half a gang has not started, however long it is placed.
         is_half = is_half_bound(binding, unbound, entry.facts.gang_pods)
-        has_started = placed is not None and not placed.starting and not is_half
+        # Nor has what Karmada cannot write there, as far as anybody knows.
+        is_refused = bool(binding.progress.refused) and not entry.seen.has_run
+        has_started = placed is not None and not placed.starting and not is_half and not is_refused
         _keep(self.starting, uid, placed is not None and not has_started)
         _keep(self.unbound, uid, bool(unbound))
         _keep(self.uncounted, uid, unbound is None)

@@ -89,6 +89,12 @@ def _limits(
     if is_half and not began_before(binding, seen, promised, now):
         limit_ms = promised.start_timeout_ms
         yield limit_ms, f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"
+    refused = binding.progress.refused
+    is_refused = bool(refused) and (gang_pods > 0 or len(refused) == len(binding.placed))
+    if is_refused and not has_grown and not seen.has_run and not began_before(binding, seen, promised, now):
+        # What is there may run, and its end would never be known.
+        cluster, message = refused[0]
+        yield promised.start_timeout_ms, f"Karmada cannot write it into {cluster}: {message}"
     if promised.ready_timeout_ms is None or not placed.starting:
         return
     if not has_grown or binding.progress.idle >= pods_placed(binding.demand, binding.placed):

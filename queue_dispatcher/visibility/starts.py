@@ -47,6 +47,16 @@ def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
     return f"{why}; {what} stays there, charged: no other cluster that can be reached could take it"
 
 
+def refused_note(entry: Entry) -> str:
+    """What is to be told of clusters into which Karmada cannot write it; empty where there is nothing."""
+    refused = entry.binding.progress.refused
+    if not refused or phase_of(entry) is None:
+        return ""
+    cluster, message = refused[0]
+    others = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"Karmada cannot write it into {cluster}{others}, nor say what became of it there: {message}"
+
+
 def is_starting(entry: Entry) -> bool:
     """Whether it was released, and has never run as a whole since."""
     return phase_of(entry) is not None and not entry.seen.has_run

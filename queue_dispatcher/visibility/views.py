@@ -41,7 +41,7 @@ from queue_dispatcher.ledger.ledger import SHARE_ONE
 from queue_dispatcher.turn.state import View
 from queue_dispatcher.visibility.activity import local_refusal, problems_of, refusal, unplaced
 from queue_dispatcher.visibility.notes import held_apart, is_foreign_work, notes_of
-from queue_dispatcher.visibility.starts import is_starting, lost_note, release_order, start_of
+from queue_dispatcher.visibility.starts import is_starting, lost_note, refused_note, release_order, start_of
 from queue_dispatcher.visibility.usage import QueueUsage
 from queue_dispatcher.visibility.viewer import EVERYTHING, Viewer
 from queue_dispatcher.visibility.waiting import counts, page, positions, waiting_of
@@ -180,7 +180,7 @@ class Views:
         elif record is not None:
             enqueued_ms = record.enqueued_ms
         service_class = entry.priority.service_class
-        lost = lost_note(self._cache, entry, self._moment)
+        told = notes_of(entry, self._now_ms), lost_note(self._cache, entry, self._moment), refused_note(entry)
         return WorkloadView(
             namespace=binding.workload.namespace,
             name=binding.workload.name,
@@ -199,7 +199,7 @@ class Views:
             flavors={name: ",".join(of) for name, of in record.flavors} if record is not None else {},
             clusters={share.cluster: share.replicas for share in binding.placed},
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
-            note="; ".join(filter(None, (notes_of(entry, self._now_ms), lost))),
+            note="; ".join(filter(None, told)),
             others_before=row.others_before,
             start=start_of(entry, self._moment),
         )

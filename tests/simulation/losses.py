@@ -34,7 +34,8 @@ class Losses(Places):
         super()._wrote(written, before, after)
         lost = self._lost_before(written.at_ms)
         left = {name for name in shares(before) if name in lost and name not in shares(after)}
-        if not left:
+        if not left or self._tries(after) > (record_of(before) or {}).get("tries", 0):
+            # Or it did not start: a cluster that was lost may be back for a while.
             return
         self._chosen.pop(written.key, None)
         self.moved += 1

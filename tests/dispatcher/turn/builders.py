@@ -227,12 +227,14 @@ class Plane:
 
     def report(self, name: str, **statuses: Obj) -> None:
         """Members' statuses of the workload, by cluster."""
+        self.collect(
+            name,
+            [{"clusterName": one, "applied": True, "status": of} for one, of in statuses.items()],
+        )
 
-        def reported(obj: Obj) -> None:
-            items = [{"clusterName": cluster, "status": of} for cluster, of in statuses.items()]
-            obj.setdefault("status", {})["aggregatedStatus"] = items
-
-        self.edit(name, reported)
+    def collect(self, name: str, items: list[Obj]) -> None:
+        """What Karmada says of the workload in each cluster."""
+        self.edit(name, lambda obj: obj.setdefault("status", {}).update(aggregatedStatus=items))
 
     def _judged(self, name: str, status: str, reason: str, message: str) -> None:
         of = self.bindings[name].setdefault("status", {})

@@ -6,6 +6,8 @@ from queue_dispatcher.api.kinds import SERVICE_CLASSES
 from queue_dispatcher.cache.entry import Reached, ReachedNotice
 from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.outcomes import hear
+from queue_dispatcher.visibility.viewer import EVERYTHING
+from queue_dispatcher.visibility.views import Views
 from tests.dispatcher.scenarios.objects import service_class
 from tests.dispatcher.turn.builders import Plane
 
@@ -61,6 +63,42 @@ def test_what_finds_no_nodes_is_stopped(counted: list[int | None], together: int
         assert again["reason"] == f"{4 - (counted[0] or 0)} of its pods found no node within 100 s"
         made.passes(61)
         assert not made.is_held("x")
+
+
+REFUSED = {"applied": False, "appliedMessage": "field is immutable"}
+
+
+@pytest.mark.parametrize(
+    ("reports", "together", "stopped"),
+    [
+        # A policy that came after the Work: the pods run, and nobody is told of their end.
+        ([REFUSED], 4, True),
+        ([REFUSED], 0, True),
+        ([{"applied": False}], 4, False),
+        ([REFUSED, {"applied": True, "status": {"active": 4}}], 4, False),
+        # It ran: what somebody has changed since is not reason enough to stop it.
+        ([{"applied": True, "status": {"active": 4}}, REFUSED], 4, False),
+    ],
+)
+def test_what_karmada_cannot_write_and_knows_nothing_of_is_stopped(
+    reports: list[dict[str, object]], together: int, stopped: bool
+) -> None:
+    made = plane(together)
+    count(made, 4)
+    for one in reports:
+        made.collect("x", [{"clusterName": "m1", **one}])
+        made.turn()
+    views = Views(made.cache, made.state.view, made.now.day_ms, EVERYTHING)
+    note = views.workload(made.entry("x")).note
+    assert ("Karmada cannot write it into m1" in note) is ("appliedMessage" in reports[-1])
+    made.passes(99)
+    assert not made.is_held("x")
+    made.passes(2)
+    assert made.is_held("x") is stopped
+    if stopped:
+        again = made.requeue("x")
+        assert again is not None
+        assert again["reason"] == "Karmada cannot write it into m1: field is immutable"
 
 
 def test_how_long_it_took_to_come_so_far_is_told() -> None:
