@@ -16,7 +16,6 @@ from typing import Final
 
 from queue_dispatcher.cycle.displacement import Pods, displaced
 from queue_dispatcher.cycle.snapshot import Verdict
-from queue_dispatcher.cycle.witness import LEFT_ALONE
 from queue_dispatcher.workloads.fleet import ANYTHING
 
 FITS_MS: Final = 10_000
@@ -27,6 +26,7 @@ FORGOTTEN_MS: Final = 300_000
 Nodes = Mapping[str, Collection[str]]
 """Nodes by cluster."""
 NOT_TOLD: Final[Nodes] = MappingProxyType({})
+MAX_USED_UP: Final = 4_096
 MAX_RELEASES: Final = 10_000
 """Releases that are remembered; a question that was under way for longer has no answer."""
 
@@ -55,30 +55,33 @@ class _Known:
         return replace(self, lost=lost, now=now)
 
     def after_one(self, clusters: Collection[str]) -> "_Known":
-        """Once the first has gone to these clusters, as its witnesses say."""
-        left = ((at, told[1:] if at in clusters else told) for at, told in self.now.witnesses)
-        return replace(self, now=replace(self.now, witnesses=tuple(left)))
+        """Once the first has gone to these clusters, as its witnesses say.
+
+        Used up where no further one is known of one of them: it may be the cluster to prefer.
+        """
+        left = tuple((at, told[1:] if at in clusters else told) for at, told in self.now.witnesses)
+        fits = self.now.fits if all(told for _, told in left) else 0
+        return replace(self, now=replace(self.now, fits=fits, witnesses=left))
 
     def after_another(self, clusters: Collection[str], nodes: Nodes) -> "_Known":
         """Once pods of something else have gone there, to these ``nodes`` as far as that is known.
 
-        What need not be told where to go there may have to be by now; also what was to be told for packing's
-        sake alone, if its pods are not all alike.
+        What was to be told for packing's sake alone may be needed by now, if its pods are not all alike.
+        Rather the same nodes than none: else an answer that takes longer than others wait is never of use.
         """
         left = []
         for at, told in self.now.witnesses:
             if at in clusters:
                 taken = nodes.get(at, ())
-                kept = (one for one in told if one != LEFT_ALONE and not one.is_on(taken))
-                told = tuple(replace(one, only_packs=one.only_packs and len(one.nodes) < 2) for one in kept)
+                told = tuple(one for one in told if not one.is_on(taken)) or told[:1]
+                told = tuple(replace(one, only_packs=one.only_packs and len(one.nodes) < 2) for one in told)
             left.append((at, told))
         return replace(self, now=replace(self.now, witnesses=tuple(left)))
 
     @property
     def is_used_up(self) -> bool:
         """Whether no more fit, or it is not known any more where the next one's pods have to go."""
-        is_blind = any(not of for _, of in self.now.witnesses)
-        return is_blind or (self.lost > 0 and self.now.fits <= 0)
+        return self.lost > 0 and self.now.fits <= 0
 
 
 class Verdicts:
@@ -88,6 +91,7 @@ class Verdicts:
         self.releases = 0
         """How many there have been."""
         self._known: dict[str, _Known] = {}
+        self._used_up: dict[str, Verdict] = {}
         # How often each question was refused in a row, also after the answer has run out, and when last.
         self._refusals: dict[str, tuple[int, int]] = {}
         self._released: deque[tuple[frozenset[str], Pods, Nodes]] = deque(maxlen=MAX_RELEASES)
@@ -99,6 +103,7 @@ class Verdicts:
         self, probe: str, verdict: Verdict, asked: Collection[str], now_ms: int, releases: int | None = None
     ) -> None:
         """The estimators of the clusters ``asked`` have answered, and knew of so many `releases` by then."""
+        self._used_up.pop(probe, None)
         if verdict.fits > 0:
             self._refusals.pop(probe, None)
             known = _Known(verdict, frozenset(asked), now_ms + FITS_MS, verdict)
@@ -138,11 +143,14 @@ class Verdicts:
         its pods were told.
         """
         known = self._known.get(probe)
+        verdict = known.verdict if known is not None else self._used_up.get(probe)
+        if verdict is None:
+            return
+        at = dict.fromkeys(verdict.clusters, verdict.per) if taken is None else taken
         if known is not None:
-            per = known.verdict.per
-            at = dict.fromkeys(known.verdict.clusters, per) if taken is None else taken
-            self._keep(probe, known.less(per, at).after_one(at.keys()))
-            self.room_taken(at.keys(), known.verdict.pods, nodes, but=probe)
+            known = known.less(verdict.per, at)
+            self._keep(probe, known if taken is None else known.after_one(at.keys()))
+        self.room_taken(at.keys(), verdict.pods, nodes, but=probe)
 
     def answer(self, probe: str) -> Verdict | None:
         """The answer as it was given, whatever has been taken of it."""
@@ -197,6 +205,10 @@ class Verdicts:
         """Keep an answer unless it is used up."""
         if known.is_used_up:
             self._known.pop(probe, None)
+            # More of one turn may be released on its strength.
+            if len(self._used_up) >= MAX_USED_UP:
+                self._used_up.clear()
+            self._used_up[probe] = known.verdict
         else:
             self._known[probe] = known
 

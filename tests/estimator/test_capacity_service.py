@@ -330,6 +330,15 @@ class TestSpreading:
         found = asked(tmp_path, things, workers(1, gpu=1))
         assert (found.fits, found.spread_fits) == (160, 160)
 
+    def test_is_not_told_where_the_first_pod_decides_about_the_others(self, tmp_path: Path) -> None:
+        """The emptiest node takes the first, and its rack may be too small."""
+        term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": RACK}
+        together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        worker = template(gpu=1, labels={"app": "x"}, spec={"affinity": together})
+        things = [gpu_host("a", 4, rack="1"), gpu_host("b", 4, rack="2"), gpu_host("c", 4, rack="2")]
+        found = asked(tmp_path, things, gang(pod_set("worker", 6, worker)))
+        assert (found.fits, found.spread_fits) == (1, -1)
+
     def test_is_not_told_where_slices_decide(self, tmp_path: Path) -> None:
         found = asked(tmp_path, tpu_pools(2), gang(pod_set("worker", 4, TPU_WORKER)))
         assert (found.fits, found.spread_fits) == (2, -1)

@@ -134,6 +134,7 @@ def test_quotas_of_the_namespace_limit_copies_and_their_placement(
         found = place(room_of(mirror), question, NOWHERE, never, NO_BUDGET, quotas)
         assert found.answer.value == expected
         assert sum(one.pods for one in found.placement) == 2 * placed
+        assert found.spread_fits == (expected or None)
         if namespace == "ml":
             assert found.answer.upper_bound == copies
             assert copies == 8 or any(reason.kind == "quota" for reason in found.answer.reasons)

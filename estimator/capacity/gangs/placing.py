@@ -70,17 +70,17 @@ def place(
         tight=placements > 0,
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
-    found = _placements(
-        room, question, fit.placement or {}, min(answer.value, allowed.value), placements, search
-    )
+    fits = min(answer.value, allowed.value)
+    found = _placements(room, question, fit.placement or {}, fits, placements, search)
     spread, is_packed = None, False
-    if answer.value and question.topology is None and not any(map(_is_bound, question.components)):
+    is_bound = question.topology is not None or any(_is_bound(room, one) for one in question.components)
+    if fits and not is_bound:
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
         spreading = Spreading(room, question.components)
-        spread = spreading.sets(answer.value, partial(_either, expired, side))
+        spread = spreading.sets(fits, partial(_either, expired, side))
         if placements and fit.placement:
-            told = min(answer.value, question.wanted or answer.value) * len(found)
+            told = min(fits, question.wanted or fits) * len(found)
             together, late = _together(found), partial(_either, expired, side)
             is_packed = spreading.leaves_less_together(together, told, late)
     if allowed != NO_LIMIT:
@@ -112,7 +112,7 @@ def _placements(
     found = [(room, first)]
     times = min(most, MAX_PLACEMENTS, fits // sets if sets else 1)
     is_bound = question.topology is not None or any(
-        _is_bound(one) or room.around(one.shape) is not None for one in components
+        _is_bound(room, one) or room.around(one.shape) is not None for one in components
     )
     if times > 1 and not is_bound:
         side = Budget(search.clock, search.clock() + _FURTHER_S)
@@ -145,10 +145,13 @@ def _unsure(answer: Answer, late: bool) -> tuple[Reason, ...]:
     return (in_doubt("unproven", "no placement was found and none ruled out; a longer search may tell"),)
 
 
-def _is_bound(component: Component) -> bool:
+def _is_bound(room: Room, component: Component) -> bool:
     """Whether more than room decides where its pods go, which the number for spreading does not look at."""
     shape = component.shape
-    return component.topology is not None or keeps_distance(shape) or asks_tpu(shape)
+    if component.topology is not None or keeps_distance(shape) or asks_tpu(shape):
+        return True
+    around = room.around(shape)
+    return around is not None and bool(around.together or around.choices)
 
 
 def _either(expired: Expired, side: Budget) -> bool:

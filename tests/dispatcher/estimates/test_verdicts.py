@@ -64,7 +64,8 @@ GUIDED = Verdict(
 def left(verdicts: Verdicts, cluster: str = "m1") -> list[Witness] | None:
     """Where the next ones would go there; None if it has to be asked."""
     verdict = verdicts.get("q", 1)
-    return None if verdict is None else list(dict(verdict.witnesses)[cluster])
+    there = None if verdict is None else dict(verdict.witnesses).get(cluster)
+    return None if there is None else list(there)
 
 
 def guided() -> Verdicts:
@@ -87,7 +88,8 @@ def test_each_that_is_released_goes_where_the_next_witness_says() -> None:
         ("m1", ("n3",), [FIRST, SECOND]),
         ("m1", ("n2", "n9"), [FIRST, THIRD]),
         ("m1", ("n1",), [THIRD]),
-        ("m1", ("n1", "n3"), None),
+        # Rather the same than none.
+        ("m1", ("n1", "n3"), [FIRST]),
         # Nodes of another cluster may have the same names.
         ("m2", ("n1",), [FIRST, SECOND, THIRD]),
         # Nobody knows where its pods go.
@@ -106,13 +108,46 @@ def test_what_others_were_told_is_told_to_nobody_else(
     assert left(late) == expected
 
 
-@pytest.mark.parametrize(("cluster", "is_asked"), [("m1", True), ("m2", False)])
-def test_what_need_not_be_told_may_have_to_be_once_others_are_there(cluster: str, is_asked: bool) -> None:
+def test_what_need_not_be_told_stays_so_whoever_comes_beside_it() -> None:
     verdicts = Verdicts()
     alone = (LEFT_ALONE, LEFT_ALONE)
     verdicts.put("q", replace(GUIDED, witnesses=(("m1", alone), ("m2", (THIRD,)))), M1 | M2, 0)
-    verdicts.room_taken({cluster}, pods(1))
-    assert left(verdicts) == (None if is_asked else list(alone))
+    verdicts.room_taken(M1, pods(1), {"m1": {"n1"}})
+    assert left(verdicts) == list(alone)
+
+
+def test_an_answer_is_of_use_however_much_else_was_released_while_it_was_under_way() -> None:
+    verdicts = Verdicts()
+    for _ in range(3):
+        verdicts.room_taken(M1, pods(1), {"m1": {"n1", "n2", "n3"}})
+    verdicts.put("q", GUIDED, M1 | M2, 0, releases=0)
+    assert (left(verdicts), left(verdicts, "m2")) == ([FIRST], [THIRD])
+
+
+def test_where_one_cluster_has_no_further_witness_all_is_asked_anew() -> None:
+    """It may be the one to prefer."""
+    verdicts = guided()
+    verdicts.admitted("q", {"m2": 1}, {"m2": {"n3"}})
+    assert verdicts.get("q", 1) is None
+
+
+def test_what_karmada_places_uses_up_no_witness() -> None:
+    verdicts = guided()
+    verdicts.admitted("q")
+    assert (left(verdicts), left(verdicts, "m2")) == ([FIRST, SECOND, THIRD], [THIRD])
+
+
+def test_what_is_released_on_an_answer_that_is_used_up_counts_all_the_same() -> None:
+    """A cycle has counted on all that fit."""
+    verdicts = Verdicts()
+    verdicts.put("q", Verdict(1, M1, pods=pods(1)), M1, 0)
+    verdicts.put("other", Verdict(5, M1, pods=pods(1)), M1, 0)
+    for count in (4, 3):
+        verdicts.admitted("q")
+        other = verdicts.get("other", 1)
+        assert other is not None
+        assert other.fits == count
+    assert verdicts.releases == 2
 
 
 MIXED = Witness((("head", (("n1", 1),)), ("worker", (("n2", 1),))), only_packs=True)
