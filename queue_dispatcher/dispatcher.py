@@ -221,6 +221,7 @@ class Dispatcher:
                     group.create_task(self._counting.run(), name="counting")
                 if self._promising is not None:
                     group.create_task(self._promising.run(), name="promising")
+                    group.create_task(self._promising.adopt(), name="adopting")
         finally:
             self.executor = None
             self.controller.lead(None)
