@@ -8,13 +8,10 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.kube.client import KubeClient
-from fairway.kube.errors import Conflict, NotFound
-from fairway.kube.objects import KubeStruct
 from fairway.kube.patching import PatchResult, merge_patch
 from fairway.kube.preconditions import Preconditions
 from fairway.scope import Scope
@@ -31,6 +28,7 @@ from queue_dispatcher.estimates.promised import Lists
 from queue_dispatcher.estimates.promising import Counts, Promising
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.observing import Observing
+from queue_dispatcher.release.companions import ensure
 from queue_dispatcher.release.executor import Api, Executor
 from queue_dispatcher.turn.events import Counted
 from queue_dispatcher.turn.notices import (
@@ -68,10 +66,6 @@ class Nobody:
         """See `Teller`."""
 
 
-class _Answer(KubeStruct, frozen=True):
-    """Of which nothing is needed."""
-
-
 class BindingApi:
     """Bindings on Karmada's API server."""
 
@@ -90,16 +84,7 @@ class BindingApi:
 
     async def ensure(self, companion: Companion) -> None:
         """See `queue_dispatcher.release.executor.Api`."""
-        path, body = companion.path, companion.body
-        if body is None:
-            with suppress(NotFound):
-                await self._client.delete(path, _Answer)
-            return
-        try:
-            await self._client.post(path.rpartition("/")[0], body, _Answer)
-        except Conflict:
-            # Of an earlier release.
-            await self._client.patch(path, body, _Answer, content_type="application/merge-patch+json")
+        await ensure(self._client, companion)
 
 
 PromiseAs = Callable[[str, int, Lists], Awaitable[Counts]]
@@ -236,6 +221,7 @@ class Dispatcher:
                     group.create_task(self._counting.run(), name="counting")
                 if self._promising is not None:
                     group.create_task(self._promising.run(), name="promising")
+                    group.create_task(self._promising.adopt(), name="adopting")
         finally:
             self.executor = None
             self.controller.lead(None)

@@ -105,7 +105,7 @@ PERMISSIONS: tuple[Permission, ...] = (
     Permission("overridepolicies.policy.karmada.io", ("create", "patch"), _UNGUIDED, _MANIFEST),
     Permission(
         "overridepolicies.policy.karmada.io",
-        ("delete",),
+        ("get", "delete"),
         "what is released again after it was taken back is told to go where it was to go before; "
         "where there are flavors with `nodeLabels` or `tolerations` it is not released",
         _MANIFEST,

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from fairway.kube.objects import ObjectMeta
 from fairway.names import GANG_CLASSES, GUIDANCE
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.workloads.gang_minimum import WORKLOAD, GangMinimum, Together
@@ -47,6 +48,11 @@ def policy_name(binding: Binding) -> str:
     if len(name) <= _MAX_NAME:
         return name
     return f"fairway-{hashlib.sha256(binding.name.encode()).hexdigest()}"
+
+
+def is_ours(metadata: ObjectMeta) -> bool:
+    """Whether the policy is Fairway's, whatever it is called."""
+    return GUIDANCE in (metadata.labels or {})
 
 
 def override_policy(

@@ -17,9 +17,8 @@ from typing import Final
 
 from fairway.kube.objects import KubeStruct, ObjectMeta
 from fairway.kube.resource import ResourceKind
-from fairway.names import GUIDANCE
 from queue_dispatcher.bindings.binding import Binding, WorkloadReference
-from queue_dispatcher.bindings.override_policy import policy_name
+from queue_dispatcher.bindings.override_policy import is_ours, policy_name
 from queue_dispatcher.cache.table import Table
 from queue_dispatcher.workloads.gang_minimum import ANNOTATIONS, annotation_path
 from queue_dispatcher.workloads.pod_template import PodTemplateFacts
@@ -150,7 +149,7 @@ class Overrides:
 
 def read_override(obj: OverridePolicyObject) -> Override | None:
     """What of a policy matters; None where it sets nothing that ours could, and is none of ours."""
-    if GUIDANCE in (obj.metadata.labels or {}):
+    if is_ours(obj.metadata):
         return _OURS
     spec = obj.spec
     rules = [spec.overriders, *(rule.overriders for rule in spec.override_rules or ())]

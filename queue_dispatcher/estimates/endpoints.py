@@ -11,6 +11,8 @@ from typing import Final
 
 KEPT_S: Final = 5.0
 """For so long what an address resolved to is taken to hold."""
+PATIENCE_S: Final = 0.5
+"""So long is waited for a lookup; it goes on, and until it is over what was known before counts."""
 
 
 class Endpoints:
@@ -19,19 +21,39 @@ class Endpoints:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._known: dict[str, tuple[float, tuple[str, ...]]] = {}
+        # One at a time of each: those that hang would take up all threads.
+        self._looking: dict[str, asyncio.Task[None]] = {}
+
+    def close(self) -> None:
+        """Wait for no lookup any more."""
+        for task in self._looking.values():
+            task.cancel()
 
     async def of(self, address: str) -> tuple[str, ...]:
-        """Where to reach every replica; the address itself where there is but one, or nobody knows."""
+        """Where to reach every replica; the address itself where there is but one, or nobody knows.
+
+        Within half a second: who asks while a lookup hangs is told what was known before.
+        """
         host, _, port = address.rpartition(":")
         if not port.isdecimal() or _is_ip(host.strip("[]")):
             return (address,)
         known = self._known.get(address)
         if known is not None and known[0] > self._clock():
             return known[1]
-        found = await _resolved(host, int(port))
-        endpoints = found if len(found) > 1 else (address,)
-        self._known[address] = self._clock() + KEPT_S, endpoints
-        return endpoints
+        task = self._looking.get(address)
+        if task is None:
+            task = self._looking[address] = asyncio.create_task(self._look(address, host, int(port)))
+            await asyncio.wait((task,), timeout=PATIENCE_S)
+        known = self._known.get(address)
+        return known[1] if known is not None else (address,)
+
+    async def _look(self, address: str, host: str, port: int) -> None:
+        try:
+            found = await _resolved(host, port)
+            endpoints = found if len(found) > 1 else (address,)
+            self._known[address] = self._clock() + KEPT_S, endpoints
+        finally:
+            del self._looking[address]
 
 
 def _is_ip(host: str) -> bool:

@@ -35,6 +35,9 @@ SERVICE: Final = "fairway.capacity.v1.Capacity"
 _DOUBT: Final = "doubt"
 _PLACEMENTS: Final = 8
 """So many workloads that are alike can be told where to go by one answer."""
+_MOST_ASSIGNMENTS: Final = 50_000
+"""More in one answer name no nodes that anybody would be told."""
+_MOST_NAME: Final = 253
 _KEEPS_NONE_S: Final = 60.0
 _PROMISE_TIMEOUT_S: Final = 3.0
 _PATIENCE_S: Final = 1.0
@@ -98,6 +101,7 @@ class Estimators:
         """Close every connection."""
         for task in self._telling.values():
             task.cancel()
+        self._endpoints.close()
         await self._connections.close()
 
     def has(self, cluster: str) -> bool:
@@ -260,7 +264,16 @@ class Estimators:
         except DecodeError as error:
             self._trouble(address, clusters, f"an answer that is no PlaceResponse ({_short(str(error))})")
             return [_unanswered(cluster, "its answer cannot be read") for cluster in clusters]
-        self._troubles.pop(address, None)
+        malformed = {one.cluster: _nonsense(one.placement) for one in response.clusters}
+        wrong = next((f"of {name}: {what}" for name, what in malformed.items() if what), "")
+        if wrong:
+            self._trouble(address, clusters, f"nodes {wrong}; no pods are told where to go")
+        else:
+            self._troubles.pop(address, None)
+        for one in response.clusters:
+            if malformed[one.cluster]:
+                # The room counts all the same.
+                one.ClearField("placement")
         answered = {one.cluster: _room(one, max(1, gang.copies), bool(assumed)) for one in response.clusters}
         return [
             answered.get(cluster) or _unanswered(cluster, "it says nothing of that cluster")
@@ -328,6 +341,24 @@ def _witnesses(placement: pb.ClusterPlacement, copies: int, is_busy: bool) -> tu
     if is_whole and not placement.packs:
         return (LEFT_ALONE,) * len(by_nth)
     return tuple(_witness(by_nth[nth], placement.ranks_by_size, is_whole) for nth in sorted(by_nth))
+
+
+def _nonsense(placement: Sequence[pb.Assignment]) -> str:
+    """What cannot be meant in what an estimator says of nodes; empty where nothing is."""
+    if len(placement) > _MOST_ASSIGNMENTS:
+        return f"{len(placement)} assignments, more than {_MOST_ASSIGNMENTS}"
+    nths: set[int] = set()
+    seen: set[tuple[int, str, str]] = set()
+    for one in placement:
+        if one.pods <= 0:
+            return f"{one.pods} pods"
+        if not 0 < len(one.node) <= _MOST_NAME:
+            return f"a name of {len(one.node)} characters"
+        nths.add(one.nth)
+        seen.add((one.nth, one.pod_set, one.node))
+    if nths and not (min(nths) == 0 and max(nths) == len(nths) - 1 < _PLACEMENTS):
+        return "placements that were not asked for"
+    return "" if len(seen) == len(placement) else "one named twice"
 
 
 def _witness(assignments: Iterable[pb.Assignment], ranks_by_size: bool, only_packs: bool) -> Witness:

@@ -71,7 +71,6 @@ class Promising:
     async def run(self) -> None:
         """Promise until cancelled, as one who leads from now on."""
         since_ms, self._told = self._now_ms(), frozenset()
-        self._left_out.clear()
         waited_s, released = 0.0, self._estimates.releases
         while True:
             await self._sleep(SOON_S)
@@ -84,9 +83,22 @@ class Promising:
                     # Nothing is promised then; that is no reason to stop leading.
                     logger.exception("promising failed")
 
+    async def adopt(self) -> None:
+        """Find out, until cancelled, what is to be promised of what leaders before have released.
+
+        Beside the promises: one read after the other may take longer than promises are kept.
+        """
+        self._left_out.clear()
+        while True:
+            try:
+                await self._adopt()
+            except Exception:
+                # Less is promised then; that is no reason to stop leading.
+                logger.exception("adopting failed")
+            await self._sleep(EVERY_S)
+
     async def promise(self, since_ms: int) -> None:
         """Promise once what is on its way; nothing is sent while nothing is, nor was before."""
-        await self._adopt()
         lists = promised(self._estimates, self._cache, self._elapsed_ms())
         withdrawn = self._told - lists.keys()
         self._told = frozenset(lists)
@@ -120,6 +132,9 @@ class Promising:
                 # The next would fail alike.
                 logger.warning("%s lacks nodes, and its template cannot be read: %s", binding.key, error)
                 return
+            if uid not in self._cache.running.unbound:
+                # It has its nodes meanwhile.
+                continue
             clusters = frozenset(share.cluster for share in binding.placed)
             question = question_of(binding, clusters, len(clusters), source)
             if question is None:

@@ -1,7 +1,8 @@
 """What a gang scheduler has to read on the Jobs of a workload so that their pods start together. Pure.
 
 Volcano and KAI make a PodGroup for the pods of a Job, of one pod at least: they start one by one unless the
-Job that owns them says in an annotation how many have to start together. So that is added, for the scheduler
+Job that owns them says in an annotation how many have to start together. In a JobSet KAI takes as many as the
+Job's parallelism for that, so that there it is told only where fewer do. So that is added, for the scheduler
 that the pod template names; which one that is stays the tenant's word, since two schedulers on one node would
 give its devices away twice.
 
@@ -69,6 +70,8 @@ class _Metadata(KubeStruct, frozen=True):
 class _JobSpec(KubeStruct, frozen=True):
     parallelism: int | None = None
     completions: int | None = None
+    backoff_limit: int | None = None
+    pod_failure_policy: object = None
 
 
 class _Job(KubeStruct, frozen=True):
@@ -76,10 +79,19 @@ class _Job(KubeStruct, frozen=True):
     spec: _JobSpec = _JobSpec()
 
     @property
+    def parallelism(self) -> int:
+        """How many pods run at a time at the most."""
+        return 1 if self.spec.parallelism is None else self.spec.parallelism
+
+    @property
     def takes_turns(self) -> bool:
         """Whether some of its pods run only after others are done."""
-        parallelism = 1 if self.spec.parallelism is None else self.spec.parallelism
-        return (self.spec.completions or 0) > parallelism
+        return (self.spec.completions or 0) > self.parallelism
+
+    @property
+    def makes_none_anew(self) -> bool:
+        """Whether it fails as a whole rather than make a pod again for one that failed or was evicted."""
+        return self.spec.backoff_limit == 0 and self.spec.pod_failure_policy is None
 
 
 class _ReplicatedJob(KubeStruct, frozen=True):
@@ -110,8 +122,9 @@ def gang_minimums(
     """What has to be told of the object ``raw``, JSON, with these pod ``templates``.
 
     Nothing of a Job that says it itself, nor of pods that name a PodGroup. Nor of a Job that works through
-    more completions than run at a time: KAI counts pods that are done no more, so the last would wait for
-    ever. Of several alike Jobs of which not all pods are needed, nobody can say how many of each are.
+    more completions than run at a time, and KAI nothing of one that may make a pod anew: it counts pods that
+    are done no more, so the last would wait for ever. Of several alike Jobs of which not all pods are needed,
+    nobody can say how many of each are.
     """
     if not gang.is_gang:
         return ()
@@ -171,6 +184,8 @@ def _minimums(
         metadata = job.metadata
         annotations = (metadata.annotations or {}) if metadata is not None else {}
         pods = _of_each(pod_set, gang.copies, jobs)
+        if annotation == KAI_MINIMUM and not _kai_lacks(job, pods, is_in_set=bool(pointer)):
+            continue
         if pods > 1 and annotation not in annotations:
             # Karmada adds to those of the object itself whatever they are.
             stated = tuple(sorted(annotations.items())) if pointer and metadata is not None else None
@@ -182,6 +197,14 @@ def _of_each(pod_set: PodSet, copies: int, jobs: int) -> int:
     if jobs > 0 and pod_set.minimum == pod_set.count:
         return pod_set.count * copies // jobs
     return pod_set.minimum * copies if jobs == 1 else 0
+
+
+def _kai_lacks(job: _Job, pods: int, *, is_in_set: bool) -> bool:
+    """Whether KAI has to be told that so many pods of the Job start together, and can be.
+
+    Of a Job in a JobSet it waits for as many as its parallelism by itself: only fewer are told.
+    """
+    return pods < job.parallelism if is_in_set else job.makes_none_anew
 
 
 def _is_grouped(pod_set: PodSet) -> bool:

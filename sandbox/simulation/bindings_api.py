@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from fairway.kube import errors as kube
+from fairway.kube.objects import ApiObject
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult, Stale
 from fairway.kube.preconditions import Preconditions
 from queue_dispatcher.bindings.objects import ResourceBinding
+from queue_dispatcher.bindings.override_policy import is_ours
 from queue_dispatcher.turn.writes import Companion
 from sandbox.simulation import errors
 from sandbox.simulation.api_server import Client
@@ -80,12 +82,20 @@ class BindingsApi:
 
     def _ensure(self, resource: str, key: str, body: Mapping[str, object] | None) -> Obj:
         if body is not None:
-            try:
+            with suppress(errors.Conflict):
                 return self._client.create(resource, body)
-            except errors.Conflict:
-                return self._client.patch(resource, key, body)
-        with suppress(errors.NotFound):
-            self._client.delete(resource, key)
+        try:
+            there = self._decoder.read(self._client.get(resource, key), ApiObject).metadata
+        except errors.NotFound:
+            return {}
+        if body is not None:
+            if not is_ours(there):
+                raise errors.Invalid("there is an OverridePolicy of that name that is not Fairway's")
+            return self._client.patch(
+                resource, key, body, uid=there.uid, resource_version=there.resource_version
+            )
+        if is_ours(there):
+            self._client.delete(resource, key, uid=there.uid)
         return {}
 
     async def _answer(self, ask: Callable[[], Obj]) -> Obj:

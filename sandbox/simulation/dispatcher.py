@@ -261,6 +261,7 @@ class Run:
             self._working.append(Started(self._counting.run()))
         if self._promising is not None:
             self._working.append(Started(self._promising.run()))
+            self._working.append(Started(self._promising.adopt()))
         self.turns.lead(executor)
 
     def _lost(self) -> None:

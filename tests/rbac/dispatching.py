@@ -171,9 +171,11 @@ async def everything(
     # What was taken back: its policy of that time is replaced, or goes where it is told nothing any more.
     again = {REQUEUE: json.dumps({"count": 1, "notBefore": EARLIER, "enqueuedAt": EARLIER})}
     told = world.submit("told", labels=named, annotations=again)
-    policy = {"metadata": {"name": f"fairway-{world.binding(told)['metadata']['name']}"}}
-    world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
-    world.submit("untold", said={GUIDANCE: "off"}, labels=named, annotations=again)
+    untold = world.submit("untold", said={GUIDANCE: "off"}, labels=named, annotations=again)
+    for one in (told, untold):
+        name = f"fairway-{world.binding(one)['metadata']['name']}"
+        policy = {"metadata": {"name": name, "labels": {GUIDANCE: "true"}}}
+        world.add(f"{POLICY}/namespaces/team/overridepolicies", policy)
     world.add(f"{WORK}/clusterresourcebindings", objects.binding("wide", "", labels=named))
     # With fields that have no effect, which their statuses tell.
     world.add(f"{FAIRWAY}/serviceclasses", objects.service_class("urgent", 5, maxRuntime="1h"))

@@ -49,6 +49,18 @@ def test_a_policy_goes_with_its_binding_and_is_of_no_others() -> None:
     assert named == {"small1", "small2"}
 
 
+def test_a_policy_of_that_name_that_is_not_ours_stays_and_the_release_goes_on_without() -> None:
+    world = World(crumbs())
+    theirs = {"metadata": {"name": "fairway-small0-job", "namespace": "team"}, "spec": {"says": "theirs"}}
+    world.api.create(OVERRIDE_POLICIES, theirs)
+    world.timeline.run_until(world.at_ms(14))
+    policies = world.api.collection(OVERRIDE_POLICIES).objects
+    (key,) = (key for key in policies if key.endswith("/fairway-small0-job"))
+    assert policies[key]["spec"] == {"says": "theirs"}
+    assert len(policies) == 3
+    assert running(world, "small0") == 1
+
+
 @pytest.mark.parametrize(
     ("takes", "told"),
     [

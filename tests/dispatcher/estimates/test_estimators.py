@@ -422,3 +422,49 @@ def test_where_pods_go_is_told_unless_they_go_there_anyway(
         only_packs=only_packs,
     )
     assert _room(placement, 1, is_busy).witnesses == (told if is_told else LEFT_ALONE,)
+
+
+def at(nth: int, node: str, pods: int = 1) -> pb.Assignment:
+    return pb.Assignment(nth=nth, node=node, pods=pods)
+
+
+FIRST = at(0, "n")
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        pytest.param([FIRST, at(1, "n")], "", id="sound"),
+        pytest.param([at(nth, "n") for nth in range(8)], "", id="as-many-as-asked-for"),
+        pytest.param([at(nth, "n") for nth in range(9)], "were not asked for", id="more-than-asked-for"),
+        pytest.param([FIRST, at(2, "n")], "were not asked for", id="with-a-gap"),
+        pytest.param([at(1, "n")], "were not asked for", id="not-from-0"),
+        pytest.param([FIRST, at(-1, "n")], "were not asked for", id="before-0"),
+        pytest.param([FIRST, at(0, "m", 0)], "0 pods", id="no-pods"),
+        pytest.param([FIRST, at(0, "m", -1)], "-1 pods", id="negative-pods"),
+        pytest.param([FIRST, at(0, "")], "a name of 0 characters", id="no-name"),
+        pytest.param([FIRST, at(0, "m" * 254)], "a name of 254 characters", id="long-name"),
+        pytest.param([FIRST, FIRST], "one named twice", id="twice"),
+        pytest.param([at(0, str(n)) for n in range(50_001)], "50001 assignments", id="too-many"),
+    ],
+)
+def test_nodes_that_cannot_be_meant_are_not_told_and_the_room_counts(
+    where: list[pb.Assignment], told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = pb.ClusterPlacement(cluster="m1", fits=3, placement=where)
+
+    async def scenario() -> None:
+        garbage = pb.PlaceResponse(clusters=[answer]).SerializeToString()
+        async with (
+            serving(Canned(garbage=garbage)) as one,
+            Estimators(EstimatorSettings({"m1": one.address})) as estimators,
+        ):
+            for _ in range(2):
+                (room,) = await estimators.place(["m1"], GANG, {}, want_placement=True)
+                assert (room.fits, room.unknown) == (3, "")
+                assert bool(room.witnesses) is (not told)
+
+    asyncio.run(scenario())
+    logged = [line for line in caplog.messages if "no pods are told where to go" in line]
+    assert len(logged) == (1 if told else 0)
+    assert all(told in line for line in logged)

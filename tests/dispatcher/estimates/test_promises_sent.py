@@ -10,10 +10,11 @@ import pytest
 
 from fairway.capacity.v1 import capacity_pb2 as pb
 from queue_dispatcher.bindings.binding import WorkloadReference
-from queue_dispatcher.estimates.endpoints import Endpoints
+from queue_dispatcher.estimates.endpoints import KEPT_S, PATIENCE_S, Endpoints
 from queue_dispatcher.estimates.estimators import Estimators
 from queue_dispatcher.estimates.promised import HOLDS_S, Lists, Promised
 from queue_dispatcher.settings import EstimatorSettings
+from sandbox.fakeapi import virtual_time
 from tests.dispatcher.estimates.test_estimators import GANG, Canned, serving
 
 if TYPE_CHECKING:
@@ -141,3 +142,55 @@ def test_an_address_is_as_many_endpoints_as_it_has_ips(
 
     asyncio.run(scenario())
     assert len(looked_up) == (1 if address.startswith("name") else 0)
+
+
+def test_a_lookup_that_hangs_is_waited_for_once_and_for_a_moment() -> None:
+    async def scenario() -> None:
+        now_s, looked_up, hangs = 0.0, 0, False
+        goes_on = asyncio.Event()
+
+        async def getaddrinfo(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:
+            nonlocal looked_up
+            looked_up += 1
+            if hangs:
+                await goes_on.wait()
+            last = ("10.0.0.3",) if hangs else ("10.0.0.1", "10.0.0.2")
+            return [(V4, type, 6, "", (ip, port)) for ip in (*last, "10.0.0.9")]
+
+        loop = asyncio.get_running_loop()
+        loop.getaddrinfo = getaddrinfo  # type: ignore[assignment]  # stands in for it
+        endpoints = Endpoints(lambda: now_s)
+        before = ("10.0.0.1:80", "10.0.0.2:80", "10.0.0.9:80")
+        assert await endpoints.of("name:80") == before
+        now_s, hangs = 2 * KEPT_S, True
+        began_s = loop.time()
+        for _ in range(3):
+            assert await endpoints.of("name:80") == before
+        # Of another nothing is known yet.
+        assert await endpoints.of("other:80") == ("other:80",)
+        assert looked_up == 3
+        assert loop.time() - began_s == pytest.approx(2 * PATIENCE_S)
+        goes_on.set()
+        await asyncio.sleep(0.1)
+        assert await endpoints.of("name:80") == ("10.0.0.3:80", "10.0.0.9:80")
+        endpoints.close()
+
+    virtual_time.run(scenario())
+
+
+def test_who_closes_waits_for_no_lookup() -> None:
+    async def scenario() -> None:
+        async def getaddrinfo(host: str, port: int, *, type: int) -> list[tuple[object, ...]]:
+            await asyncio.Event().wait()
+            return []
+
+        asyncio.get_running_loop().getaddrinfo = getaddrinfo  # type: ignore[assignment]  # stands in for it
+        endpoints = Endpoints(lambda: 0.0)
+        assert await endpoints.of("name:80") == ("name:80",)
+        assert len(asyncio.all_tasks()) == 2
+        endpoints.close()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1
+
+    virtual_time.run(scenario())

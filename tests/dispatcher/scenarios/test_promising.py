@@ -235,3 +235,32 @@ def test_a_new_leader_promises_the_others_where_one_cannot_be_read(is_deleted: b
         assert second.dispatcher.executor is not None
 
     run(scenario)
+
+
+class Hanging(Keeping):
+    """Templates of workloads called ``old`` take a minute."""
+
+    async def template(self, binding: Binding) -> bytes | StatedBinding:
+        if binding.workload.name == "old":
+            await asyncio.sleep(60)
+        return await super().template(binding)
+
+
+def test_a_new_leader_promises_its_own_while_it_reads_what_others_released() -> None:
+    async def scenario(world: World) -> None:
+        started(world)
+        estimators = Hanging(world, {"m1": 50})
+        first = await world.start(estimation=Keeping(world, {"m1": 50}).estimation())
+        old = world.submit("old", gpus=2, replicas=4)
+        await world.until(lambda: world.is_placed(old))
+        await first.kill()
+        await world.start(estimation=estimators.estimation())
+        await world.passes(5)
+        new = world.submit("new", gpus=2, replicas=3)
+        await world.until(lambda: world.is_placed(new))
+        await world.passes(2)
+        assert estimators.last == {"m1": {"new": 3}}
+        await world.passes(70)
+        assert estimators.last == {"m1": {"new": 3, "old": 4}}
+
+    run(scenario)

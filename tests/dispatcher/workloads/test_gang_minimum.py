@@ -55,7 +55,21 @@ def own(pods: int, annotation: str = VOLCANO) -> tuple[GangMinimum, ...]:
 
 JOBS: list[tuple[str, object, Mapping[str, str], tuple[GangMinimum, ...]]] = [
     ("all of its pods", job(4), GANG, own(4)),
-    ("for KAI", job(4, template("kai-scheduler")), GANG, own(4, KAI)),
+    ("for KAI", job(4, template("kai-scheduler"), backoffLimit=0), GANG, own(4, KAI)),
+    ("for KAI, pods made anew by default", job(4, template("kai-scheduler")), GANG, ()),
+    ("for KAI, pods made anew", job(4, template("kai-scheduler"), backoffLimit=1), GANG, ()),
+    (
+        "for KAI, failures that may be ignored",
+        job(4, template("kai-scheduler"), backoffLimit=0, podFailurePolicy={"rules": []}),
+        GANG,
+        (),
+    ),
+    (
+        "some for KAI",
+        job(8, template("kai-scheduler"), backoffLimit=0),
+        {"fairway.dev/gang": "6"},
+        own(6, KAI),
+    ),
     ("so many of them", job(8), {"fairway.dev/gang": "6"}, own(6)),
     ("no more than are made at a time", job(8, completions=3), GANG, own(3)),
     ("what all have to be near each other", job(4), {"fairway.dev/topology-required": "rack"}, own(4)),
@@ -121,7 +135,19 @@ SETS: list[tuple[str, object, Mapping[str, str], tuple[GangMinimum, ...]]] = [
             {"template": {"spec": job(4, template(""))}},
         ),
         {},
-        (within(0, 2), within(1, 3, annotation=KAI)),
+        (within(0, 2),),
+    ),
+    (
+        "fewer for KAI than it waits for",
+        jobs({"template": {"spec": job(4, template("kai-scheduler"))}}),
+        {"fairway.dev/gang": "3"},
+        (within(0, 3, annotation=KAI),),
+    ),
+    (
+        "fewer for KAI than are ever made",
+        jobs({"replicas": 2, "template": {"spec": job(4, template("kai-scheduler"), completions=3)}}),
+        {},
+        (within(0, 3, annotation=KAI),),
     ),
     (
         "jobs that each have a domain",
