@@ -11,9 +11,10 @@ from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
 from queue_dispatcher.turn.lost import Elsewhere, lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
+from queue_dispatcher.turn.taking_back import is_reached
 
 
-def start_of(entry: Entry, now: Moment) -> Start | None:
+def start_of(cache: Cache, entry: Entry, now: Moment) -> Start | None:
     """How far its release has come; None for what was not released, or is held."""
     if phase_of(entry) is None:
         return None
@@ -26,7 +27,7 @@ def start_of(entry: Entry, now: Moment) -> Start | None:
         pods=pods,
         bound=bound,
         running=max(0, pods - binding.progress.idle) if pods and binding.progress.is_told else -1,
-        left_s=_left_s(entry, now),
+        left_s=_left_s(cache, entry, now),
         reason=released.reason if is_ours else "",
         guided=list(released.guided) if is_ours else [],
     )
@@ -84,9 +85,9 @@ def _bound(entry: Entry, pods: int) -> int:
     return -1 if lacking is None else pods - lacking
 
 
-def _left_s(entry: Entry, now: Moment) -> int:
+def _left_s(cache: Cache, entry: Entry, now: Moment) -> int:
     state = entry.state
-    if not isinstance(state, Admitted):
+    if not isinstance(state, Admitted) or (entry.binding.placed and not is_reached(cache, entry, now)):
         return -1
     left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, now)
     return -1 if left is None else -(-left // 1000)

@@ -401,6 +401,45 @@ def test_of_a_group_only_who_is_lost_is_taken_back() -> None:
     assert made.charged() == 8
 
 
+@pytest.mark.parametrize("never", ["0s", "1h"])
+def test_what_is_not_seen_to_start_in_a_lost_cluster_is_no_failure_of_its_own(never: str) -> None:
+    made = plane(readyTimeout="120s", clusterLostTimeout=never)
+    made.submit("x", replicas=4, said=CLASS, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    made.report("x", m1={"active": 4, "ready": 1})
+    made.passes(5)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    assert (where(made), made.is_held("x")) == (["m1:4"], False)
+    # Nor at once when it is back, as nobody has said since how it is there.
+    made.cluster("m1")
+    made.turn()
+    made.passes(59)
+    assert where(made) == ["m1:4"]
+    made.passes(1)
+    requeue = made.requeue("x")
+    assert requeue is not None
+    assert (where(made), requeue["count"]) == ([], 1)
+
+
+def test_nor_is_it_stopped_because_its_mate_does_not_start() -> None:
+    made = plane(startTimeout="2m", readyTimeout="120s", clusterLostTimeout="0s")
+    said = {**CLASS, "fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+    for name in ("x", "y"):
+        made.submit(name, replicas=4, said=said, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    made.place("y", m2=4)
+    made.report("x", m1={"active": 4, "ready": 4})
+    made.report("y", m2={"active": 4, "ready": 1})
+    made.passes(5)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    # The one that did not start goes by itself.
+    assert (where(made, "x"), where(made, "y"), made.is_held("x")) == (["m1:4"], [], False)
+
+
 def test_a_write_is_not_made_once_the_cluster_is_back() -> None:
     made = running()
     lose(made, "m1")
