@@ -11,7 +11,7 @@ looked at: it keeps its place in the line.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment
@@ -60,19 +60,16 @@ def loss_of(
     away = {cluster: ms for cluster, ms in left.items() if ms is not None and cluster not in binding.finished}
     if not away:
         return None
+    are_all_away = all(share.cluster in away for share in shares)
+    is_copied = placement.is_duplicated or binding.demand.is_set
+    if is_copied or (isinstance(state, Growing) and not gang_pods):
+        # Each cluster has a copy of its own, so one is enough; and what is held is placed by nobody.
+        return Loss(tuple(sorted(away)), (), max(away.values())) if are_all_away else None
     soonest_ms = min(away.values())
+    # One that has just gone may be back in a moment: its time counts for itself.
     over = {cluster for cluster, ms in away.items() if ms <= max(0, soonest_ms)}
-    whole = Loss(tuple(sorted(over)), (), soonest_ms)
-    if all(share.cluster in away for share in shares):
-        return whole
-    if placement.is_duplicated or binding.demand.is_set:
-        # Each cluster has a copy of its own, and the others run on.
-        return None
-    if gang_pods:
-        return whole
-    # What is held is placed by nobody.
-    stays = tuple(share for share in shares if share.cluster not in over)
-    return replace(whole, stays=stays) if isinstance(state, Admitted) else None
+    stays = () if gang_pods else tuple(share for share in shares if share.cluster not in over)
+    return Loss(tuple(sorted(over)), stays, soonest_ms)
 
 
 def _is_ours(binding: Binding, state: State) -> bool:

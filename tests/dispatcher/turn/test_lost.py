@@ -365,6 +365,39 @@ def test_copies_elsewhere_run_on() -> None:
     assert where(made) == ["m1:2", "m2:2", "m3:2"]
 
 
+def test_one_copy_that_can_be_reached_or_has_just_gone_is_enough() -> None:
+    made = plane()
+    made.submit("x", replicas=2, said=CLASS, duplicated=True, together=2)
+    made.turn()
+    made.place("x", m1=2, m2=2)
+    made.turn()
+    lose(made, "m1")
+    made.passes(2 * WAITS_S, step_s=10)
+    lose(made, "m2")
+    made.passes(WAITS_S - 1)
+    assert where(made) == ["m1:2", "m2:2"]
+    made.passes(1)
+    assert where(made) == []
+
+
+def test_of_parts_each_is_lost_in_its_own_time() -> None:
+    made = running(0, m1=4, m2=2)
+    lose(made, "m1")
+    made.passes(WAITS_S - 1)
+    lose(made, "m2")
+    made.passes(1)
+    assert (where(made), made.is_held("x")) == (["m2:2"], False)
+
+
+def test_a_gang_is_lost_as_soon_as_one_of_its_clusters_is() -> None:
+    made = running(6, m1=4, m2=2)
+    lose(made, "m1")
+    made.passes(WAITS_S - 1)
+    lose(made, "m2")
+    made.passes(1)
+    assert where(made) == []
+
+
 def test_what_karmada_has_yet_to_look_at_is_left_until_it_has() -> None:
     made = running()
     lose(made, "m1")
