@@ -45,19 +45,27 @@ def loss_of(
     gang_pods: int,
     timeout_ms: int,
     left_ms: Callable[[str, int], int | None],
+    is_staying: Callable[[str], bool],
+    placed_ms: int,
 ) -> Loss | None:
     """What of the workload is lost; None where nothing is, or that is left alone.
 
     ``gang_pods``: how many of its pods must start together, 0 where they are independent. ``timeout_ms``:
     what its class allows, 0 for without end. ``left_ms``: how long until a cluster has been away for so long,
-    None for one that is not.
+    None for one that is not. ``is_staying``: whether a cluster is there, and not being removed.
+    ``placed_ms``: for how long it has been placed as it is: where its policy lets Karmada put it back into
+    the same cluster, it would be taken off over and over.
     """
     placement, shares = binding.placement, binding.placed
-    if not timeout_ms or placement is None or placement.stays_ms is None or not _is_ours(binding, state):
+    if not timeout_ms or placement is None or not _is_ours(binding, state):
         return None
-    within_ms = max(timeout_ms, placement.stays_ms)
-    left = {share.cluster: left_ms(share.cluster, within_ms) for share in shares}
-    away = {cluster: ms for cluster, ms in left.items() if ms is not None and cluster not in binding.finished}
+    away: dict[str, int] = {}
+    for cluster in (share.cluster for share in shares if share.cluster not in binding.finished):
+        # What is tolerated is that a cluster is not ready, not that it is no cluster any more.
+        stays_ms = placement.stays_ms if is_staying(cluster) else 0
+        left = None if stays_ms is None else left_ms(cluster, max(timeout_ms, stays_ms))
+        if left is not None:
+            away[cluster] = max(left, timeout_ms - placed_ms)
     if not away:
         return None
     are_all_away = all(share.cluster in away for share in shares)
@@ -114,14 +122,27 @@ def lost_of(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
     """
     if cache.observes:
         return None
-    outages = cache.fleet.outages
+    outages, clusters = cache.fleet.outages, cache.fleet.clusters
     return loss_of(
         entry.binding,
         entry.state,
         entry.facts.gang_pods,
         promised_to(entry).cluster_lost_timeout_ms,
         lambda cluster, timeout_ms: outages.left_ms(cluster, timeout_ms, now),
+        lambda cluster: cluster in clusters and not clusters[cluster].is_leaving,
+        _placed_ms(entry, now),
     )
+
+
+def _placed_ms(entry: Entry, now: Moment) -> int:
+    """For how long it has been placed as it is, or has lacked what it lacks; as `began_before`."""
+    seen, record = entry.seen, entry.binding.record
+    own_ms = now.elapsed_ms - seen.since_ms
+    # What is held because it grew is put back by nobody.
+    is_own = (seen.is_ours or seen.was_lost) and not isinstance(entry.state, Growing)
+    if is_own or record is None:
+        return own_ms
+    return max(own_ms, now.day_ms - record.admitted_ms)
 
 
 def to_take_off(cache: Cache, entry: Entry, now: Moment) -> Loss | None:

@@ -11,7 +11,6 @@ from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
 from queue_dispatcher.turn.lost import Elsewhere, lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
-from queue_dispatcher.turn.taking_back import is_reached
 
 
 def start_of(cache: Cache, entry: Entry, now: Moment) -> Start | None:
@@ -87,7 +86,9 @@ def _bound(entry: Entry, pods: int) -> int:
 
 def _left_s(cache: Cache, entry: Entry, now: Moment) -> int:
     state = entry.state
-    if not isinstance(state, Admitted) or (entry.binding.placed and not is_reached(cache, entry, now)):
+    outages = cache.fleet.outages
+    is_away = any(outages.away_ms(share.cluster, now) is not None for share in entry.binding.placed)
+    if not isinstance(state, Admitted) or is_away:
         return -1
     left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, now)
     return -1 if left is None else -(-left // 1000)

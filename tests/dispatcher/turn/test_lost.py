@@ -178,20 +178,20 @@ def opts_out(made: Plane) -> None:
     made.edit("x", lambda obj: obj["metadata"]["labels"].update({"fairway.dev/skip": "true"}))
 
 
-def changed(**spec: object) -> Callable[[Plane], None]:
+def changed(**spec: object) -> Callable[..., None]:
     """So its policy says by now; Karmada's scheduler has seen that."""
 
-    def change(made: Plane) -> None:
+    def change(made: Plane, name: str = "x") -> None:
         def edit(obj: Obj) -> None:
             obj["spec"] |= spec
             obj["status"]["schedulerObservedGeneration"] = obj["metadata"]["generation"] + 1
 
-        made.edit("x", edit)
+        made.edit(name, edit)
 
     return change
 
 
-def tolerating(**toleration: object) -> Callable[[Plane], None]:
+def tolerating(**toleration: object) -> Callable[..., None]:
     divided = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
     return changed(placement={"replicaScheduling": divided, "clusterTolerations": [toleration]})
 
@@ -241,6 +241,45 @@ def test_it_stays_as_long_as_its_policy_tolerates_the_loss() -> None:
     assert where(made) == ["m1:4"]
     made.passes(1)
     assert where(made) == []
+
+
+@pytest.mark.parametrize("seconds", [{}, {"tolerationSeconds": 4 * WAITS_S}])
+def test_what_is_no_cluster_any_more_is_not_tolerated(seconds: Obj) -> None:
+    made = plane()
+    runs(made, "x", m1=4)
+    runs(made, "y", m2=2)
+    for name in ("x", "y"):
+        tolerating(key="cluster.karmada.io/not-ready", operator="Exists", effect="NoExecute", **seconds)(
+            made, name
+        )
+    made.cluster_gone("m1")
+    made.cluster("m2", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    made.turn()
+    made.passes(WAITS_S)
+    assert (where(made, "x"), where(made, "y")) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("together", "left", "restarts"), [(6, [], False), (0, ["m2:2"], False), (0, ["m2:2"], True)]
+)
+def test_what_karmada_puts_back_there_is_left_for_as_long_again(
+    together: int, left: list[str], restarts: bool
+) -> None:
+    made = running(together, m1=4, m2=2)
+    tolerating(key="cluster.karmada.io/not-ready", operator="Exists", effect="NoSchedule")(made)
+    lose(made, "m1")
+    if restarts:
+        made.restart()
+        made.turn()
+    made.passes(WAITS_S)
+    for _ in range(3):
+        assert (where(made), made.is_held("x")) == (left, False)
+        made.place("x", m1=4, m2=2)
+        made.turn()
+        made.passes(WAITS_S - 1)
+        assert where(made) == ["m1:4", "m2:2"]
+        assert "all of it" in note(made) if together else "the part that is there" in note(made)
+        made.passes(1)
 
 
 def test_what_others_could_not_take_is_told_and_charged_until_one_is_back_for_a_while() -> None:
