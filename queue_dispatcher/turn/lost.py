@@ -5,9 +5,8 @@ a gang, and all that has nothing left elsewhere, is taken back whole and waits a
 work the part that is there is given up, and Karmada places it anew as it does after an eviction of its own.
 Karmada deletes what is left behind once the cluster answers again.
 
-Nothing is given up for nothing: another cluster has to be there for a while that its policy permits, that
-has the flavors of its queue, and as much of all it asks for. Whether there is room beside others is not
-looked at: it keeps its place in the line.
+Nothing is given up for nothing: it has to have room elsewhere (`queue_dispatcher.turn.elsewhere`). Where
+there is not room for all, the most urgent go first, and the others stay where they may well run.
 """
 
 from collections.abc import Callable
@@ -15,17 +14,15 @@ from dataclasses import dataclass
 
 from queue_dispatcher.bindings.binding import Binding
 from queue_dispatcher.bindings.phase import Moment
+from queue_dispatcher.bindings.requeue import LOST
 from queue_dispatcher.bindings.state import Admitted, Growing, State, Unplaced
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.turn.duties import begin, may_write
+from queue_dispatcher.turn.elsewhere import Elsewhere, counted
 from queue_dispatcher.turn.writes import Purpose, Write
 from queue_dispatcher.workloads.demand import Placed as Share
-from queue_dispatcher.workloads.demand import Requests
-from queue_dispatcher.workloads.flavors import offered
-from queue_dispatcher.workloads.fleet import could_hold
-from queue_dispatcher.workloads.queue_of import Resolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +85,37 @@ def _is_ours(binding: Binding, state: State) -> bool:
 
 
 def lost(cache: Cache, now: Moment) -> tuple[list[Write], int | None]:
-    """The writes that take work off lost clusters; when the next one is due, epoch milliseconds."""
+    """The writes that take work off lost clusters, the most urgent first; when the next one is due, epoch
+    milliseconds.
+    """
     writes: list[Write] = []
     due: list[int] = []
-    away = cache.fleet.outages.away()
-    if not away:
-        return writes, None
+    late: dict[str, Loss] = {}
+    counted_in_ms = counted(cache, now)
+    for uid in {uid for cluster in cache.fleet.outages.away() for uid in cache.running.on(cluster)}:
+        entry = cache.entries[uid]
+        loss = lost_of(cache, entry, now) if entry.record is None else None
+        if loss is not None and loss.left_ms > 0:
+            due.append(loss.left_ms)
+        elif loss is not None and _has_been_dealt_with(entry):
+            late[uid] = loss
     elsewhere = Elsewhere(cache, now)
-    looked_at: set[str] = set()
-    for cluster in away:
-        for uid in sorted(cache.running.on(cluster)):
-            entry = cache.entries[uid]
-            if uid in looked_at or entry.record is not None:
-                continue
-            looked_at.add(uid)
-            loss = lost_of(cache, entry, now)
-            if loss is None:
-                continue
-            if loss.left_ms > 0:
-                due.append(loss.left_ms)
-            elif not elsewhere.could_take(entry, loss):
-                settles_ms = cache.fleet.outages.settles_in_ms(now.elapsed_ms)
-                due += [] if settles_ms is None else [settles_ms]
-            elif _has_been_dealt_with(entry) and may_write(entry, now.day_ms):
-                purpose = Purpose.LEAVE_LOST if loss.stays else Purpose.TAKE_BACK_LOST
-                writes.append(begin(entry, purpose, uid))
+    for entry in sorted((cache.entries[uid] for uid in late), key=_urgency):
+        loss = late[entry.uid]
+        if not elsewhere.could_take(entry, loss.clusters, loss.stays):
+            settles_ms = cache.fleet.outages.settles_in_ms(now.elapsed_ms)
+            due += [ms for ms in (settles_ms, counted_in_ms) if ms is not None]
+        elif may_write(entry, now.day_ms):
+            purpose = Purpose.LEAVE_LOST if loss.stays else Purpose.TAKE_BACK_LOST
+            writes.append(begin(entry, purpose, entry.uid))
     return writes, now.day_ms + min(due) if due else None
+
+
+def _urgency(entry: Entry) -> tuple[int, int, str]:
+    record = entry.binding.record
+    if record is None:
+        return -entry.priority.value, entry.binding.created_ms, entry.uid
+    return -record.priority, record.enqueued_ms, entry.uid
 
 
 def lost_of(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
@@ -150,61 +152,18 @@ def to_take_off(cache: Cache, entry: Entry, now: Moment) -> Loss | None:
     loss = lost_of(cache, entry, now)
     if loss is None or loss.left_ms > 0 or not _has_been_dealt_with(entry):
         return None
-    return loss if Elsewhere(cache, now).could_take(entry, loss) else None
+    # Who else is about to go there was looked at when it was decided.
+    return (
+        loss
+        if Elsewhere(cache, now, beside_others=False).could_take(entry, loss.clusters, loss.stays)
+        else None
+    )
 
 
 def why_lost(cache: Cache, loss: Loss, now: Moment) -> str:
     """What is to be told of it."""
     told = (f"{one} for {(cache.fleet.outages.away_ms(one, now) or 0) // 1000} s" for one in loss.clusters)
-    return f"its cluster cannot be reached: {', '.join(told)}"
-
-
-class Elsewhere:
-    """Whether other clusters could take what is lost, as of one moment; alike workloads are one question."""
-
-    def __init__(self, cache: Cache, now: Moment) -> None:
-        self._cache = cache
-        self._settled = cache.fleet.outages.settled(now.elapsed_ms)
-        self._known: dict[tuple[object, ...], bool] = {}
-
-    def could_take(self, entry: Entry, loss: Loss) -> bool:
-        """Whether they could, were they empty."""
-        binding, queue = entry.binding, entry.queue
-        if not isinstance(queue, Resolved):
-            # It would stand in no line.
-            return False
-        gone = set(loss.clusters)
-        # Bindings share equal demands and placements as one object.
-        of = (id(binding.demand), id(binding.placement), id(binding.placed), loss.clusters)
-        key = (queue, bool(entry.facts.gang_pods), *of)
-        if key not in self._known:
-            asked = binding.demand.total()
-            if loss.stays:
-                asked = binding.demand.held(tuple(one for one in binding.placed if one.cluster in gone))
-            self._known[key] = self._could_take(entry, queue, loss, asked)
-        return self._known[key]
-
-    def _could_take(self, entry: Entry, queue: Resolved, loss: Loss, asked: Requests) -> bool:
-        cache, binding = self._cache, entry.binding
-        known = cache.queues.queues.cluster_queues.get(queue.cluster_queue)
-        if known is None or binding.placement is None:
-            return False
-        if not loss.stays and (queue.stopped or cache.resolved.refusal(known.name)):
-            return False
-        names, offers = cache.fleet.permitted(binding.placement) & self._settled, offered(known)
-        for resource, _ in asked:
-            if resource in offers:
-                reaches = (cache.fleet.reaches.get(flavor) for flavor in offers[resource])
-                names &= frozenset().union(*(reach.clusters for reach in reaches if reach is not None))
-        clusters = cache.fleet.clusters
-        # What is not summed up where it runs, is not elsewhere either.
-        summed = [clusters[one].allocatable for one in loss.clusters if one in clusters]
-        counted = tuple((name, amount) for name, amount in asked if all(name in one for one in summed))
-        is_one = binding.demand.is_set or binding.placement.is_duplicated
-        is_one = is_one or binding.placement.max_clusters == 1
-        is_one = is_one or (bool(entry.facts.gang_pods) and len(binding.placed) == 1)
-        there = [clusters[one] for one in sorted(names)]
-        return could_hold(there, counted, in_one=is_one and not loss.stays)
+    return f"{LOST}: {', '.join(told)}"
 
 
 def _has_been_dealt_with(entry: Entry) -> bool:

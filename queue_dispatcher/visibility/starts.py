@@ -9,7 +9,8 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
-from queue_dispatcher.turn.lost import Elsewhere, lost_of, why_lost
+from queue_dispatcher.turn.elsewhere import Elsewhere
+from queue_dispatcher.turn.lost import lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
 
 
@@ -42,7 +43,7 @@ def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
     if loss.left_ms > 0:
         left_s = -(-loss.left_ms // 1000)
         return f"{why}; {what} is taken off in {left_s} s unless that ends, or Karmada moves it"
-    if Elsewhere(cache, now).could_take(entry, loss):
+    if Elsewhere(cache, now).could_take(entry, loss.clusters, loss.stays):
         return f"{why}; {what} is about to be taken off"
     return f"{why}; {what} stays there, charged: no other cluster that can be reached could take it"
 

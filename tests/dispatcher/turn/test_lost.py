@@ -6,13 +6,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.dispatcher import NoticeTeller
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
-from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, service_class
+from tests.dispatcher.scenarios.objects import Obj, cluster, cluster_queue, flavor, service_class
 from tests.dispatcher.turn.builders import Plane
 
 CLASS = {"fairway.dev/class": "gangs"}
@@ -320,6 +321,101 @@ def test_a_new_leader_that_did_not_see_it_happen(skew_s: int, known_s: int, is_t
     made.turn()
     made.passes(known_s)
     assert where(made) == ([] if is_taken else ["m1:4"])
+
+
+def only_full_ones_are_left(made: Plane) -> None:
+    for name in ("m2", "m3"):
+        made.cluster(name, used=97)
+
+
+def one_without_nodes_is_left(made: Plane) -> None:
+    """It is Ready, and has nothing."""
+    only_small_ones_are_left(made)
+    empty = cluster("m4", None)
+    made.feed(CLUSTERS, empty)
+    made.feed(RESOURCE_FLAVORS, flavor("f", "m1", "m2", "m3", "m4"))
+
+
+def only_ones_without_such_devices_are_left(made: Plane) -> None:
+    """Its own has lost its nodes with them too, and sums up none."""
+    for name in ("m1", "m2", "m3"):
+        bare = cluster(name, None, ready=name != "m1")
+        bare["status"]["resourceSummary"] = {"allocatable": {"cpu": "1000"}}
+        made.feed(CLUSTERS, bare)
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [only_full_ones_are_left, one_without_nodes_is_left, only_ones_without_such_devices_are_left],
+)
+def test_what_has_no_room_elsewhere_stays(happened: Callable[[Plane], None]) -> None:
+    made = running()
+    lose(made, "m1")
+    happened(made)
+    made.passes(2 * WAITS_S, step_s=10)
+    assert (where(made), made.charged()) == (["m1:4"], 4)
+
+
+def test_of_many_as_many_are_taken_off_as_have_room_the_most_urgent_first() -> None:
+    made = plane()
+    for name, priority in (("low", 1), ("mid", 2), ("high", 3)):
+        made.feed(SERVICE_CLASSES, urgent(name, priority))
+    for name, of in (("a", "low"), ("b", "mid"), ("c", "high"), ("d", "mid")):
+        made.submit(name, replicas=4, said={"fairway.dev/class": of}, together=4)
+        made.turn()
+        made.place(name, m1=4)
+        made.passes(1)
+    # For two, of which each needs one cluster.
+    made.cluster("m2", used=94)
+    made.cluster("m3", used=95)
+    lose(made, "m1")
+    made.passes(WAITS_S)
+    assert {one: where(made, one) for one in "abcd"} == {"a": ["m1:4"], "b": [], "c": [], "d": ["m1:4"]}
+    # They are somewhere before Karmada counts them.
+    made.place("b", m2=4)
+    made.place("c", m3=4)
+    made.passes(20)
+    made.cluster("m2", used=98)
+    made.cluster("m3", used=99)
+    made.passes(WAITS_S)
+    assert (where(made, "a"), where(made, "d")) == (["m1:4"], ["m1:4"])
+    # Room for one more is counted free, and the next one goes there.
+    made.cluster("m2", used=96)
+    made.turn()
+    assert (where(made, "a"), where(made, "d")) == (["m1:4"], [])
+
+
+def urgent(name: str, priority: int) -> Obj:
+    made = service_class(name, priority=priority)
+    made["spec"]["clusterLostTimeout"] = f"{WAITS_S}s"
+    return made
+
+
+def test_room_is_kept_for_what_was_taken_off_and_still_waits() -> None:
+    made = plane()
+    runs(made, "x", m1=4)
+    runs(made, "y", m1=4)
+    made.cluster("m2", used=94)
+    made.cluster("m3", used=100)
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"f": 4}))
+    lose(made, "m1")
+    made.passes(WAITS_S, step_s=10)
+    # One is off and waits for quota, which the other has.
+    assert (where(made, "x"), made.is_held("x"), where(made, "y")) == ([], True, ["m1:4"])
+    made.passes(WAITS_S, step_s=10)
+    assert where(made, "y") == ["m1:4"]
+    made.delete("x")
+    made.turn()
+    assert where(made, "y") == []
+
+
+def test_a_gang_in_several_clusters_gives_back_the_room_that_it_has() -> None:
+    made = running(6, m1=4, m2=2)
+    made.cluster("m2", used=96)
+    made.cluster("m3", used=100)
+    lose(made, "m1")
+    made.passes(WAITS_S)
+    assert where(made) == []
 
 
 def test_a_new_leader_that_saw_it_happen_counts_by_its_own_clock() -> None:
