@@ -288,7 +288,7 @@ def test_what_others_could_not_take_is_told_and_charged_until_one_is_back_for_a_
     lose(made, "m1", "m2", "m3")
     made.passes(2 * WAITS_S, step_s=10)
     assert (where(made), made.charged()) == (["m1:4"], 4)
-    assert note(made).endswith("stays there, charged: no other cluster that can be reached could take it")
+    assert note(made).endswith("stays there, charged: no other cluster that can be reached has room for it")
     # All were away at once, so it was the way to them: the others come back first.
     made.cluster("m2")
     turned = turn(made.state, (), made.now)
