@@ -24,6 +24,8 @@ from queue_dispatcher.bindings.timestamp import format_ms
 
 MAX_COUNT = 2**31 - 1
 MAX_REASON = 1024
+LOST = "its cluster cannot be reached"
+"""How the reason begins where a cluster was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,11 @@ class RequeueRecord:
     not_before_ms: int
     enqueued_ms: int
     reason: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was taken off a cluster that was lost."""
+        return self.reason.startswith(LOST)
 
 
 class _Requeue(KubeStruct, frozen=True):

@@ -83,11 +83,12 @@ class Outages:
 
     def settled(self, elapsed_ms: int) -> frozenset[str]:
         """The clusters that have been here for a while."""
-        return frozenset(
-            name
-            for name, span in self._spans.items()
-            if span.is_here and elapsed_ms - span.since_ms >= SETTLED_MS
-        )
+        return frozenset(name for name in self._spans if self.is_settled(name, elapsed_ms))
+
+    def is_settled(self, name: str, elapsed_ms: int) -> bool:
+        """Whether the cluster has been here for a while."""
+        span = self._spans.get(name)
+        return span is not None and span.is_here and elapsed_ms - span.since_ms >= SETTLED_MS
 
     def settles_in_ms(self, elapsed_ms: int) -> int | None:
         """How long until the next cluster has been here for a while; None if all have that are here."""

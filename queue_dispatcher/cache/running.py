@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from queue_dispatcher.api.service_class import Preemptible, ServiceClass
 from queue_dispatcher.bindings.bound import is_half_bound
 from queue_dispatcher.bindings.progress import pods_placed
+from queue_dispatcher.bindings.requeue import RequeueRecord
 from queue_dispatcher.bindings.state import (
     Admitted,
     Growing,
     HeldWithin,
     InFlight,
+    Pending,
     Phase,
     Placed,
     Shrinking,
@@ -66,6 +68,10 @@ class RunningSet:
         """Placed, and nobody has said how many of its pods have nodes."""
         self.outgrown: set[str] = set()
         """Released, and held again because it grew before any of it was placed."""
+        self.gone: set[str] = set()
+        """Taken off lost clusters, and waiting since."""
+        self.recent: dict[str, None] = {}
+        """Placed a moment ago, the first first: Karmada counts what runs only once it does."""
         self._running: dict[str, Running] = {}
         # By cluster, what was released and is placed there; and where each is.
         self._placed: dict[str, set[str]] = {}
@@ -100,6 +106,11 @@ class RunningSet:
         """Whether it is released and lacks a place."""
         return any(uid in uids for uids in (self.in_flight, self.preplaced, self.parked, self.unobserved))
 
+    @property
+    def unplaced(self) -> Collection[str]:
+        """What is released, or about to be, and lacks a place."""
+        return self.in_flight | self.preplaced | self.parked | self.unobserved
+
     def put(self, entry: Entry, charged: BindingCharge | None, promised: ServiceClass) -> None:
         """The entry is as it is, charged so."""
         uid, binding, is_assumed = entry.uid, entry.binding, entry.record is not None
@@ -126,9 +137,16 @@ class RunningSet:
         is_growing = isinstance(entry.state, Growing) and not is_assumed
         _keep(self.outgrown, uid, is_growing and record is not None and not binding.placed)
         _keep(self.retried, uid, has_started and record is not None and record.tries > 0)
+        requeue = binding.requeue
+        is_gone = isinstance(entry.state, Pending) and isinstance(requeue, RequeueRecord) and requeue.is_lost
+        _keep(self.gone, uid, is_gone and not is_assumed)
         self._forget(uid)
         was_released = binding.record is not None and isinstance(entry.state, Admitted | Growing | Shrinking)
-        self._place(uid, tuple(share.cluster for share in binding.placed) if was_released else ())
+        clusters = tuple(share.cluster for share in binding.placed) if was_released else ()
+        if clusters and clusters != self._places.get(uid) and (entry.seen.is_ours or entry.seen.was_lost):
+            self.recent.pop(uid, None)
+            self.recent[uid] = None
+        self._place(uid, clusters)
         if charged is None:
             return
         if binding.progress.idle or not pods_placed(binding.demand, binding.placed):
@@ -149,8 +167,9 @@ class RunningSet:
         """The binding is gone."""
         started = (self.retried, self.starting, self.unbound, self.uncounted)
         released = (self.in_flight, self.preplaced, self.parked, self.unobserved)
-        for uids in (*released, self.outgrown, *started):
+        for uids in (*released, self.outgrown, self.gone, *started):
             uids.discard(uid)
+        self.recent.pop(uid, None)
         self._forget(uid)
         self._place(uid, ())
 

@@ -55,7 +55,7 @@ def not_started(cache: Cache, now: Moment) -> list[Write]:
     writes = []
     for uid in sorted(cache.running.starting | cache.running.unbound):
         entry = cache.entries[uid]
-        if isinstance(entry.state, Admitted) and why_not_begun(entry, now) is not None:
+        if isinstance(entry.state, Admitted) and why_not_begun(cache, entry, now) is not None:
             writes += _take_back(cache, entry, now)
     return writes
 

@@ -2,7 +2,8 @@
 
 Of a group that was never whole those go first that did start, and whoever did not goes last, being the reason
 for the others. A new leader cannot tell whether what was released long before it was whole: it stops nothing
-else for that.
+else for that. Nor is anything taken back while a cluster in which it is placed is away, or has just come
+back: nobody knows then what has become of it there.
 """
 
 from collections.abc import Iterator
@@ -17,11 +18,11 @@ from queue_dispatcher.turn.overdue import began_before, why_not_started, why_ove
 
 def why_taken_back(cache: Cache, entry: Entry, now: Moment) -> str | None:
     """Why all of it is to be taken back now; None if it is not."""
-    own = why_not_begun(entry, now)
-    if own is not None or not _may_go(entry):
+    own = why_not_begun(cache, entry, now)
+    if own is not None or not _may_go(cache, entry, now):
         return own
     for mate in cache.pending.mates(entry):
-        reason = why_not_begun(mate, now)
+        reason = why_not_begun(cache, mate, now)
         if reason is not None and _was_never_whole(mate, now):
             return f"{mate.binding.workload.name}, which starts with it, did not start: {reason}"
     return None
@@ -31,26 +32,43 @@ def to_take_back(cache: Cache, entry: Entry, now: Moment) -> Iterator[Entry]:
     """Whom to take back now because of an entry that did not start."""
     mates = cache.pending.mates(entry) if _was_never_whole(entry, now) else ()
     # Whose write was refused keeps nobody else waiting.
-    first = [one for one in mates if not one.failures and _may_go(one) and why_not_begun(one, now) is None]
+    first = [
+        one
+        for one in mates
+        if not one.failures and _may_go(cache, one, now) and why_not_begun(cache, one, now) is None
+    ]
     yield from first or (entry,)
 
 
-def why_not_begun(entry: Entry, now: Moment) -> str | None:
+def why_not_begun(cache: Cache, entry: Entry, now: Moment) -> str | None:
     """Why it did not start, whatever became of its group; None where it did, or still may."""
     binding, seen, state, promised = entry.binding, entry.seen, entry.state, promised_to(entry)
     if not isinstance(state, Admitted | Growing):
         return None
     if not binding.placed:
         return why_overdue(binding, seen, state, promised.start_timeout_ms, now)
-    if isinstance(state, Growing):
+    if isinstance(state, Growing) or not is_reached(cache, entry, now):
         return None
     return why_not_started(binding, seen, state, promised, entry.facts.gang_pods, now)
 
 
-def _may_go(entry: Entry) -> bool:
-    """Whether Karmada has dealt with it, and nothing of it would be left behind."""
+def is_reached(cache: Cache, entry: Entry, now: Moment) -> bool:
+    """Whether all clusters in which it is placed are here, and for long enough that what they say of it is
+    how it is.
+
+    In one that is away it may run for long without anybody knowing, and is not at fault if it does not.
+    """
+    outages, finished = cache.fleet.outages, entry.binding.finished
+    clusters = (share.cluster for share in entry.binding.placed if share.cluster not in finished)
+    return all(outages.is_settled(one, now.elapsed_ms) for one in clusters)
+
+
+def _may_go(cache: Cache, entry: Entry, now: Moment) -> bool:
+    """Whether Karmada has dealt with it, it can be stopped, and nothing of it would be left behind."""
     binding, state = entry.binding, entry.state
     if not isinstance(state, Admitted) or binding.is_held or binding.is_preserved:
+        return False
+    if not is_reached(cache, entry, now):
         return False
     return isinstance(state.phase, Unplaced) or (isinstance(state.phase, Placed) and binding.is_settled)
 

@@ -9,11 +9,12 @@ from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.cache.items import promised_to
 from queue_dispatcher.cache.running import phase_of
-from queue_dispatcher.turn.lost import Elsewhere, lost_of, why_lost
+from queue_dispatcher.turn.elsewhere import Elsewhere
+from queue_dispatcher.turn.lost import lost_of, why_lost
 from queue_dispatcher.turn.overdue import left_ms
 
 
-def start_of(entry: Entry, now: Moment) -> Start | None:
+def start_of(cache: Cache, entry: Entry, now: Moment) -> Start | None:
     """How far its release has come; None for what was not released, or is held."""
     if phase_of(entry) is None:
         return None
@@ -26,7 +27,7 @@ def start_of(entry: Entry, now: Moment) -> Start | None:
         pods=pods,
         bound=bound,
         running=max(0, pods - binding.progress.idle) if pods and binding.progress.is_told else -1,
-        left_s=_left_s(entry, now),
+        left_s=_left_s(cache, entry, now),
         reason=released.reason if is_ours else "",
         guided=list(released.guided) if is_ours else [],
     )
@@ -42,9 +43,9 @@ def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
     if loss.left_ms > 0:
         left_s = -(-loss.left_ms // 1000)
         return f"{why}; {what} is taken off in {left_s} s unless that ends, or Karmada moves it"
-    if Elsewhere(cache, now).could_take(entry, loss):
+    if Elsewhere(cache, now).could_take(entry, loss.clusters, loss.stays):
         return f"{why}; {what} is about to be taken off"
-    return f"{why}; {what} stays there, charged: no other cluster that can be reached could take it"
+    return f"{why}; {what} stays there, charged: no other cluster that can be reached has room for it"
 
 
 def refused_note(entry: Entry) -> str:
@@ -84,9 +85,11 @@ def _bound(entry: Entry, pods: int) -> int:
     return -1 if lacking is None else pods - lacking
 
 
-def _left_s(entry: Entry, now: Moment) -> int:
+def _left_s(cache: Cache, entry: Entry, now: Moment) -> int:
     state = entry.state
-    if not isinstance(state, Admitted):
+    outages = cache.fleet.outages
+    is_away = any(outages.away_ms(share.cluster, now) is not None for share in entry.binding.placed)
+    if not isinstance(state, Admitted) or is_away:
         return -1
     left = left_ms(entry.binding, entry.seen, state, promised_to(entry), entry.facts.gang_pods, now)
     return -1 if left is None else -(-left // 1000)

@@ -201,7 +201,7 @@ class Views:
             waiting=Waiting(reason.kind, reason.text, reason.unblock) if reason is not None else None,
             note="; ".join(filter(None, told)),
             others_before=row.others_before,
-            start=start_of(entry, self._moment),
+            start=start_of(self._cache, entry, self._moment),
         )
 
     @property

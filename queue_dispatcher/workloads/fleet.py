@@ -10,7 +10,6 @@ from typing import Final
 
 from fairway.taints import Taint
 from queue_dispatcher.api.resource_flavor import ResourceFlavor
-from queue_dispatcher.workloads.demand import Requests
 
 ANYTHING: Final = ""
 """Stands for a resource in `grown` where room of any kind may have appeared."""
@@ -63,21 +62,6 @@ Fleet = Mapping[str, Cluster]
 def clusters_of(flavor: ResourceFlavor, fleet: Iterable[Cluster]) -> frozenset[str]:
     """The names of the clusters that belong to the flavor, Ready or not."""
     return frozenset(cluster.name for cluster in fleet if flavor.spans(cluster.name, cluster.labels))
-
-
-def could_hold(clusters: Iterable[Cluster], asked: Requests, *, in_one: bool) -> bool:
-    """Whether the clusters have as much in all, or one of them has, whoever else runs there; rounded up.
-
-    One whose nodes Karmada does not sum up has any amount.
-    """
-    if in_one:
-        return any(could_hold((one,), asked, in_one=False) for one in clusters)
-    members = tuple(clusters)
-    if any(not one.allocatable for one in members):
-        return True
-    return bool(members) and all(
-        sum(one.allocatable.get(name, 0) for one in members) >= amount for name, amount in asked
-    )
 
 
 def grown(before: Cluster | None, after: Cluster) -> dict[str, int]:

@@ -3,16 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from fairway.names import REQUEUE
+from queue_dispatcher.bindings.requeue import LOST
 from sandbox.simulation.api_server import Written
 from sandbox.simulation.objects import Obj, at
 from sandbox.simulation.story import SubmitLine
+from sandbox.simulation.templates import GPU
 from tests.simulation.accounts import ended_in, is_ended, is_held, record_of, replicas
 from tests.simulation.known import STALE_MS
 from tests.simulation.places import Places, shares
 
 _SETTLES_MS: Final = 60_000
-_WITHIN_MS: Final = 30_000
-"""How long the dispatcher may take for what is due."""
+_WITHIN_MS: Final = 60_000
+"""How long the dispatcher may take for what is due: what went there last has to be counted first."""
 
 
 @dataclass
@@ -25,6 +28,8 @@ class Losses(Places):
     charged: set[int] = field(default_factory=set)
     _left_ms: dict[str, int] = field(default_factory=dict)
     """By key: since when it should have been taken off lost clusters."""
+    _placed_ms: dict[str, int] = field(default_factory=dict)
+    """By name: since when it is where it is, as large as it is."""
 
     def _binding_changed(self, written: Written) -> None:
         super()._binding_changed(written)
@@ -32,6 +37,8 @@ class Losses(Places):
 
     def _wrote(self, written: Written, before: Obj, after: Obj) -> None:
         super()._wrote(written, before, after)
+        if (shares(before), replicas(before)) != (shares(after), replicas(after)):
+            self._placed_ms[after["metadata"]["name"]] = written.at_ms
         lost = self._lost_before(written.at_ms)
         left = {name for name in shares(before) if name in lost and name not in shares(after)}
         if not left or self._tries(after) > (record_of(before) or {}).get("tries", 0):
@@ -94,6 +101,9 @@ class Losses(Places):
         }
         if not lost & placed.keys() - ended_in(binding):
             return False
+        if now_ms - self._placed_ms.get(binding["metadata"]["name"], 0) <= max(after_ms, _SETTLES_MS):
+            # Karmada may have put it back there.
+            return False
         queue = self._named_now(binding)
         if (
             queue not in self._trees.quotas
@@ -102,12 +112,30 @@ class Losses(Places):
         ):
             return False
         rooms = [
-            (self.world.clusters[name].gpus * self.world.clusters[name].nodes) // max(1, line.gpus)
+            sum(node.free[GPU] // max(1, line.gpus) for node in self.world.members[name].nodes.values())
             for name in self._others(line, lost)
             if self._is_settled(name)
         ]
         could = max(rooms, default=0) if line.gang else sum(rooms)
-        return could >= max(1, replicas(binding))
+        return could >= max(1, replicas(binding)) + self._coming(lost)
+
+    def _coming(self, lost: set[str]) -> int:
+        """How many GPUs at most are about to be used in other clusters, by pods that are not there yet."""
+        coming = 0
+        for binding in self._bindings():
+            line, because = self._line(binding), at(binding, "metadata", "annotations", default={}) or {}
+            is_gone = LOST in because.get(REQUEUE, "")
+            if line is None or is_ended(binding) or (is_held(binding) and not is_gone):
+                continue
+            there = sum(count for name, count in shares(binding).items() if name in lost)
+            key = self.world.binding_key(line.name)
+            live = sum(
+                len(owner.live)
+                for name, member in self.world.members.items()
+                if name not in lost and (owner := member.owners.get(key)) is not None
+            )
+            coming += max(0, replicas(binding) - there - live) * max(1, line.gpus)
+        return coming
 
     def _others(self, line: SubmitLine, lost: set[str]) -> list[str]:
         names = line.clusters or tuple(self.world.clusters)

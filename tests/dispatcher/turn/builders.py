@@ -125,9 +125,10 @@ class Plane:
         self._fed.append((kind, obj))
         self._sinks[kind.name].upsert(_as(kind, obj))
 
-    def cluster(self, name: str, gpus: int = 100, *, ready: bool = True, **more: Obj) -> None:
-        """The cluster is as it is from now on, and says since when."""
+    def cluster(self, name: str, gpus: int = 100, *, used: int = 0, ready: bool = True, **more: Obj) -> None:
+        """The cluster is as it is from now on, and says since when. ``used``: so many GPUs have pods."""
         made = objects.cluster(name, gpus, ready=ready)
+        made["status"]["resourceSummary"]["allocated"] = {objects.GPU: str(used)}
         made["status"]["conditions"][0]["lastTransitionTime"] = format_ms(EPOCH_MS + self.elapsed_ms)
         made["metadata"] |= more.get("metadata", {})
         made["spec"] |= more.get("spec", {})

@@ -6,13 +6,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from queue_dispatcher.api.kinds import CLUSTER_QUEUES, RESOURCE_FLAVORS, SERVICE_CLASSES
+from queue_dispatcher.bindings.cluster import CLUSTERS
 from queue_dispatcher.cache.entry import Entry
 from queue_dispatcher.dispatcher import NoticeTeller
 from queue_dispatcher.metrics import DispatcherMetrics
 from queue_dispatcher.turn.turn import turn
 from queue_dispatcher.visibility.viewer import EVERYTHING
 from queue_dispatcher.visibility.views import Views
-from tests.dispatcher.scenarios.objects import Obj, cluster_queue, flavor, service_class
+from tests.dispatcher.scenarios.objects import Obj, cluster, cluster_queue, flavor, service_class
 from tests.dispatcher.turn.builders import Plane
 
 CLASS = {"fairway.dev/class": "gangs"}
@@ -178,20 +179,20 @@ def opts_out(made: Plane) -> None:
     made.edit("x", lambda obj: obj["metadata"]["labels"].update({"fairway.dev/skip": "true"}))
 
 
-def changed(**spec: object) -> Callable[[Plane], None]:
+def changed(**spec: object) -> Callable[..., None]:
     """So its policy says by now; Karmada's scheduler has seen that."""
 
-    def change(made: Plane) -> None:
+    def change(made: Plane, name: str = "x") -> None:
         def edit(obj: Obj) -> None:
             obj["spec"] |= spec
             obj["status"]["schedulerObservedGeneration"] = obj["metadata"]["generation"] + 1
 
-        made.edit("x", edit)
+        made.edit(name, edit)
 
     return change
 
 
-def tolerating(**toleration: object) -> Callable[[Plane], None]:
+def tolerating(**toleration: object) -> Callable[..., None]:
     divided = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
     return changed(placement={"replicaScheduling": divided, "clusterTolerations": [toleration]})
 
@@ -243,12 +244,51 @@ def test_it_stays_as_long_as_its_policy_tolerates_the_loss() -> None:
     assert where(made) == []
 
 
+@pytest.mark.parametrize("seconds", [{}, {"tolerationSeconds": 4 * WAITS_S}])
+def test_what_is_no_cluster_any_more_is_not_tolerated(seconds: Obj) -> None:
+    made = plane()
+    runs(made, "x", m1=4)
+    runs(made, "y", m2=2)
+    for name in ("x", "y"):
+        tolerating(key="cluster.karmada.io/not-ready", operator="Exists", effect="NoExecute", **seconds)(
+            made, name
+        )
+    made.cluster_gone("m1")
+    made.cluster("m2", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    made.turn()
+    made.passes(WAITS_S)
+    assert (where(made, "x"), where(made, "y")) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("together", "left", "restarts"), [(6, [], False), (0, ["m2:2"], False), (0, ["m2:2"], True)]
+)
+def test_what_karmada_puts_back_there_is_left_for_as_long_again(
+    together: int, left: list[str], restarts: bool
+) -> None:
+    made = running(together, m1=4, m2=2)
+    tolerating(key="cluster.karmada.io/not-ready", operator="Exists", effect="NoSchedule")(made)
+    lose(made, "m1")
+    if restarts:
+        made.restart()
+        made.turn()
+    made.passes(WAITS_S)
+    for _ in range(3):
+        assert (where(made), made.is_held("x")) == (left, False)
+        made.place("x", m1=4, m2=2)
+        made.turn()
+        made.passes(WAITS_S - 1)
+        assert where(made) == ["m1:4", "m2:2"]
+        assert "all of it" in note(made) if together else "the part that is there" in note(made)
+        made.passes(1)
+
+
 def test_what_others_could_not_take_is_told_and_charged_until_one_is_back_for_a_while() -> None:
     made = running()
     lose(made, "m1", "m2", "m3")
     made.passes(2 * WAITS_S, step_s=10)
     assert (where(made), made.charged()) == (["m1:4"], 4)
-    assert note(made).endswith("stays there, charged: no other cluster that can be reached could take it")
+    assert note(made).endswith("stays there, charged: no other cluster that can be reached has room for it")
     # All were away at once, so it was the way to them: the others come back first.
     made.cluster("m2")
     turned = turn(made.state, (), made.now)
@@ -281,6 +321,101 @@ def test_a_new_leader_that_did_not_see_it_happen(skew_s: int, known_s: int, is_t
     made.turn()
     made.passes(known_s)
     assert where(made) == ([] if is_taken else ["m1:4"])
+
+
+def only_full_ones_are_left(made: Plane) -> None:
+    for name in ("m2", "m3"):
+        made.cluster(name, used=97)
+
+
+def one_without_nodes_is_left(made: Plane) -> None:
+    """It is Ready, and has nothing."""
+    only_small_ones_are_left(made)
+    empty = cluster("m4", None)
+    made.feed(CLUSTERS, empty)
+    made.feed(RESOURCE_FLAVORS, flavor("f", "m1", "m2", "m3", "m4"))
+
+
+def only_ones_without_such_devices_are_left(made: Plane) -> None:
+    """Its own has lost its nodes with them too, and sums up none."""
+    for name in ("m1", "m2", "m3"):
+        bare = cluster(name, None, ready=name != "m1")
+        bare["status"]["resourceSummary"] = {"allocatable": {"cpu": "1000"}}
+        made.feed(CLUSTERS, bare)
+
+
+@pytest.mark.parametrize(
+    "happened",
+    [only_full_ones_are_left, one_without_nodes_is_left, only_ones_without_such_devices_are_left],
+)
+def test_what_has_no_room_elsewhere_stays(happened: Callable[[Plane], None]) -> None:
+    made = running()
+    lose(made, "m1")
+    happened(made)
+    made.passes(2 * WAITS_S, step_s=10)
+    assert (where(made), made.charged()) == (["m1:4"], 4)
+
+
+def test_of_many_as_many_are_taken_off_as_have_room_the_most_urgent_first() -> None:
+    made = plane()
+    for name, priority in (("low", 1), ("mid", 2), ("high", 3)):
+        made.feed(SERVICE_CLASSES, urgent(name, priority))
+    for name, of in (("a", "low"), ("b", "mid"), ("c", "high"), ("d", "mid")):
+        made.submit(name, replicas=4, said={"fairway.dev/class": of}, together=4)
+        made.turn()
+        made.place(name, m1=4)
+        made.passes(1)
+    # For two, of which each needs one cluster.
+    made.cluster("m2", used=94)
+    made.cluster("m3", used=95)
+    lose(made, "m1")
+    made.passes(WAITS_S)
+    assert {one: where(made, one) for one in "abcd"} == {"a": ["m1:4"], "b": [], "c": [], "d": ["m1:4"]}
+    # They are somewhere before Karmada counts them.
+    made.place("b", m2=4)
+    made.place("c", m3=4)
+    made.passes(20)
+    made.cluster("m2", used=98)
+    made.cluster("m3", used=99)
+    made.passes(WAITS_S)
+    assert (where(made, "a"), where(made, "d")) == (["m1:4"], ["m1:4"])
+    # Room for one more is counted free, and the next one goes there.
+    made.cluster("m2", used=96)
+    made.turn()
+    assert (where(made, "a"), where(made, "d")) == (["m1:4"], [])
+
+
+def urgent(name: str, priority: int) -> Obj:
+    made = service_class(name, priority=priority)
+    made["spec"]["clusterLostTimeout"] = f"{WAITS_S}s"
+    return made
+
+
+def test_room_is_kept_for_what_was_taken_off_and_still_waits() -> None:
+    made = plane()
+    runs(made, "x", m1=4)
+    runs(made, "y", m1=4)
+    made.cluster("m2", used=94)
+    made.cluster("m3", used=100)
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"f": 4}))
+    lose(made, "m1")
+    made.passes(WAITS_S, step_s=10)
+    # One is off and waits for quota, which the other has.
+    assert (where(made, "x"), made.is_held("x"), where(made, "y")) == ([], True, ["m1:4"])
+    made.passes(WAITS_S, step_s=10)
+    assert where(made, "y") == ["m1:4"]
+    made.delete("x")
+    made.turn()
+    assert where(made, "y") == []
+
+
+def test_a_gang_in_several_clusters_gives_back_the_room_that_it_has() -> None:
+    made = running(6, m1=4, m2=2)
+    made.cluster("m2", used=96)
+    made.cluster("m3", used=100)
+    lose(made, "m1")
+    made.passes(WAITS_S)
+    assert where(made) == []
 
 
 def test_a_new_leader_that_saw_it_happen_counts_by_its_own_clock() -> None:
@@ -365,6 +500,39 @@ def test_copies_elsewhere_run_on() -> None:
     assert where(made) == ["m1:2", "m2:2", "m3:2"]
 
 
+def test_one_copy_that_can_be_reached_or_has_just_gone_is_enough() -> None:
+    made = plane()
+    made.submit("x", replicas=2, said=CLASS, duplicated=True, together=2)
+    made.turn()
+    made.place("x", m1=2, m2=2)
+    made.turn()
+    lose(made, "m1")
+    made.passes(2 * WAITS_S, step_s=10)
+    lose(made, "m2")
+    made.passes(WAITS_S - 1)
+    assert where(made) == ["m1:2", "m2:2"]
+    made.passes(1)
+    assert where(made) == []
+
+
+def test_of_parts_each_is_lost_in_its_own_time() -> None:
+    made = running(0, m1=4, m2=2)
+    lose(made, "m1")
+    made.passes(WAITS_S - 1)
+    lose(made, "m2")
+    made.passes(1)
+    assert (where(made), made.is_held("x")) == (["m2:2"], False)
+
+
+def test_a_gang_is_lost_as_soon_as_one_of_its_clusters_is() -> None:
+    made = running(6, m1=4, m2=2)
+    lose(made, "m1")
+    made.passes(WAITS_S - 1)
+    lose(made, "m2")
+    made.passes(1)
+    assert where(made) == []
+
+
 def test_what_karmada_has_yet_to_look_at_is_left_until_it_has() -> None:
     made = running()
     lose(made, "m1")
@@ -399,6 +567,45 @@ def test_of_a_group_only_who_is_lost_is_taken_back() -> None:
     # It starts again by itself, as its mate runs.
     assert (where(made, "x"), where(made, "y"), made.is_held("x")) == ([], ["m2:4"], False)
     assert made.charged() == 8
+
+
+@pytest.mark.parametrize("never", ["0s", "1h"])
+def test_what_is_not_seen_to_start_in_a_lost_cluster_is_no_failure_of_its_own(never: str) -> None:
+    made = plane(readyTimeout="120s", clusterLostTimeout=never)
+    made.submit("x", replicas=4, said=CLASS, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    made.report("x", m1={"active": 4, "ready": 1})
+    made.passes(5)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    assert (where(made), made.is_held("x")) == (["m1:4"], False)
+    # Nor at once when it is back, as nobody has said since how it is there.
+    made.cluster("m1")
+    made.turn()
+    made.passes(59)
+    assert where(made) == ["m1:4"]
+    made.passes(1)
+    requeue = made.requeue("x")
+    assert requeue is not None
+    assert (where(made), requeue["count"]) == ([], 1)
+
+
+def test_nor_is_it_stopped_because_its_mate_does_not_start() -> None:
+    made = plane(startTimeout="2m", readyTimeout="120s", clusterLostTimeout="0s")
+    said = {**CLASS, "fairway.dev/group": "g", "fairway.dev/group-size": "2"}
+    for name in ("x", "y"):
+        made.submit(name, replicas=4, said=said, together=4)
+    made.turn()
+    made.place("x", m1=4)
+    made.place("y", m2=4)
+    made.report("x", m1={"active": 4, "ready": 4})
+    made.report("y", m2={"active": 4, "ready": 1})
+    made.passes(5)
+    lose(made, "m1")
+    made.passes(600, step_s=10)
+    # The one that did not start goes by itself.
+    assert (where(made, "x"), where(made, "y"), made.is_held("x")) == (["m1:4"], [], False)
 
 
 def test_a_write_is_not_made_once_the_cluster_is_back() -> None:
