@@ -48,8 +48,6 @@ GUIDE = "guide"
 WORKERS = 32
 PAUSE_S = 0.05
 ATTEMPTS = 8
-LOOK_S = 0.01
-"""How often a write looks whether what comes first is there."""
 SETTLES_S: Final = 0.2
 """For what comes first to become known to Karmada."""
 UNREADABLE_S = 5.0
@@ -131,8 +129,8 @@ class Executor(Generic[T]):
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
         self._sequences: dict[str, deque[Write]] = {}
-        # Sequences with something to do that no worker has taken, each here once at most; and ahead of these,
-        # so that a worker is free for them, the writes that something else may have to come before.
+        # Sequences with something to do that no worker has taken, each here once at most; and the writes that
+        # something else may have to come before, of which one that is next in its sequence brings that here.
         self._ready: asyncio.Queue[str | Write] = asyncio.Queue()
         self._first: dict[Write, _First | None] = {}
 
@@ -149,9 +147,10 @@ class Executor(Generic[T]):
                 self._ready.put_nowait(write)
             sequence = self._sequences.get(write.sequence)
             if sequence is None:
-                sequence = self._sequences[write.sequence] = deque()
-                self._ready.put_nowait(write.sequence)
-            sequence.append(write)
+                self._sequences[write.sequence] = deque((write,))
+                self._offer(write.sequence)
+            else:
+                sequence.append(write)
 
     async def run(self) -> None:
         """Make writes until cancelled."""
@@ -180,9 +179,14 @@ class Executor(Generic[T]):
                     dropped = self._drop(sequence.popleft())
                     self._reconciler.wrote(dropped, Fate.DROPPED)
             if sequence:
-                self._ready.put_nowait(name)
+                self._offer(name)
             else:
                 del self._sequences[name]
+
+    def _offer(self, name: str) -> None:
+        """Its next write may be made once what comes before that one is there."""
+        if self._first.get(self._sequences[name][0], _NOTHING) is not None:
+            self._ready.put_nowait(name)
 
     def _drop(self, write: Write) -> Write:
         """It is over."""
@@ -196,8 +200,11 @@ class Executor(Generic[T]):
         except Exception:
             logger.exception("what comes before the %s of binding %s failed", write.purpose, write.uid)
             made = _First(failed=(Fate.REFUSED, _DEFECT))
-        if write in self._first:
+        # It may have been dropped meanwhile, and decided anew.
+        if self._first.get(write, _NOTHING) is None:
             self._first[write] = made
+            if self._sequences[write.sequence][0] == write:
+                self._ready.put_nowait(write.sequence)
 
     async def _first_of(self, write: Write) -> _First:
         await self._pause()
@@ -210,13 +217,9 @@ class Executor(Generic[T]):
 
     async def _make(self, write: Write) -> bool:
         """Make one write; whether the next of its sequence may be made."""
-        first = _NOTHING
-        while write in self._first:
-            made = self._first[write]
-            if made is not None and made.known_s <= self._clock():
-                first = made
-                break
-            await self._sleep(LOOK_S if made is None else made.known_s - self._clock())
+        first = self._first.get(write) or _NOTHING
+        if (wait_s := first.known_s - self._clock()) > 0:
+            await self._sleep(wait_s)
         if first.failed is not None:
             self._reconciler.wrote(write, *first.failed)
             return False
