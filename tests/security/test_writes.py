@@ -23,6 +23,7 @@ from tests.dispatcher.scenarios import (
     test_growth,
     test_kicks,
     test_life,
+    test_lost,
     test_take_back,
     test_tampering,
     test_visibility,
@@ -42,6 +43,8 @@ OWNED = {
 }
 PRECONDITIONS = {("metadata", "uid"), ("metadata", "resourceVersion")}
 CLEARED = ("spec", "clusters")
+STAYS = [{"name": "m2", "replicas": 2}]
+"""Where the rest runs on of what loses a part."""
 """Only ever to nothing, to take a workload off its clusters."""
 OTHER_WRITES = {
     ("patch", "clusterqueues/status"),
@@ -70,6 +73,11 @@ SCENARIOS: list[tuple[Scenario, set[Purpose]]] = [
         {Purpose.TAKE_BACK, Purpose.REASSERT},
     ),
     (test_take_back.test_what_would_leave_its_pods_behind_is_not_cleared_but_adopted, {Purpose.ADOPT}),
+    (
+        test_lost.test_what_has_nothing_left_is_taken_back_and_started_elsewhere,
+        {Purpose.ADMIT, Purpose.TAKE_BACK_LOST},
+    ),
+    (test_lost.test_of_independent_pods_those_that_are_there_are_placed_anew, {Purpose.LEAVE_LOST}),
     (test_tampering.test_a_record_copied_to_a_new_binding_admits_nothing, {Purpose.ADMIT}),
     (test_tampering.test_a_policys_own_suspension_stays_byte_for_byte, {Purpose.ADMIT}),
     (test_tampering.test_what_is_skipped_is_not_touched_and_what_it_holds_is_charged, {Purpose.ADMIT}),
@@ -147,7 +155,8 @@ def test_the_dispatcher_writes_its_own_fields_alone(
         found = dict(leaves(json.loads(write.body)))
         # Nothing is written to another object than the one that was decided on.
         assert found.keys() >= PRECONDITIONS
-        assert found.pop(CLEARED, []) == []
+        # Off all clusters, or off some that are lost.
+        assert found.pop(CLEARED, []) in ([], STAYS)
         assert set(found) <= OWNED | PRECONDITIONS, write.body
         assert found.get(("spec", "suspension", "scheduling"), True) in (True, False)
         # What the gate noted is only ever taken off.
