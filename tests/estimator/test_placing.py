@@ -211,6 +211,17 @@ def test_further_placements_are_beside_those_before(
     assert [by_nth[nth] for nth in sorted(by_nth)] == expected
 
 
+def test_placements_that_fill_what_there_is_are_told_for_the_first_of_them() -> None:
+    room, never_ends = (
+        room_of(cluster(USED, FREE, pod("p").on("a").requests(gpu=2))),
+        Budget(lambda: 0.0, 1.0),
+    )
+    question = GangQuestion("m", (component("x", 2, gpu=1),), wanted=1)
+    found = place(room, question, NOWHERE, never, never_ends, placements=8)
+    assert (found.answer.value, max(one.nth for one in found.placement)) == (7, 6)
+    assert found.packs
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_all_placements_together_have_room(seed: int) -> None:
     rng = Random(seed)

@@ -80,9 +80,12 @@ def place(
         spreading = Spreading(room, question.components)
         spread = spreading.sets(fits, partial(_either, expired, side))
         if placements and fit.placement:
-            told = min(fits, question.wanted or fits) * len(found)
-            together, late = _together(found), partial(_either, expired, side)
-            is_packed = spreading.leaves_less_together(together, told, late)
+            told, late = min(fits, question.wanted or fits), partial(_either, expired, side)
+            # Where all of them together fill what there is, some of them may not.
+            is_packed = any(
+                spreading.leaves_less_together(_together(found[:times]), told * times, late)
+                for times in range(1, len(found) + 1)
+            )
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None
