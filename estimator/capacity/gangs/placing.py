@@ -3,7 +3,7 @@
 The one function behind Fairway's own `Place` and `Explain`, on the server and in the ``fairway`` command.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -80,12 +80,9 @@ def place(
         spreading = Spreading(room, question.components)
         spread = spreading.sets(fits, partial(_either, expired, side))
         if placements and fit.placement:
-            told, late = min(fits, question.wanted or fits), partial(_either, expired, side)
             # Where all of them together fill what there is, some of them may not.
-            is_packed = any(
-                spreading.leaves_less_together(_together(found[:times]), told * times, late)
-                for times in range(1, len(found) + 1)
-            )
+            told, late = min(fits, question.wanted or fits), partial(_either, expired, side)
+            is_packed = spreading.leaves_less_together([one for _, one in found], told, late)
     if allowed != NO_LIMIT:
         answer = lowest(answer, allowed)
     lacking: int | None = None
@@ -121,14 +118,6 @@ def _placements(
         side = Budget(search.clock, search.clock() + _FURTHER_S)
         found += islice(further(room, components, sets, first, lambda: side.spent), times - 1)
     return found
-
-
-def _together(placements: Iterable[tuple[Room, Placement]]) -> Placement:
-    together: Placement = {}
-    for _, placement in placements:
-        for where, pods in placement.items():
-            together[where] = together.get(where, 0) + pods
-    return together
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:

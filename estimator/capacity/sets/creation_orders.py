@@ -72,24 +72,27 @@ class Spreading:
             least = found
         return least
 
-    def leaves_less_together(self, placement: Placement, sets: int, expired: Expired) -> bool:
-        """Whether it might leave free devices less together than the ``placement`` of so many sets does.
+    def leaves_less_together(self, placements: Sequence[Placement], sets: int, expired: Expired) -> bool:
+        """Whether it might leave free devices less together than the first of the ``placements`` does, or than
+        the first few do together, each of so many sets.
 
         The more the squares of what is left on each node add up to, the more of it is together. False where
         that is not worked out, or the time is up.
         """
         devices = self._devices
-        if not any(devices.values()) or self._pods * sets > _MOST_PODS or self._scheduler is None:
+        pods = self._pods * sets * len(placements)
+        if not any(devices.values()) or pods > _MOST_PODS or self._scheduler is None:
             return False
         names = {name for shape in devices for name, _ in shape.requests if is_extended(name)}
         free = np.sum([self._room.free(name) for name in names], axis=0)
-        spread = self._scheduler.taken(_in_turn(self._needed), sets, expired, devices, free)
-        if spread is None:
-            return False
+        taken = self._scheduler.taken(_in_turn(self._needed), sets, expired, devices, free)
         packed: dict[int, int] = {}
-        for (index, row), count in placement.items():
-            packed[row] = packed.get(row, 0) + count * devices[self._components[index].shape]
-        return _together(free, packed) > _together(free, spread)
+        for placement, spread in zip(placements, taken, strict=False):
+            for (index, row), count in placement.items():
+                packed[row] = packed.get(row, 0) + count * devices[self._components[index].shape]
+            if _together(free, packed) > _together(free, spread):
+                return True
+        return False
 
 
 def _together(free: IntVector, taken: Mapping[int, int]) -> int:

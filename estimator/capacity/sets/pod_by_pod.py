@@ -13,10 +13,11 @@ A heap for each shape holds every node by its score. A node that has changed is 
 shape's turn, so a pod costs the logarithm of the nodes. All nodes are scored once, whatever the orders asked.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
+from itertools import islice
 
 from estimator.capacity.budget import Expired
 from estimator.capacity.room import Room, demand
@@ -67,7 +68,12 @@ class PodByPod:
 
         ``order``: the pods of one set in the order in which they come.
         """
-        return self._placed(order, limit_sets, expired, ties)
+        placed = 0
+        for is_placed in islice(self._placed(order, expired, ties), limit_sets):
+            if not is_placed:
+                return None
+            placed += 1
+        return placed
 
     def taken(
         self,
@@ -76,32 +82,37 @@ class PodByPod:
         expired: Expired,
         devices: Mapping[PodShape, int],
         free: IntVector,
-    ) -> Mapping[int, int] | None:
-        """By row, how many devices so many sets take; None where not all are placed, or the time is up.
+    ) -> Iterator[Mapping[int, int]]:
+        """By row, how many devices so many sets take, then twice and so on, until some are not placed, or the
+        time is up.
 
         ``devices``: of a pod, ``free``: by row. Of equally good nodes that with most devices free is taken.
         """
         most = int(free.max(initial=0))
         took = [most - int(free[row]) for row in self._rows]
         before = list(took)
-        if self._placed(order, sets, expired, Ties.EVENLY, took, devices) != sets:
-            return None
-        return {
-            row: now - then for row, now, then in zip(self._rows, took, before, strict=True) if now > then
-        }
+        for number, is_placed in enumerate(self._placed(order, expired, Ties.EVENLY, took, devices), 1):
+            if not is_placed:
+                return
+            if number % sets == 0:
+                pairs = zip(self._rows, took, before, strict=True)
+                yield {row: now - then for row, now, then in pairs if now > then}
 
     def _placed(
         self,
         order: Sequence[PodShape],
-        limit_sets: int,
         expired: Expired,
         ties: Ties,
         took: list[int] | None = None,
         weights: Mapping[PodShape, int] | None = None,
-    ) -> int | None:
-        """How many whole sets are placed; evenly, by what nodes ``took`` before, and 1 a pod if not said."""
+    ) -> Iterator[bool]:
+        """True for each further whole set that is placed, until none is; False once the time is up.
+
+        Evenly, by what nodes ``took`` before, and 1 a pod if not said.
+        """
         if expired():
-            return None
+            yield False
+            return
         last = ties is Ties.LAST
         if ties is Ties.EVENLY and took is None:
             took = [0] * self._nodes.size
@@ -111,17 +122,18 @@ class PodByPod:
             for shape in dict.fromkeys(order)
         }
         pods = 0
-        for sets in range(limit_sets):
+        while True:
             for shape in order:
                 pods += 1
                 if pods % _LOOK_EVERY == 0 and expired():
-                    return None
+                    yield False
+                    return
                 position = seekers[shape].place()
                 if position is None:
-                    return sets
+                    return
                 for other in seekers.values():
                     other.changed.add(position)
-        return limit_sets
+            yield True
 
     def _seeker(self, shape: PodShape, nodes: "_Nodes", weight: int, *, backwards: bool) -> "_Seeker":
         left, keys, size = self._left[shape], self._keys[shape], nodes.size
