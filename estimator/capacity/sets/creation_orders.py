@@ -73,8 +73,8 @@ class Spreading:
         return least
 
     def leaves_less_together(self, placements: Sequence[Placement], sets: int, expired: Expired) -> bool:
-        """Whether it might leave free devices less together than the first of the ``placements`` does, or than
-        the first few do together, each of so many sets.
+        """Whether it might leave free devices less together than the first of the ``placements``, or than the
+        first few together, each of so many sets.
 
         The more the squares of what is left on each node add up to, the more of it is together. False where
         that is not worked out, or the time is up.
