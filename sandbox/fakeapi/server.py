@@ -16,6 +16,7 @@ from sandbox.fakeapi.admission import Admission
 from sandbox.fakeapi.authorization import Authorization
 from sandbox.fakeapi.faults import ConnectionCut, Cut, Fault, Faults
 from sandbox.fakeapi.forms import form_of
+from sandbox.fakeapi.listening import stop_listening
 from sandbox.fakeapi.objects import Objects
 from sandbox.fakeapi.paging import Pages
 from sandbox.fakeapi.patching import PatchFailed
@@ -133,7 +134,7 @@ class FakeApi:
     async def refuse(self) -> None:
         """Stop listening and cut every connection, until ``start``."""
         if self._server is not None:
-            self._server.close()
+            await stop_listening(self._server)
             self.drop_connections()
             self.answer()
             await self._http.shutdown(0)

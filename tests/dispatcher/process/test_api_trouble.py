@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.fakeapi import Cut, FakeApi, Seen
+from sandbox.fakeapi.listening import stop_listening
 from tests.crash.observer import Observer
 from tests.dispatcher.process.builders import (
     ALONE,
@@ -82,8 +83,7 @@ def test_an_api_server_that_is_down_at_the_start_is_waited_for(tmp_path: Path) -
         child = await starter.start(*ELECTED)
         try:
             await asyncio.wait_for(knocked.wait(), WITHIN_S)
-            nobody.close()
-            await nobody.wait_closed()
+            await stop_listening(nobody)
             async with control_plane(tmp_path, port=port) as plane:
                 await all_admitted_once(plane)
             assert not child.code.done()
