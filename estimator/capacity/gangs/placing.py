@@ -71,9 +71,11 @@ def place(
     )
     answer = replace(fit.answer, reasons=(*_unsure(fit.answer, expired()), *fit.answer.reasons, *held))
     fits = min(answer.value, allowed.value)
-    found = _placements(room, question, fit.placement or {}, fits, placements, search)
     spread, is_packed = None, False
     is_bound = question.topology is not None or any(_is_bound(room, one) for one in question.components)
+    found = [(room, fit.placement or {})]
+    if placements and not is_bound:
+        found += _further(room, question, fit.placement or {}, fits, placements, search)
     if fits and not is_bound:
         # All copies that fit, since a lower number would read as a risk; None where that is too much work.
         side = Budget(search.clock, search.clock() + _SPREAD_S)
@@ -101,23 +103,19 @@ def place(
     return Placed(answer, spread, fit.level, tuple(assignments), lacking, is_packed)
 
 
-def _placements(
+def _further(
     room: Room, question: GangQuestion, first: Placement, fits: int, most: int, search: Budget
-) -> list[tuple[Room, Placement]]:
-    """The ``first`` and others of as many copies, each in the room that those before leave.
+) -> Iterator[tuple[Room, Placement]]:
+    """Placements of as many copies as the ``first`` is of, each in the room that those before leave.
 
-    No more than ``most``, nor than follow from room alone.
+    With the first no more than ``most``; none where the pods of one may be in the way of another's.
     """
     components, sets = question.components, question.wanted
-    found = [(room, first)]
     times = min(most, MAX_PLACEMENTS, fits // sets if sets else 1)
-    is_bound = question.topology is not None or any(
-        _is_bound(room, one) or room.around(one.shape) is not None for one in components
-    )
-    if times > 1 and not is_bound:
-        side = Budget(search.clock, search.clock() + _FURTHER_S)
-        found += islice(further(room, components, sets, first, lambda: side.spent), times - 1)
-    return found
+    if times < 2 or any(room.around(one.shape) is not None for one in components):
+        return iter(())
+    side = Budget(search.clock, search.clock() + _FURTHER_S)
+    return islice(further(room, components, sets, first, lambda: side.spent), times - 1)
 
 
 def _first(reasons: tuple[Reason, ...], short: tuple[Reason, ...]) -> tuple[Reason, ...]:
