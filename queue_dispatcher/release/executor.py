@@ -9,18 +9,16 @@ What the answers mean: changed or gone is ordinary, and the object is read again
 whether the patch was applied; nothing else happens in that sequence until reading the object has told. When a
 write fails for good, what was decided after it in its sequence is dropped as well, to be decided anew.
 
-What has to be there before a write is made out of its turn, as soon as the write is submitted, so that those
-of a sequence go on side by side. It gets a moment to become known: Karmada reads policies and bindings from
-two caches, and a Work that is made without a policy cannot be changed to what that says.
+What has to be there before a write is made out of its turn, by others than those who make writes: one that
+hangs keeps no write from being made that needs none. It gets a moment to become known: Karmada reads policies
+and bindings from two caches, and a Work that is made without a policy cannot be changed to what that says.
 """
 
 import asyncio
 import logging
 import random
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from fairway.kube.backoff import Backoff
@@ -36,7 +34,8 @@ from fairway.kube.errors import (
 )
 from fairway.kube.patching import Gone, OutcomeUnknown, Patched, PatchResult
 from fairway.kube.preconditions import Preconditions
-from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Purpose, Write
+from queue_dispatcher.release.sequences import NOTHING, First, Queued, Sequences
+from queue_dispatcher.turn.writes import Companion, Fate, Prepared, Write
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +45,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 GUIDE = "guide"
 """As what the companions of writes are observed."""
 WORKERS = 32
+"""As many writes at once, and as many companions."""
 PAUSE_S = 0.05
 ATTEMPTS = 8
 SETTLES_S: Final = 0.2
@@ -83,19 +83,6 @@ class Api(Protocol[T]):
         """See to it that it is as it says, or not there. Raises KubeError; may simply be done again."""
 
 
-@dataclass(frozen=True, slots=True)
-class _First:
-    """What became of what comes before a write. ``failed``: what becomes of the write then, and why.
-
-    ``known_s``: when it may be taken to be known.
-    """
-
-    companion: Companion | None = None
-    failed: tuple[Fate, str] | None = None
-    known_s: float = 0.0
-
-
-_NOTHING: Final = _First()
 _DEFECT: Final = "a defect of the dispatcher; see its log"
 
 
@@ -128,96 +115,73 @@ class Executor(Generic[T]):
         self._rng = rng or random.Random()
         self._backoff = Backoff(self._rng)
         self._not_before_s = 0.0
-        self._sequences: dict[str, deque[Write]] = {}
-        # Sequences with something to do that no worker has taken, each here once at most; and the writes that
-        # something else may have to come before, of which one that is next in its sequence brings that here.
-        self._ready: asyncio.Queue[str | Write] = asyncio.Queue()
-        self._first: dict[Write, _First | None] = {}
+        self.sequences = Sequences()
 
     @property
     def waiting(self) -> int:
         """How many writes have not been made yet, those under way included."""
-        return sum(map(len, self._sequences.values()))
+        return len(self.sequences)
 
     def submit(self, writes: Iterable[Write]) -> None:
         """Make the writes, after those of the same sequence that were submitted before."""
         for write in writes:
-            if write.purpose is Purpose.ADMIT:
-                self._first[write] = None
-                self._ready.put_nowait(write)
-            sequence = self._sequences.get(write.sequence)
-            if sequence is None:
-                self._sequences[write.sequence] = deque((write,))
-                self._offer(write.sequence)
-            else:
-                sequence.append(write)
+            self.sequences.put(write)
 
     async def run(self) -> None:
         """Make writes until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"writes/{number}")
+                group.create_task(self._guide(), name=f"companions/{number}")
 
     async def _work(self) -> None:
         while True:
-            name = await self._ready.get()
-            if isinstance(name, Write):
-                await self._make_first(name)
-                continue
-            sequence = self._sequences[name]
-            write = sequence[0]
-            try:
-                goes_on = await self._make(write)
-            except Exception:
-                logger.exception("%s of binding %s failed", write.purpose, write.uid)
-                self._observe(write.purpose, "internal")
-                self._reconciler.wrote(write, Fate.REFUSED, _DEFECT)
-                goes_on = False
-            self._drop(sequence.popleft())
-            if not goes_on:
-                while sequence:
-                    dropped = self._drop(sequence.popleft())
-                    self._reconciler.wrote(dropped, Fate.DROPPED)
-            if sequence:
-                self._offer(name)
-            else:
-                del self._sequences[name]
+            name = await self.sequences.ready.get()
+            queued = self.sequences.next(name)
+            goes_on = queued.is_over or await self._take(queued.write, queued.first or NOTHING)
+            for dropped in self.sequences.made(name, goes_on=goes_on):
+                self._reconciler.wrote(dropped, Fate.DROPPED)
 
-    def _offer(self, name: str) -> None:
-        """Its next write may be made once what comes before that one is there."""
-        if self._first.get(self._sequences[name][0], _NOTHING) is not None:
-            self._ready.put_nowait(name)
+    async def _guide(self) -> None:
+        while True:
+            queued = await self.sequences.firsts.get()
+            if self.sequences.begin(queued):
+                self.sequences.begun(queued, await self._make_first(queued))
 
-    def _drop(self, write: Write) -> Write:
-        """It is over."""
-        self._first.pop(write, None)
-        return write
-
-    async def _make_first(self, write: Write) -> None:
-        """See to it that what comes before the write is there."""
+    async def _take(self, write: Write, first: First) -> bool:
+        """Make one write, whatever happens; whether the next of its sequence may be made."""
         try:
-            made = await self._first_of(write)
+            return await self._make(write, first)
         except Exception:
-            logger.exception("what comes before the %s of binding %s failed", write.purpose, write.uid)
-            made = _First(failed=(Fate.REFUSED, _DEFECT))
-        # It may have been dropped meanwhile, and decided anew.
-        if self._first.get(write, _NOTHING) is None:
-            self._first[write] = made
-            if self._sequences[write.sequence][0] == write:
-                self._ready.put_nowait(write.sequence)
+            logger.exception("%s of binding %s failed", write.purpose, write.uid)
+            self._observe(write.purpose, "internal")
+            self._reconciler.wrote(write, Fate.REFUSED, _DEFECT)
+            return False
 
-    async def _first_of(self, write: Write) -> _First:
+    async def _make_first(self, queued: Queued) -> First | None:
+        """See to it that what comes before the write is there; None if it was dropped meanwhile."""
+        write, first = queued.write, NOTHING
         await self._pause()
         await self._reconciler.at_rest()
-        prepared = self._reconciler.prepare(write) if self._may_write() else None
-        if prepared is None or prepared.first is None:
-            return _NOTHING
-        failed = await self._ensure(prepared.first)
-        return _First(prepared.first, failed, self._clock() + SETTLES_S)
+        if queued.is_over:
+            return None
+        try:
+            if self._may_write():
+                prepared = self._reconciler.prepare(write)
+                if prepared is None:
+                    # It only keeps its place until its turn has come: whoever decided it may do so again.
+                    queued.is_over = True
+                    return NOTHING
+                if prepared.first is not None:
+                    failed = await self._ensure(prepared.first)
+                    first = First(prepared.first, failed, self._clock() + SETTLES_S)
+        except Exception:
+            logger.exception("what comes before the %s of binding %s failed", write.purpose, write.uid)
+            first = First(failed=(Fate.REFUSED, _DEFECT))
+        return None if queued.is_over else first
 
-    async def _make(self, write: Write) -> bool:
+    async def _make(self, write: Write, first: First) -> bool:
         """Make one write; whether the next of its sequence may be made."""
-        first = self._first.get(write) or _NOTHING
         if (wait_s := first.known_s - self._clock()) > 0:
             await self._sleep(wait_s)
         if first.failed is not None:

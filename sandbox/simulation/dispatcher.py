@@ -253,8 +253,11 @@ class Run:
             sleep=self.process.sleep,
             rng=self._replica.rng,
         )
-        executor._ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
+        sequences = executor.sequences
+        sequences.ready = Mailbox(soon)  # type: ignore[assignment]  # what is used of a queue, in virtual time
+        sequences.firsts = Mailbox(soon)  # type: ignore[assignment]  # likewise
         self._working = [Started(executor._work()) for _ in range(_WRITERS)]
+        self._working += [Started(executor._guide()) for _ in range(_WRITERS)]
         if self._asking is not None:
             self._asking._waiting = Mailbox(soon)  # type: ignore[assignment]  # likewise
             self._working += [Started(self._asking._work()) for _ in range(_ASKERS)]

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -41,6 +41,7 @@ class Server:
     under_way: int = 0
     most_under_way: int = 0
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    hangs: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def patch(self, path: str, body: Mapping[str, object], when: Preconditions) -> PatchResult[str]:
         self.under_way += 1
@@ -58,6 +59,8 @@ class Server:
         return answer
 
     async def ensure(self, companion: Companion) -> None:
+        if companion.path in self.hangs:
+            await self.hangs[companion.path].wait()
         self.patched.append(companion.path)
         answer = next(iter(self.answers.get(companion.path, [])), None)
         if answer is not None:
@@ -78,6 +81,7 @@ class Notes:
     told: list[str] = field(default_factory=list)
     unwanted: set[str] = field(default_factory=set)
     first: Companion | None = None
+    firsts: dict[str, Companion] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
 
     async def at_rest(self) -> None:
@@ -86,7 +90,8 @@ class Notes:
     def prepare(self, write: Write) -> Prepared | None:
         if write.uid in self.unwanted:
             return None
-        return Prepared(write.uid, {}, Preconditions(write.uid, "1"), self.first)
+        first = self.firsts.get(write.uid, self.first)
+        return Prepared(write.uid, {}, Preconditions(write.uid, "1"), first)
 
     def saw(self, obj: str) -> None:
         self.told.append(f"saw {obj}")
@@ -116,6 +121,20 @@ class Scene:
     async def _sleep(self, seconds: float) -> None:
         self.now_s += seconds
         await asyncio.sleep(0)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Begun within, and everybody has had a while."""
+        task = asyncio.create_task(self.executor.run())
+        await self.steps()
+        yield
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def steps(self) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
 
     async def settle(self) -> None:
         """Until nothing is waiting any more."""
@@ -520,5 +539,41 @@ def test_what_is_wanted_no_more_once_the_policy_is_there_is_not_released() -> No
         scene.executor.submit([admit("a")])
         await scene.settle()
         assert (scene.server.patched, scene.reconciler.told) == (["policy"], [])
+
+    asyncio.run(scenario())
+
+
+def test_policies_that_hang_keep_no_other_write_from_being_made() -> None:
+    async def scenario() -> None:
+        scene = Scene(workers=2)
+        scene.reconciler.firsts = {f"g{number}": POLICY for number in range(5)}
+        hung = scene.server.hangs[POLICY.path] = asyncio.Event()
+        scene.executor.submit([admit(f"g{number}") for number in range(5)])
+        scene.executor.submit([Write("k", "k", Purpose.KICK)])
+        async with scene.running():
+            assert (scene.server.patched, scene.executor.waiting) == (["k"], 5)
+            hung.set()
+        await scene.settle()
+        assert [path for path in scene.server.patched if path[0] == "g"] == [f"g{n}" for n in range(5)]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_submitted_again_waits_for_the_policy_that_was_under_way_for_it() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        hung = scene.server.hangs["slow"] = asyncio.Event()
+        scene.server.answers = {"a": [Forbidden("PATCH", 403, "no")]}
+        scene.reconciler.firsts = {"b": Companion("slow", {})}
+        scene.executor.submit([admit("a"), admit("b")])
+        async with scene.running():
+            assert scene.reconciler.told == ["refused a", "dropped b"]
+            scene.reconciler.firsts = {"b": Companion("fast", {})}
+            scene.executor.submit([admit("b")])
+            await scene.steps()
+            assert scene.server.patched == ["a"]
+            hung.set()
+            await scene.steps()
+        assert scene.server.patched == ["a", "slow", "fast", "b"]
 
     asyncio.run(scenario())
