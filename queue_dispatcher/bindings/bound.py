@@ -28,6 +28,20 @@ def is_half_bound(binding: Binding, unbound: int | None, gang_pods: int) -> bool
     return pods - unbound < min(pods, gang_pods * copies)
 
 
+def is_kept_out(binding: Binding, gang_pods: int) -> bool:
+    """Whether Karmada can write it into no cluster, or only into those that got fewer pods than must
+    start together, and knows nothing of the others. Where each cluster has a copy of its own, one is enough.
+    """
+    kept_out = binding.progress.kept_out
+    left = [share for share in binding.placed if share.cluster not in kept_out]
+    if not left:
+        return bool(kept_out)
+    if binding.demand.is_set or (binding.placement is not None and binding.placement.is_duplicated):
+        return False
+    pods = pods_placed(binding.demand, binding.placed)
+    return pods_placed(binding.demand, left) < min(pods, gang_pods)
+
+
 def is_counted(binding: Binding, counts: Counts) -> bool:
     """Whether all clusters where it is have said how many of its pods have nodes."""
     return all(

@@ -50,6 +50,7 @@ class Seen:
     was seen placed as a whole; ``was_bound``, ``has_run``: and all of its pods with nodes since, and running;
     ``was_lost``: it has lost a place since the release.
     ``kicked_ms``: when it was last kicked since, 0 for never; ``kicks``: how often.
+    ``kept_out_ms``: since when there is a cluster into which Karmada cannot write it; None for none.
     """
 
     release: int = 0
@@ -62,6 +63,7 @@ class Seen:
     was_lost: bool = False
     kicked_ms: int = 0
     kicks: int = 0
+    kept_out_ms: int | None = None
 
     @property
     def tried_ms(self) -> int:
@@ -96,13 +98,25 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
     progress = binding.progress
     runs = not (is_lacking or progress.starting or progress.idle or progress.silent)
     is_bound = not is_lacking and lacking_nodes(binding, counts) == 0
+    kept_out_ms = elapsed_ms if progress.kept_out else None
     if seen.release != record.admitted_ms:
-        return Seen(record.admitted_ms, False, elapsed_ms, is_lacking, not is_lacking, runs, is_bound)
+        return Seen(
+            record.admitted_ms,
+            False,
+            elapsed_ms,
+            is_lacking,
+            not is_lacking,
+            runs,
+            is_bound,
+            kept_out_ms=kept_out_ms,
+        )
+    if progress.kept_out and seen.kept_out_ms is not None:
+        kept_out_ms = seen.kept_out_ms
     if is_lacking == seen.is_lacking:
         has_run, was_bound = seen.has_run or runs, seen.was_bound or is_bound
-        if (has_run, was_bound) == (seen.has_run, seen.was_bound):
+        if (has_run, was_bound, kept_out_ms) == (seen.has_run, seen.was_bound, seen.kept_out_ms):
             return seen
-        return replace(seen, has_run=has_run, was_bound=was_bound)
+        return replace(seen, has_run=has_run, was_bound=was_bound, kept_out_ms=kept_out_ms)
     return Seen(
         seen.release,
         seen.is_ours,
@@ -112,6 +126,7 @@ def follow(seen: Seen, binding: Binding, elapsed_ms: int, counts: Counts = NOT_C
         has_run=runs,
         was_bound=is_bound,
         was_lost=seen.was_lost or (is_lacking and seen.was_placed),
+        kept_out_ms=kept_out_ms,
     )
 
 

@@ -27,7 +27,7 @@ class Progress:
     anything of it; ``unseen``: those and others of which no pod is reported. ``unsent``: those to which a
     policy has Karmada send nothing. ``ended``: by cluster, how many pods have ended, where any have.
     ``is_told``: whether all clusters say how many pods run. ``refused``: where Karmada cannot write it, and
-    why; what became of what is there is not collected then.
+    why; ``kept_out``: those of them of which nothing is known, as what is there is not collected any more.
     """
 
     idle: int = 0
@@ -38,6 +38,7 @@ class Progress:
     ended: tuple[tuple[str, int], ...] = ()
     is_told: bool = False
     refused: tuple[tuple[str, str], ...] = ()
+    kept_out: frozenset[str] = frozenset()
 
 
 ALL_RUNS = Progress()
@@ -86,7 +87,10 @@ def progress_of(
         for share in placed
         if (item := items.get(share.cluster)) is not None and not item.applied and item.applied_message
     )
-    return Progress(idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told, refused)
+    kept_out = frozenset(cluster for cluster, _ in refused if bytes(reports[cluster]) == b"null")
+    return Progress(
+        idle, silent, unsent, starting, frozenset(unseen), tuple(ended), is_told, refused, kept_out
+    )
 
 
 def pods_at(demand: Demand, share: Placed) -> int:

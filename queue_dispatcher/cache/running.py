@@ -129,7 +129,7 @@ class RunningSet:
         # Half a gang has not started, however long it is placed.
         is_half = is_half_bound(binding, unbound, entry.facts.gang_pods)
         # Nor has what Karmada cannot write there, as far as anybody knows.
-        is_refused = bool(binding.progress.refused) and not entry.seen.has_run
+        is_refused = bool(binding.progress.kept_out) and not entry.seen.has_run
         has_started = placed is not None and not placed.starting and not is_half and not is_refused
         _keep(self.starting, uid, placed is not None and not has_started)
         _keep(self.unbound, uid, bool(unbound))

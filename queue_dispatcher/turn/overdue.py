@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from queue_dispatcher.api.service_class import ServiceClass
 from queue_dispatcher.bindings.binding import Binding
-from queue_dispatcher.bindings.bound import is_half_bound
+from queue_dispatcher.bindings.bound import is_half_bound, is_kept_out
 from queue_dispatcher.bindings.phase import Moment, Seen, since_day_ms
 from queue_dispatcher.bindings.progress import pods_placed
 from queue_dispatcher.bindings.state import Admitted, Growing, Placed, Unplaced
@@ -57,9 +57,8 @@ def why_not_started(
     """
     if not isinstance(state.phase, Placed) or not binding.is_settled:
         return None
-    waited_ms = now.elapsed_ms - seen.since_ms
     limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
-    return next((why for limit_ms, why in limits if waited_ms >= limit_ms), None)
+    return next((why for left, why in limits if left <= 0), None)
 
 
 def left_ms(
@@ -73,33 +72,36 @@ def left_ms(
         if binding.is_held:
             return None
         return max(0, due_ms(binding, seen, promised.start_timeout_ms, now) - now.day_ms)
-    waited_ms = now.elapsed_ms - seen.since_ms
     limits = _limits(binding, seen, state.phase, promised, gang_pods, now)
-    return min((max(0, limit_ms - waited_ms) for limit_ms, _ in limits), default=None)
+    return min((max(0, left) for left, _ in limits), default=None)
 
 
 def _limits(
     binding: Binding, seen: Seen, placed: Placed, promised: ServiceClass, gang_pods: int, now: Moment
 ) -> Iterator[tuple[int, str]]:
-    """After how long a workload that is placed is taken back for what it lacks now, and why."""
+    """In how long a workload that is placed is taken back for what it lacks now, and why."""
     if binding.is_held or binding.is_preserved or binding.progress.unsent:
         return
     has_grown = binding.record is not None and binding.record.grown
-    is_half = not has_grown and is_half_bound(binding, placed.unbound, gang_pods)
-    if is_half and not began_before(binding, seen, promised, now):
-        limit_ms = promised.start_timeout_ms
-        yield limit_ms, f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"
-    refused = binding.progress.refused
-    is_refused = bool(refused) and (gang_pods > 0 or len(refused) == len(binding.placed))
-    if is_refused and not has_grown and not seen.has_run and not began_before(binding, seen, promised, now):
-        # What is there may run, and its end would never be known.
-        cluster, message = refused[0]
-        yield promised.start_timeout_ms, f"Karmada cannot write it into {cluster}: {message}"
+    has_had_its_time = has_grown or began_before(binding, seen, promised, now)
+    placed_ms = now.elapsed_ms - seen.since_ms
+    limit_ms = promised.start_timeout_ms
+    if not has_had_its_time and is_half_bound(binding, placed.unbound, gang_pods):
+        why = f"{placed.unbound} of its pods found no node within {limit_ms // 1000} s"
+        yield limit_ms - placed_ms, why
+    # What has nodes another process may have seen run. What nobody has seen may run all the same, but its end
+    # would never be known.
+    may_have_run = seen.has_run or (seen.was_bound and not seen.is_ours)
+    if not has_had_its_time and not may_have_run and is_kept_out(binding, gang_pods):
+        kept_out_ms = now.elapsed_ms - seen.kept_out_ms if seen.kept_out_ms is not None else 0
+        kept_out = binding.progress.kept_out
+        cluster, message = next(one for one in binding.progress.refused if one[0] in kept_out)
+        yield limit_ms - kept_out_ms, f"Karmada cannot write it into {cluster}: {message}"
     if promised.ready_timeout_ms is None or not placed.starting:
         return
     if not has_grown or binding.progress.idle >= pods_placed(binding.demand, binding.placed):
         limit_ms = promised.ready_timeout_ms
-        yield limit_ms, f"{placed.starting} of its pods did not run within {limit_ms // 1000} s"
+        yield limit_ms - placed_ms, f"{placed.starting} of its pods did not run within {limit_ms // 1000} s"
 
 
 def began_before(binding: Binding, seen: Seen, promised: ServiceClass, now: Moment) -> bool:

@@ -101,6 +101,63 @@ def test_what_karmada_cannot_write_and_knows_nothing_of_is_stopped(
         assert again["reason"] == "Karmada cannot write it into m1: field is immutable"
 
 
+def test_what_karmada_cannot_write_for_a_moment_has_all_its_time_again() -> None:
+    made = plane()
+    made.passes(400)
+    for _ in range(2):
+        made.collect("x", [{"clusterName": "m1", **REFUSED}])
+        made.passes(99)
+        assert not made.is_held("x")
+        made.collect("x", [{"clusterName": "m1", "applied": True}])
+        made.turn()
+    made.collect("x", [{"clusterName": "m1", **REFUSED}])
+    made.passes(101)
+    assert made.is_held("x")
+
+
+@pytest.mark.parametrize(
+    ("together", "duplicated", "refusing", "stopped"),
+    [
+        # Of four pods three are where they can be.
+        (2, False, ["m2"], False),
+        (3, False, ["m2"], False),
+        (4, False, ["m2"], True),
+        (3, False, ["m1"], True),
+        (0, False, ["m1"], False),
+        (0, False, ["m1", "m2"], True),
+        # Each cluster has a copy.
+        (4, True, ["m1"], False),
+        (4, True, ["m1", "m2"], True),
+    ],
+)
+def test_what_is_whole_without_the_clusters_that_refuse_it_runs_on(
+    together: int, duplicated: bool, refusing: list[str], stopped: bool
+) -> None:
+    made = Plane({"m1": 100, "m2": 100}, rooms={"m1": 9, "m2": 9})
+    made.feed(SERVICE_CLASSES, service_class("gangs", startTimeout="100s"))
+    made.submit("x", replicas=4, said={CLASS: "gangs"}, together=together, duplicated=duplicated)
+    made.turn()
+    made.place("x", **({"m1": 4, "m2": 4} if duplicated else {"m1": 3, "m2": 1}))
+    runs = {"applied": True, "status": {"active": 1, "ready": 0}}
+    made.collect("x", [{"clusterName": c, **(REFUSED if c in refusing else runs)} for c in ("m1", "m2")])
+    made.passes(101)
+    assert made.is_held("x") is stopped
+
+
+@pytest.mark.parametrize(("counted", "stopped"), [([4], False), ([], True)])
+def test_what_has_nodes_may_have_run_before_this_process_was_there(counted: list[int], stopped: bool) -> None:
+    made = plane()
+    made.restart()
+    made.turn()
+    made.collect("x", [{"clusterName": "m1", **REFUSED}])
+    for bound in counted:
+        count(made, bound)
+    made.passes(99)
+    assert not made.is_held("x")
+    made.passes(2)
+    assert made.is_held("x") is stopped
+
+
 def test_how_long_it_took_to_come_so_far_is_told() -> None:
     made = plane()
     made.passes(7)
