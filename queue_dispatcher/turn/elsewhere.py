@@ -1,17 +1,21 @@
 """Whether what is in lost clusters has room elsewhere, beside all else that is about to go there.
 
-Another cluster has to be there for a while that its policy permits and that has the flavors of its queue; and
-Karmada has to count free there as much as it asks for. From that comes off what Karmada does not count yet:
-what was released a moment ago, and what was taken off lost clusters before and still waits.
+Another cluster has to be there for a while that its policy permits, in flavors of which its queue has quota
+left once it gives back its own; and Karmada has to count free there as much as it asks for. From both comes
+off what is about to go there: what was taken off lost clusters before and still waits, and from what Karmada
+counts also what was released a moment ago.
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
+from queue_dispatcher.api.cluster_queue import ClusterQueue
 from queue_dispatcher.bindings.phase import Moment
 from queue_dispatcher.cache.cache import Cache
 from queue_dispatcher.cache.entry import Entry
-from queue_dispatcher.workloads.demand import Placed, Requests
+from queue_dispatcher.turn.spare_quota import SpareQuota
+from queue_dispatcher.workloads.demand import Placed
 from queue_dispatcher.workloads.flavors import offered
 from queue_dispatcher.workloads.queue_of import Resolved
 from queue_dispatcher.workloads.spare import Pods, SpareRoom
@@ -42,8 +46,7 @@ class Elsewhere:
         self._cache = cache
         self._settled = cache.fleet.outages.settled(now.elapsed_ms)
         self._beside_others = beside_others
-        self._room: SpareRoom | None = None
-        # There is only ever less room, so what does not fit once does not fit later.
+        # There is hardly ever more, so what does not fit once is left alone for now.
         self._refused: set[tuple[object, ...]] = set()
 
     def could_take(self, entry: Entry, clusters: tuple[str, ...], stays: tuple[Placed, ...]) -> bool:
@@ -68,24 +71,37 @@ class Elsewhere:
         )
         if key in self._refused:
             return False
-        if self._room is None:
-            self._room = self._spare()
-        demand, gone = binding.demand, set(clusters)
-        pods: Pods = tuple((one, one.replicas) for one in demand.components)
-        gives: dict[str, Requests] = {}
-        if stays:
-            pods = tuple(
-                part for share in binding.placed if share.cluster in gone for part in demand.at(share)
-            )
-        else:
-            gives = {one.cluster: demand.held((one,)) for one in binding.placed if one.cluster not in gone}
-        is_one = not stays and _is_one(entry, binding.placed)
-        took = self._room.take(self._open_to(entry, queue), pods, in_one=is_one, gives=gives)
+        took = self._part(entry, clusters) if stays else self._whole(entry, clusters)
         if not took:
             self._refused.add(key)
         return took
 
-    def _spare(self) -> SpareRoom:
+    def _part(self, entry: Entry, clusters: tuple[str, ...]) -> bool:
+        """Whether there is room for what of it is there. What it was admitted with it keeps."""
+        demand = entry.binding.demand
+        gone = [share for share in entry.binding.placed if share.cluster in clusters]
+        pods: Pods = tuple(part for share in gone for part in demand.at(share))
+        return self._free.take(self._open_to(entry), pods, in_one=False)
+
+    def _whole(self, entry: Entry, clusters: tuple[str, ...]) -> bool:
+        """Whether there are room and quota for all of it, which are then taken, and its own given back."""
+        binding, queue = entry.binding, self._queue_of(entry)
+        if queue is None:
+            return False
+        demand = binding.demand
+        pods: Pods = tuple((one, one.replicas) for one in demand.components)
+        gives = {one.cluster: demand.held((one,)) for one in binding.placed if one.cluster not in clusters}
+        free = self._free
+        with self._quota.without(entry.uid):
+            charges = self._quota.charges(queue, demand, self._open_to(entry))
+        took = free.take(charges.keys(), pods, in_one=_is_one(entry, binding.placed), gives=gives)
+        if took:
+            self._quota.settle(entry.uid, queue.name, next(iter(charges.values())))
+        return took
+
+    @cached_property
+    def _free(self) -> SpareRoom:
+        """What is free, but for what all else is about to take, of which the quota is taken too."""
         cache, running = self._cache, self._cache.running
         room = SpareRoom(cache.fleet.clusters.values(), cache.is_accelerator)
         if not self._beside_others:
@@ -96,19 +112,31 @@ class Elsewhere:
                 room.fill(share.cluster, entry.binding.demand.held((share,)))
         for uid in sorted({*running.unplaced, *running.gone}):
             entry = cache.entries[uid]
-            binding, queue = entry.binding, entry.queue
-            if isinstance(queue, Resolved) and binding.placement is not None:
-                is_one = not binding.placed and _is_one(entry, ())
-                room.take(self._open_to(entry, queue), _unplaced(entry), in_one=is_one)
+            queue, names = self._queue_of(entry), self._open_to(entry)
+            if queue is not None and uid in running.gone:
+                charges = self._quota.charges(queue, entry.binding.demand, names)
+                if charges:
+                    self._quota.settle(uid, queue.name, next(iter(charges.values())))
+            is_one = not entry.binding.placed and _is_one(entry, ())
+            room.take(names, _unplaced(entry), in_one=is_one)
         return room
 
-    def _open_to(self, entry: Entry, queue: Resolved) -> frozenset[str]:
+    @cached_property
+    def _quota(self) -> SpareQuota:
+        return SpareQuota(self._cache)
+
+    def _queue_of(self, entry: Entry) -> ClusterQueue | None:
+        queue = entry.queue
+        if not isinstance(queue, Resolved):
+            return None
+        return self._cache.queues.queues.cluster_queues.get(queue.cluster_queue)
+
+    def _open_to(self, entry: Entry) -> frozenset[str]:
         """The settled clusters that its policy permits and that are in the flavors of its queue."""
-        fleet, placement = self._cache.fleet, entry.binding.placement
-        known = self._cache.queues.queues.cluster_queues.get(queue.cluster_queue)
-        if known is None or placement is None:
+        fleet, placement, queue = self._cache.fleet, entry.binding.placement, self._queue_of(entry)
+        if queue is None or placement is None:
             return frozenset()
-        names, offers = fleet.permitted(placement) & self._settled, offered(known)
+        names, offers = fleet.permitted(placement) & self._settled, offered(queue)
         for resource, _ in entry.binding.demand.total():
             if resource in offers:
                 reaches = (fleet.reaches.get(flavor) for flavor in offers[resource])

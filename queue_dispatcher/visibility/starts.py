@@ -45,7 +45,9 @@ def lost_note(cache: Cache, entry: Entry, now: Moment) -> str:
         return f"{why}; {what} is taken off in {left_s} s unless that ends, or Karmada moves it"
     if Elsewhere(cache, now).could_take(entry, loss.clusters, loss.stays):
         return f"{why}; {what} is about to be taken off"
-    return f"{why}; {what} stays there, charged: no other cluster that can be reached has room for it"
+    return (
+        f"{why}; {what} stays there, charged: no other cluster that can be reached has room and quota for it"
+    )
 
 
 def refused_note(entry: Entry) -> str:

@@ -288,7 +288,9 @@ def test_what_others_could_not_take_is_told_and_charged_until_one_is_back_for_a_
     lose(made, "m1", "m2", "m3")
     made.passes(2 * WAITS_S, step_s=10)
     assert (where(made), made.charged()) == (["m1:4"], 4)
-    assert note(made).endswith("stays there, charged: no other cluster that can be reached has room for it")
+    assert note(made).endswith(
+        "stays there, charged: no other cluster that can be reached has room and quota for it"
+    )
     # All were away at once, so it was the way to them: the others come back first.
     made.cluster("m2")
     turned = turn(made.state, (), made.now)
@@ -392,15 +394,14 @@ def urgent(name: str, priority: int) -> Obj:
 
 
 def test_room_is_kept_for_what_was_taken_off_and_still_waits() -> None:
-    made = plane()
+    made = plane({"m1": 100, "m2": 0, "m3": 0})
     runs(made, "x", m1=4)
     runs(made, "y", m1=4)
     made.cluster("m2", used=94)
     made.cluster("m3", used=100)
-    made.feed(CLUSTER_QUEUES, cluster_queue("main", {"f": 4}))
     lose(made, "m1")
     made.passes(WAITS_S, step_s=10)
-    # One is off and waits for quota, which the other has.
+    # One is off, and the estimators find no nodes for it in what Karmada counts free.
     assert (where(made, "x"), made.is_held("x"), where(made, "y")) == ([], True, ["m1:4"])
     made.passes(WAITS_S, step_s=10)
     assert where(made, "y") == ["m1:4"]
@@ -544,13 +545,49 @@ def test_what_karmada_has_yet_to_look_at_is_left_until_it_has() -> None:
     assert where(made) == []
 
 
-def test_what_grows_meanwhile_is_taken_back_with_its_growth() -> None:
-    made = running()
+@pytest.mark.parametrize(("replicas", "left"), [(10, []), (11, ["m1:4"])])
+def test_what_grows_meanwhile_is_taken_back_with_its_growth_if_there_is_quota_for_that(
+    replicas: int, left: list[str]
+) -> None:
+    made = plane({"m1": 100, "m2": 0, "m3": 0})
+    runs(made, "x")
     runs(made, "y", m3=90)
     lose(made, "m1")
-    made.edit("x", lambda obj: obj["spec"].update(replicas=50, suspension={"scheduling": True}))
+    made.edit("x", lambda obj: obj["spec"].update(replicas=replicas, suspension={"scheduling": True}))
     made.passes(WAITS_S, step_s=10)
-    assert (where(made), made.is_held("x"), made.charged()) == ([], True, 90)
+    assert (where(made), made.is_held("x")) == (left, True)
+
+
+def queued(**quotas: int) -> Plane:
+    """A flavor for each cluster, and so much quota of it."""
+    made = Plane({"m1": 100, "m2": 100, "m3": 100})
+    made.feed(CLUSTER_QUEUES, cluster_queue("main", quotas))
+    gangs = service_class("gangs")
+    gangs["spec"] |= {"clusterLostTimeout": f"{WAITS_S}s"}
+    made.feed(SERVICE_CLASSES, gangs)
+    made.turn()
+    made.passes(100, step_s=10)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("quotas", "stay"),
+    [
+        ({"m1": 8, "m2": 8, "m3": 0}, 0),
+        ({"m1": 8, "m2": 4, "m3": 4}, 0),
+        # For one of the two, the other stays where it may run.
+        ({"m1": 8, "m2": 4, "m3": 3}, 1),
+        ({"m1": 8, "m2": 3, "m3": 3}, 2),
+        ({"m1": 8, "m2": 0, "m3": 0}, 2),
+    ],
+)
+def test_nothing_is_given_up_that_has_no_quota_elsewhere(quotas: dict[str, int], stay: int) -> None:
+    made = queued(**quotas)
+    for name in "xy":
+        runs(made, name, m1=4)
+    lose(made, "m1")
+    made.passes(3 * WAITS_S, step_s=10)
+    assert sum(where(made, name) == ["m1:4"] for name in "xy") == stay
 
 
 def test_of_a_group_only_who_is_lost_is_taken_back() -> None:
