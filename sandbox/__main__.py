@@ -6,6 +6,7 @@ about half a minute.
 """
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -41,14 +42,14 @@ _QUIET = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--loggin
 def main() -> int:
     """Tell the story; 0 when it came to its end, 1 when a program failed."""
     console = Console(highlight=False)
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console = Console(highlight=False, width=_PLAIN_WIDTH)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = 1
     try:
         asyncio.run(_tell(console))
         code = 0
-    except* (ProgramError, KubeError, TimeoutError, grpc.aio.AioRpcError) as broken:
+    except* (ProgramError, KubeError, StoryError, grpc.aio.AioRpcError) as broken:
         causes = ", ".join(str(error) or type(error).__name__ for error in broken.exceptions)
         console.print(Text(f"the story broke off: {causes}", style="bold red"))
     except* (KeyboardInterrupt, asyncio.CancelledError):
@@ -56,12 +57,20 @@ def main() -> int:
     return code
 
 
+class StoryError(Exception):
+    """The story does not come to its end."""
+
+
 class _Narrator:
-    """Prints what happens, with the seconds since the story began; knows who has finished."""
+    """Prints what happens, with the seconds since the story began; knows who has finished.
+
+    ``waits_for``: what it is waiting for.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.began_s = time.monotonic()
+        self.waits_for = "the programs to start"
         self._happened: dict[str, set[str]] = {}
         self._changed = asyncio.Event()
 
@@ -91,7 +100,8 @@ class _Narrator:
     async def until(self, what: str, *workloads: Workload) -> None:
         """Wait until it has happened to all of them."""
         wanted = {workload.key for workload in workloads}
-        while not wanted <= self._happened.get(what, set()):
+        while lacking := wanted - self._happened.get(what, set()):
+            self.waits_for = f"{', '.join(sorted(lacking))} to be {what}"
             self._changed.clear()
             await self._changed.wait()
 
@@ -108,10 +118,16 @@ async def _tell(console: Console) -> None:
     narrator = _Narrator(console)
     console.print("\nStarting Karmada's API server in memory, three member clusters, their estimators,")
     console.print("Fairway's webhook and Fairway's dispatcher, each in a process of its own ...")
-    async with asyncio.timeout(_WITHIN_S), _stage(narrator) as stage:
-        narrator.began_s = time.monotonic()
-        await _first_act(narrator, stage)
-        await _second_act(narrator, stage)
+    try:
+        async with asyncio.timeout(_WITHIN_S), _stage(narrator) as stage:
+            narrator.began_s = time.monotonic()
+            await _first_act(narrator, stage)
+            await _second_act(narrator, stage)
+    except TimeoutError as error:
+        raise StoryError(
+            f"it took longer than {_WITHIN_S:g} s, waiting for {narrator.waits_for}; on a machine that is "
+            "busy with other things, run it again when that is over"
+        ) from error
     narrator.say("That was the real webhook, dispatcher, estimators and command.", "bold green")
     console.print("docs/queues.md says what tenants do, docs/dispatcher.md how operators run it.")
 

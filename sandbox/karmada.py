@@ -187,7 +187,11 @@ class Karmada:
             request.replica_requirements.resource_request[name].string = amount
         method: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
         method = self._estimators[cluster].unary_unary(f"/{SERVICE}/MaxAvailableReplicas")
-        answer = await method(request.SerializeToString(), timeout=_ASK_WITHIN_S)
+        # As karmada-scheduler says whom it asks for: what is promised to a workload is room for itself.
+        about = f"kind=Job, name={workload.namespace}/{workload.name}"
+        answer = await method(
+            request.SerializeToString(), timeout=_ASK_WITHIN_S, metadata=(("object", about),)
+        )
         return pb.MaxAvailableReplicasResponse.FromString(answer).max_replicas
 
 
