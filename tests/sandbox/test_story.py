@@ -1,15 +1,23 @@
 """The story that ``make demo`` tells, told whole: the real programs, as processes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+WIDE = {**os.environ, "COLUMNS": "150"}
 
 
 def test_the_story_comes_to_its_end_and_everything_happens_in_order() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "sandbox"], cwd=ROOT, capture_output=True, text=True, timeout=180, check=False
+        [sys.executable, "-m", "sandbox"],
+        cwd=ROOT,
+        env=WIDE,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     told = [line.split() for line in done.stdout.splitlines()]

@@ -60,5 +60,9 @@ class Prompt(Starts):
         if written.resource != "clusters":
             return False
         was_barred, is_barred = (bool(at(one, "spec", "taints")) for one in (written.before, written.after))
-        waiting = (self._line(one) for one in self._bindings() if is_held(one) and was_barred != is_barred)
+        if was_barred == is_barred:
+            return False
+        # What has no queue waits for that.
+        held = (one for one in self._bindings() if is_held(one) and not self._local_queue_is_gone(one))
+        waiting = (self._line(one) for one in held)
         return any(line is not None and written.key in (line.clusters or (written.key,)) for line in waiting)
