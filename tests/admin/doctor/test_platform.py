@@ -420,9 +420,20 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
     (
         "gang-classes",
         W,
-        "fairway-gang-1: value: expected 1001 (right above the 1000 of pods that name no class), found 1; "
-        "7 more are not as expected",
+        "fairway-gang-1 to fairway-gang-8: value: expected 1001 to 1008 (right above the 1000 of pods that "
+        "name no class), found 1 to 8: gangs",
         lambda o: o.plus("a", USUAL),
+    ),
+    (
+        "gang-classes",
+        W,
+        "fairway-gang-2: preemptionPolicy: expected Never, found PreemptLowerPriority; "
+        "fairway-gang-4, fairway-gang-6: value: expected 4, 6, found 40, 6000: gangs",
+        lambda o: (
+            o.edit("a", f"{CLASS}-4", "value", 40)
+            .edit("a", f"{CLASS}-6", "value", 6000)
+            .edit("a", f"{CLASS}-2", "preemptionPolicy", None)
+        ),
     ),
     ("gang-classes", U, "a: priorityclasses", lambda o: _no_classes(o)),
     ("gang-classes", U, "no member cluster was given", lambda o: replace(o, members={})),
