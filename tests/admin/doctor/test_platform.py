@@ -272,7 +272,7 @@ BREAKS: list[tuple[str, Verdict, str, Change]] = [
     (
         "overcommit-gate",
         W,
-        "released close together",
+        "that Karmada places close together",
         lambda o: o.flags(SCHEDULER, f"{GATES}=SchedulingOvercommitProtection=false"),
     ),
     (
